@@ -1,0 +1,38 @@
+# Everything a newcomer needs: `make up` shows Headrace at work, `make test` proves it.
+# Both build .venv by themselves; nothing but Python 3.11+, make and git has to be there.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp
+
+.PHONY: help up venv test lint types imports bench clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+venv: $(STAMP) ## Make .venv with everything for development
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip install --quiet --editable ".[all]" --group dev
+	touch $@
+
+up: $(STAMP) ## Start a worker with the built-in tour on the embedded engine
+	$(BIN)/headrace up
+
+lint: $(STAMP) ## Check style, imports and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+test: lint ## Run the whole suite on SQLite, PostgreSQL and Redis
+	$(BIN)/pytest $(ARGS)
+
+bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
+	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+clean: ## Remove what make built
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

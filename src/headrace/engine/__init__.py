@@ -1,0 +1,1 @@
+"""Where jobs live: one contract, three engines."""

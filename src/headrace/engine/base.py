@@ -1,0 +1,235 @@
+"""The engine contract: what every place where jobs live promises, verb by verb.
+
+Rules that hold for all of them:
+
+* Time is the engine's own (the server's, or this machine's for SQLite) plus `clock.offset`.
+* A write of a running attempt carries its token. It is applied only while the job is running
+  under that token; otherwise it is refused and changes nothing.
+* Every verb is atomic: all of it happens, or it raises and nothing has happened. Where a lost
+  connection leaves that open, `EngineUnavailable` is raised and repeating the call is safe.
+* A lane belongs to its queue. A job holds a place in its lane while it is ready, running, or
+  waiting for a retry with `hold`. Places never exceed the lane's width, except after the width
+  was made smaller: then nothing is admitted until enough places are free.
+* A place is given by priority (higher first), then by the order of arrival. A job that comes back
+  (`yield` retry, release) has its old place in that order.
+* `audit` is empty at any moment.
+
+`tests/engine/` is the conformance suite; an engine is right when it passes it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from headrace.clock import Clock
+from headrace.model.job import ClaimedJob, Inserted, Job, JobFilter, LostJob, NewJob
+from headrace.model.note import Note, StoredEntry
+from headrace.model.outcome import Settlement
+from headrace.model.views import (
+    Due,
+    EngineReport,
+    Exchange,
+    Finding,
+    JobPage,
+    LaneView,
+    QueueView,
+    Record,
+)
+from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
+
+WorkSignal = Callable[[], None]
+CancelSignal = Callable[[str], None]
+
+
+class Lifecycle(Protocol):
+    """Opening, closing and looking after the store."""
+
+    name: str
+    """"sqlite", "postgres" or "redis"."""
+
+    clock: Clock
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date; safe when several processes do it at once.
+
+        Raises `SchemaTooNew` if a newer Headrace has migrated the store, `EngineUnavailable` if
+        the server is not there.
+        """
+
+    async def close(self) -> None:
+        """Finish what was accepted and close every connection. Closing twice is fine."""
+
+    async def report(self) -> EngineReport:
+        """Tell version, durability settings and clock skew, each with a remedy if it is wrong."""
+
+    async def audit(self) -> list[Finding]:
+        """Check the invariants over the whole store in one snapshot. Empty means all is well."""
+
+
+class Producing(Protocol):
+    """Taking jobs in."""
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Store jobs durably, in this order; the answer is in the same order.
+
+        A job whose (task, key) exists, in the store or earlier in the call, is not stored: the
+        answer names the one that exists. The caller bounds the size of a call.
+        """
+
+
+class TransactionalProducing(Protocol):
+    """Taking jobs in as part of the caller's own transaction (PostgreSQL)."""
+
+    async def insert_within(self, connection: Any, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Store jobs in the open transaction of an asyncpg or psycopg connection or a SQLAlchemy
+        session. They exist if and only if it commits. No lane is locked, so nobody waits.
+        """
+
+
+class LeaseKeeper(Protocol):
+    """Renews one worker's lease from a thread of its own, on a connection of its own."""
+
+    def renew(self, stats: WorkerStats) -> Renewal:
+        """Extend the lease. Blocks; raises `EngineUnavailable` if the server is away."""
+
+    def close(self) -> None:
+        """Give the connection back."""
+
+
+class Working(Protocol):
+    """What a worker does."""
+
+    async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
+        """Introduce a worker and start its lease.
+
+        An earlier worker of the same name is dead from now on; its jobs are lost to it at once.
+        """
+
+    def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
+        """Make the object that renews this worker's lease. Call it on the worker's own thread."""
+
+    async def retire(self, worker_id: str) -> None:
+        """Take leave. Jobs that the worker still holds are lost to it at once."""
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        worker_id: str | None = None,
+        queues: Sequence[str] | None = None,
+        limit: int = 0,
+    ) -> Exchange:
+        """Record outcomes, then lease up to `limit` ready jobs to `worker_id`: one round trip.
+
+        No job is leased twice at once. Jobs are taken and answered by priority, then arrival, over
+        `queues` (None: all), leaving out paused ones. A worker that is not alive is given nothing.
+        A finished job frees its place and the next of its lane may be claimed in the same call.
+        One refused or impossible settlement does not disturb the others.
+        """
+
+    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+        """Record progress, stage, message and entries of running jobs; answer the refused ids."""
+
+    async def held(self, worker_id: str) -> list[ClaimedJob]:
+        """The jobs that are leased to this worker, for making sure that none was forgotten."""
+
+    async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
+        """What was kept with a job by `note`, in the order it was first written."""
+
+    async def listen(self, on_work: WorkSignal, on_cancel: CancelSignal) -> Callable[[], None]:
+        """Call `on_work` soon after jobs became ready, `on_cancel` with the id of a running job
+        that should stop. Called on the event loop; may be spurious, may be lost while a
+        connection heals (`listening` is False then). Answers a function that ends it.
+        """
+
+    @property
+    def listening(self) -> bool:
+        """Whether signals arrive now."""
+
+
+class Upkeep(Protocol):
+    """What keeps the store moving. Any number of processes may call these at once."""
+
+    async def due(self, limit: int) -> Due:
+        """Make up to `limit` scheduled jobs pending whose time has come."""
+
+    async def lost(self, limit: int) -> list[LostJob]:
+        """Declare workers with a lapsed lease dead and answer up to `limit` jobs that dead workers
+        hold. Settle them through `exchange`: their tokens are still good, so if a dead worker
+        finishes one first, or two sweeps race, one outcome counts.
+        """
+
+    async def prune(
+        self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
+    ) -> int:
+        """Delete up to `limit` finished jobs, oldest first: those that finished more than
+        `older_than` seconds ago, and those beyond the newest `keep`. Their keys and entries go
+        with them. Also clears idle lanes and workers that died more than a day ago.
+        """
+
+
+class Steering(Protocol):
+    """What people do to jobs and queues."""
+
+    async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
+        """Cancel jobs: True for one that is cancelled now, False for a running one that has been
+        asked to stop. Finished and unknown ones are left out of the answer.
+        """
+
+    async def rerun(self, ids: Sequence[str]) -> list[str]:
+        """Run finished jobs again, and scheduled ones now. Answers those that were moved.
+
+        A finished job starts again at attempt 0 with a place at the end of its lane; its entries,
+        attempt log and growing token are kept.
+        """
+
+    async def pause(self, queue: str, paused: bool) -> None:
+        """Stop or resume handing out a queue's jobs. Running ones go on."""
+
+
+class Viewing(Protocol):
+    """What people see. Read-only; never in the way of the verbs above."""
+
+    async def get(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs with these ids, in that order; unknown ones are left out."""
+
+    async def list_jobs(
+        self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """A page of jobs by descending id (newest first). `cursor` is the last id seen."""
+
+    async def queues(self) -> list[QueueView]:
+        """Every queue that has been used or paused, by name."""
+
+    async def lanes(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> list[LaneView]:
+        """Lanes with holders or waiting jobs, the most waiting first."""
+
+    async def workers(self) -> list[Worker]:
+        """Workers, alive ones first, then by name."""
+
+
+class Records(Protocol):
+    """Small administrative records, each with a version that guards changes."""
+
+    async def record_get(self, kind: str, key: str) -> Record | None:
+        """One record."""
+
+    async def record_put(
+        self, kind: str, key: str, body: bytes, *, version: int | None = None
+    ) -> Record:
+        """Write a record. `version` None: whatever is there; 0: only if it does not exist; n: only
+        if it still has version n. Raises `RecordConflict` otherwise.
+        """
+
+    async def record_delete(self, kind: str, key: str, *, version: int | None = None) -> bool:
+        """Delete a record, with the same guard. False if it did not exist."""
+
+    async def record_list(self, kind: str, *, after: str = "", limit: int = 1_000) -> list[Record]:
+        """Records of a kind by key, after a key."""
+
+
+class Engine(Lifecycle, Producing, Working, Upkeep, Steering, Viewing, Records, Protocol):
+    """Everything together."""

@@ -1,0 +1,54 @@
+"""From a URL to an engine. Drivers are imported only for the engine that is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from headrace.clock import Clock
+from headrace.errors import InvalidSetting, MissingDriver
+
+if TYPE_CHECKING:
+    from headrace.engine.base import Engine
+
+FORMS = "sqlite:///path.db, postgresql://user@host/database or redis://host:6379/0"
+
+
+def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
+    """Make the engine for a URL. Nothing is connected until its `open()`."""
+    clock = clock or Clock()
+    scheme = urlsplit(url).scheme if isinstance(url, str) else ""
+    try:
+        match scheme:
+            case "sqlite":
+                from headrace.engine.sqlite.engine import SqliteEngine  # noqa: PLC0415
+
+                return SqliteEngine(url, clock=clock)
+            case "postgresql" | "postgres":
+                from headrace.engine.postgres.engine import PostgresEngine  # noqa: PLC0415
+
+                return PostgresEngine(url, clock=clock)
+            case "redis" | "rediss" | "valkey" | "unix":
+                from headrace.engine.redis.engine import RedisEngine  # noqa: PLC0415
+
+                return RedisEngine(url, clock=clock)
+    except ModuleNotFoundError as error:
+        extra = "redis" if scheme in ("redis", "rediss", "valkey", "unix") else "postgres"
+        raise MissingDriver(
+            f'The driver "{error.name}" for {scheme}:// is not installed. '
+            f'Install it with: pip install "headrace[{extra}]"'
+        ) from None
+    raise InvalidSetting(f"HEADRACE_URL has the unknown form {redacted(url)!r}; use {FORMS}")
+
+
+def redacted(url: str) -> str:
+    """The URL without its password, fit for logs and messages."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return "<unreadable URL>"
+    if password is None:
+        return url
+    user = parts.username or ""
+    return parts._replace(netloc=f"{user}:***@{parts.netloc.rpartition('@')[2]}").geturl()

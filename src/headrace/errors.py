@@ -1,0 +1,143 @@
+"""Every error that Headrace raises on purpose.
+
+    HeadraceError
+    ├── InvalidInput            the caller's mistake; nothing was changed
+    │   ├── UnknownTask
+    │   ├── InvalidArguments
+    │   ├── PayloadTooLarge
+    │   ├── InvalidName
+    │   └── InvalidSetting
+    ├── JobNotFound
+    ├── JobConflict             the job's status does not allow what was asked
+    ├── RecordConflict          somebody else changed the record first
+    ├── LeaseLost               another worker owns the job now
+    ├── ResultTimeout           the job did not finish in the time given
+    ├── JobFailed               the job whose result was asked for did not complete
+    ├── EngineError
+    │   ├── EngineUnavailable   try again later: the server is away
+    │   ├── StorageFull         no room to write; nothing was written
+    │   ├── SchemaTooNew        a newer Headrace has migrated this store
+    │   └── MissingDriver       an extra has to be installed
+    ├── NotRetryable            raised by handlers: no further attempt
+    │   ├── ParserError
+    │   ├── ValidationError
+    │   └── AuthenticationError
+    └── WorkerUnhealthy         the worker gave up after `connection_retries`
+
+Control flow that a handler may raise: `RetryLater` and `Snooze`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+class HeadraceError(Exception):
+    """Anything that Headrace raises on purpose."""
+
+
+class InvalidInput(HeadraceError):
+    """What was asked for is not valid; nothing was changed."""
+
+
+class UnknownTask(InvalidInput):
+    """No task of this name is registered."""
+
+
+class InvalidArguments(InvalidInput):
+    """The arguments do not fit the task's signature."""
+
+
+class PayloadTooLarge(InvalidInput):
+    """The encoded arguments or result exceed the limit."""
+
+
+class InvalidName(InvalidInput):
+    """A queue, lane, task or key has a name that cannot be used."""
+
+
+class InvalidSetting(InvalidInput):
+    """A setting is unknown or has a value that cannot be used."""
+
+
+class JobNotFound(HeadraceError):
+    """No job has this id; it may have been pruned from history."""
+
+
+class JobConflict(HeadraceError):
+    """The job's status does not allow this; nothing was changed."""
+
+
+class RecordConflict(HeadraceError):
+    """The record was changed by somebody else; read it again."""
+
+
+class LeaseLost(HeadraceError):
+    """Another worker owns this job now; this attempt's result was discarded."""
+
+
+class ResultTimeout(HeadraceError, TimeoutError):
+    """The job has not finished within the time given; it goes on."""
+
+
+class JobFailed(HeadraceError):
+    """The job did not complete, so it has no result."""
+
+
+class EngineError(HeadraceError):
+    """The engine could not do what was asked."""
+
+
+class EngineUnavailable(EngineError):
+    """The engine cannot be reached now."""
+
+
+class StorageFull(EngineError):
+    """The engine has no room left to write; nothing was written."""
+
+
+class SchemaTooNew(EngineError):
+    """The store was migrated by a newer Headrace than this one."""
+
+
+class MissingDriver(EngineError):
+    """The driver for this engine is not installed."""
+
+
+class WorkerUnhealthy(HeadraceError):
+    """The worker lost its engine and was told not to wait for it."""
+
+
+class NotRetryable(HeadraceError):
+    """The work cannot succeed by trying again; the job fails at once."""
+
+
+class ParserError(NotRetryable):
+    """The input cannot be parsed."""
+
+
+class ValidationError(NotRetryable):
+    """The input is not valid."""
+
+
+class AuthenticationError(NotRetryable):
+    """The credentials were refused."""
+
+
+class RetryLater(HeadraceError):
+    """Raise in a handler to end this attempt and try again at a time of your choice."""
+
+    def __init__(
+        self, reason: str = "", *, delay: float | None = None, at: datetime | None = None
+    ) -> None:
+        super().__init__(reason or "the handler asked for a retry")
+        self.delay = delay
+        self.at = at
+
+
+class Snooze(HeadraceError):
+    """Raise in a handler to be run again after `delay` seconds without spending an attempt."""
+
+    def __init__(self, delay: float, reason: str = "") -> None:
+        super().__init__(reason or f"snoozed for {delay:g} s")
+        self.delay = delay

@@ -1,0 +1,1 @@
+"""Plain data and rules. Nothing in this room does any I/O."""

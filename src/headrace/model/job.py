@@ -1,0 +1,192 @@
+"""Jobs: as they are handed in, as a worker holds them, and as people see them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from headrace.model.outcome import AttemptEntry
+from headrace.model.status import State, Status
+
+Source = Literal["api", "cron", "event", "code", "cli", "workflow"]
+OnCrash = Literal["retry", "fail"]
+
+PRIORITY_LIMIT = 1_000
+
+
+class NewJob(msgspec.Struct, kw_only=True, gc=False):
+    """A valid request to run a task, ready to be stored.
+
+    `args` is a JSON object. `run_at` is seconds since the epoch; `delay` counts from the engine's
+    own now. `key` makes the request idempotent within its task. `hold` keeps the lane place
+    during a retry's wait. `meta` is a JSON object for what travels with a job (trace, user).
+    """
+
+    id: str
+    task: str
+    queue: str = "default"
+    args: bytes = b"{}"
+    priority: int = 0
+    delay: float = 0.0
+    run_at: float | None = None
+    key: str | None = None
+    lane: str | None = None
+    width: int = 1
+    hold: bool = True
+    max_attempts: int = 4
+    timeout: float | None = 600.0
+    on_crash: OnCrash = "retry"
+    source: Source = "code"
+    meta: bytes | None = None
+
+
+class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
+    """What a worker needs to run one attempt. `wait` is seconds from due to claimed."""
+
+    id: str
+    token: int
+    attempt: int
+    task: str
+    queue: str
+    args: bytes
+    max_attempts: int
+    timeout: float | None
+    on_crash: OnCrash = "retry"
+    priority: int = 0
+    lane: str | None = None
+    key: str | None = None
+    meta: bytes | None = None
+    wait: float = 0.0
+    cancel_requested: bool = False
+
+
+class LostJob(msgspec.Struct, kw_only=True):
+    """A running job whose worker let its lease lapse. `age` is seconds since it was claimed."""
+
+    job: ClaimedJob
+    worker: str
+    started_at: datetime
+    age: float
+
+
+class Inserted(msgspec.Struct, frozen=True):
+    """The answer to one insert: a new job, or the one that has the key already."""
+
+    id: str
+    created: bool
+
+
+class Job(msgspec.Struct, kw_only=True):
+    """A job as people see it: its status, its progress and how it ended."""
+
+    id: str
+    task: str
+    queue: str
+    state: State
+    args_json: bytes
+    priority: int = 0
+    lane: str | None = None
+    width: int = 1
+    hold: bool = True
+    key: str | None = None
+    source: str = "code"
+    attempt: int = 0
+    max_attempts: int = 4
+    token: int = 0
+    timeout: float | None = None
+    on_crash: str = "retry"
+    stage: str | None = None
+    progress: float = 0.0
+    message: str | None = None
+    created_at: datetime
+    run_at: datetime
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    worker: str | None = None
+    error_type: str | None = None
+    error: str | None = None
+    result_json: bytes | None = None
+    cancel_requested: bool = False
+    meta_json: bytes | None = None
+    log: bytes = b""
+
+    @property
+    def status(self) -> Status:
+        """The status in the words of SPEC and API."""
+        return self.state.status
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """The arguments, decoded."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.args_json)
+        return decoded
+
+    @property
+    def result(self) -> Any:
+        """What the handler returned, decoded; None until the job has completed."""
+        return None if self.result_json is None else msgspec.json.decode(self.result_json)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What travels with the job besides its arguments."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.meta_json) if self.meta_json else {}
+        return decoded
+
+    @property
+    def attempts(self) -> list[AttemptEntry]:
+        """The attempts that did not complete, oldest first."""
+        entries = []
+        for line in self.log.splitlines():
+            try:
+                entries.append(_entry_decoder.decode(line))
+            except msgspec.DecodeError:
+                continue  # the log is bounded from the front, so its first line may be cut
+        return entries
+
+    def to_dict(self) -> dict[str, Any]:
+        """The job in the shape that `--json` prints and the API answers."""
+        return {
+            "job_id": self.id,
+            "task": self.task,
+            "queue": self.queue,
+            "status": self.status.value,
+            "args": self.args,
+            "priority": self.priority,
+            "lane": self.lane,
+            "key": self.key,
+            "source": self.source,
+            "attempt": self.attempt,
+            "max_attempts": self.max_attempts,
+            "stage": self.stage,
+            "progress": self.progress,
+            "message": self.message,
+            "created_at": self.created_at,
+            "run_at": self.run_at,
+            "started_at": self.started_at,
+            "completed_at": self.completed_at,
+            "worker": self.worker,
+            "error_type": self.error_type,
+            "error_message": self.error,
+            "result": self.result,
+            "cancel_requested": self.cancel_requested,
+            "attempts": self.attempts,
+            "meta": self.meta,
+        }
+
+
+_entry_decoder = msgspec.json.Decoder(AttemptEntry)
+
+
+class JobFilter(msgspec.Struct, kw_only=True, frozen=True):
+    """Which jobs to list; empty means all. Times are on `created_at`."""
+
+    statuses: tuple[Status, ...] = ()
+    queues: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    lane: str | None = None
+    key: str | None = None
+    source: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None

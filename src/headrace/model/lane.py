@@ -1,0 +1,72 @@
+"""Lanes: a key within a queue whose jobs start in order, at most `width` at once."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from headrace.errors import InvalidArguments, InvalidSetting
+from headrace.model.names import check_text
+
+OnRetry = Literal["hold", "yield"]
+WIDTH_LIMIT = 10_000
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """A template over a task's arguments, e.g. `Lane("user:{user_id}", width=3)`.
+
+    `on_retry` says what happens to the place while a job waits for a retry: "hold" keeps it (the
+    default at width 1, so that order is strict), "yield" lets others pass (the default above).
+    """
+
+    template: str
+    width: int = 1
+    on_retry: OnRetry | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.width, int) or not 1 <= self.width <= WIDTH_LIMIT:
+            raise InvalidSetting(
+                f"lane width must be between 1 and {WIDTH_LIMIT}, got {self.width!r}"
+            )
+        if self.on_retry not in (None, "hold", "yield"):
+            raise InvalidSetting(f'lane on_retry must be "hold" or "yield", got {self.on_retry!r}')
+        self.fields()
+
+    @property
+    def hold(self) -> bool:
+        """Whether a job keeps its place while it waits for a retry."""
+        return self.width == 1 if self.on_retry is None else self.on_retry == "hold"
+
+    def fields(self) -> set[str]:
+        """The arguments that the template reads."""
+        try:
+            parts = list(string.Formatter().parse(self.template))
+        except ValueError as error:
+            raise InvalidSetting(f"lane template {self.template!r}: {error}") from None
+        fields = set()
+        for _, field, spec, conversion in parts:
+            if field is None:
+                continue
+            if not field.isidentifier() or spec or conversion:
+                raise InvalidSetting(
+                    f"lane template {self.template!r}: {{{field}}} must be the plain name of an "
+                    "argument"
+                )
+            fields.add(field)
+        return fields
+
+    def place(self, arguments: Mapping[str, Any]) -> str:
+        """The lane of a job with these arguments."""
+        values = {}
+        for field in self.fields():
+            value = arguments.get(field)
+            if value is None or isinstance(value, (dict, list, float)):
+                raise InvalidArguments(
+                    f"lane {self.template!r} needs {field!r} to be text, a whole number or a "
+                    f"boolean, got {value!r}"
+                )
+            values[field] = value
+        return check_text("lane", self.template.format_map(values))

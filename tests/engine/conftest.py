@@ -1,0 +1,57 @@
+"""The conformance suite's fixtures: an empty store on each engine, and a second door to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from headrace.clock import Clock
+from headrace.engine.base import Engine
+from headrace.engine.open import open_engine
+from tests.conftest import ENGINES, Servers
+
+Opener = Callable[[], Awaitable[Engine]]
+
+
+@pytest.fixture(params=ENGINES)
+def engine_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
+    """A URL of a store that nobody else uses."""
+    name: str = request.param
+    space = f"t{uuid4().hex[:12]}"
+    if name == "sqlite":
+        return f"sqlite:///{tmp_path}/{space}.db"
+    if name.startswith("postgres"):
+        return f"{servers.url(name)}?schema={space}"
+    return f"{servers.url(name)}?namespace={space}"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def open_another(engine_url: str, clock: Clock) -> AsyncIterator[Opener]:
+    """Opens further engines on the same store, as other processes would, on the same clock."""
+    opened: list[Engine] = []
+
+    async def opener() -> Engine:
+        engine = open_engine(engine_url, clock=clock)
+        await engine.open()
+        opened.append(engine)
+        return engine
+
+    yield opener
+    for engine in opened:
+        await engine.close()
+
+
+@pytest.fixture
+async def engine(open_another: Opener) -> AsyncIterator[Engine]:
+    """An empty engine. When the test is over, its invariants must hold."""
+    engine = await open_another()
+    yield engine
+    assert await engine.audit() == []
