@@ -1,0 +1,168 @@
+"""Taking jobs in: durable, in order, once per key."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headrace.clock import Clock
+from headrace.engine.base import Engine
+from headrace.model.status import Status
+from tests.engine.conftest import Opener
+from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, fail, status, the_job
+
+
+async def test_an_inserted_job_is_there_for_another_process(
+    engine: Engine, open_another: Opener
+) -> None:
+    job_id = await enqueue(engine, task="greet", args=b'{"name":"\xeb\xac\xbc"}', queue="mail")
+    other = await open_another()
+    job = await the_job(other, job_id)
+    assert (job.task, job.queue, job.args) == ("greet", "mail", {"name": "물"})
+    assert job.status is Status.PENDING
+    assert (job.attempt, job.token, job.progress) == (0, 0, 0.0)
+
+
+async def test_every_field_comes_back_as_it_was_given(engine: Engine) -> None:
+    job_id = await enqueue(
+        engine,
+        task="t.x",
+        queue="q-1",
+        priority=-7,
+        key="once ✓",
+        lane="user:é",
+        width=3,
+        hold=False,
+        max_attempts=9,
+        timeout=12.5,
+        on_crash="fail",
+        source="api",
+        meta=b'{"user":"ada"}',
+    )
+    job = await the_job(engine, job_id)
+    assert (job.priority, job.key, job.lane, job.width, job.hold) == (
+        -7,
+        "once ✓",
+        "user:é",
+        3,
+        False,
+    )
+    assert (job.max_attempts, job.timeout, job.on_crash) == (9, 12.5, "fail")
+    assert (job.source, job.meta) == ("api", {"user": "ada"})
+
+
+async def test_no_timeout_stays_none(engine: Engine) -> None:
+    job_id = await enqueue(engine, timeout=None)
+    assert (await the_job(engine, job_id)).timeout is None
+    worker = await a_worker(engine)
+    [job] = await claim(engine, worker)
+    assert job.timeout is None
+
+
+async def test_inserting_nothing_is_fine(engine: Engine) -> None:
+    assert await engine.insert([]) == []
+
+
+async def test_answers_come_in_the_order_of_the_call(engine: Engine) -> None:
+    jobs = [a_job() for _ in range(300)]
+    answers = await engine.insert(jobs)
+    assert [answer.id for answer in answers] == [job.id for job in jobs]
+    assert all(answer.created for answer in answers)
+
+
+async def test_jobs_run_in_the_order_of_arrival(engine: Engine) -> None:
+    first = [a_job() for _ in range(50)]
+    # Ids that sort the other way round: arrival counts, not the id.
+    second = sorted((a_job() for _ in range(50)), key=lambda job: job.id, reverse=True)
+    await engine.insert(first)
+    await engine.insert(second)
+    worker = await a_worker(engine)
+    claimed = await claim(engine, worker, 100)
+    assert [job.id for job in claimed] == [job.id for job in [*first, *second]]
+
+
+async def test_a_key_returns_the_job_that_exists(engine: Engine) -> None:
+    first = await enqueue(engine, key="daily")
+    [again] = await engine.insert([a_job(key="daily")])
+    assert (again.id, again.created) == (first, False)
+
+
+async def test_a_key_belongs_to_its_task(engine: Engine) -> None:
+    first = await enqueue(engine, task="one", key="k")
+    [other] = await engine.insert([a_job(task="two", key="k")])
+    assert other.created
+    assert other.id != first
+
+
+async def test_a_key_twice_in_one_call_makes_one_job(engine: Engine) -> None:
+    jobs = [a_job(key="k"), a_job(), a_job(key="k")]
+    answers = await engine.insert(jobs)
+    assert [answer.id for answer in answers] == [jobs[0].id, jobs[1].id, jobs[0].id]
+    assert [answer.created for answer in answers] == [True, True, False]
+
+
+async def test_a_key_outlives_its_job_until_it_is_pruned(engine: Engine, clock: Clock) -> None:
+    worker = await a_worker(engine)
+    first = await enqueue(engine, key="k")
+    [job] = await claim(engine, worker)
+    await fail(engine, job)
+    [again] = await engine.insert([a_job(key="k")])
+    assert (again.id, again.created) == (first, False)
+    clock.advance(100)
+    assert await engine.prune(older_than=50) == 1
+    [fresh] = await engine.insert([a_job(key="k")])
+    assert fresh.created
+
+
+async def test_a_key_raced_by_many_makes_one_job(engine: Engine, open_another: Opener) -> None:
+    engines = [engine, await open_another(), await open_another()]
+    answers = await asyncio.gather(
+        *(engines[n % 3].insert([a_job(key=f"k{n % 5}", lane="l")]) for n in range(60))
+    )
+    created = [answer.id for [answer] in answers if answer.created]
+    assert len(created) == 5
+    assert {answer.id for [answer] in answers} == set(created)
+
+
+async def test_a_delayed_job_is_scheduled_until_its_time(engine: Engine, clock: Clock) -> None:
+    worker = await a_worker(engine)
+    job_id = await enqueue(engine, delay=60)
+    assert await status(engine, job_id) is Status.SCHEDULED
+    assert await claim(engine, worker) == []
+    assert (await engine.due(10)).moved == 0
+    clock.advance(59)
+    assert (await engine.due(10)).moved == 0
+    clock.advance(2)
+    assert (await engine.due(10)).moved == 1
+    assert await status(engine, job_id) is Status.PENDING
+    [job] = await claim(engine, worker)
+    assert job.id == job_id
+
+
+async def test_run_at_is_an_absolute_time(engine: Engine, clock: Clock) -> None:
+    later = await enqueue(engine, run_at=clock.now() + 3600)
+    past = await enqueue(engine, run_at=clock.now() - 3600)
+    assert await status(engine, later) is Status.SCHEDULED
+    assert await status(engine, past) is Status.PENDING
+    due = await engine.due(10)
+    assert due.next_in is not None
+    assert 3500 < due.next_in <= 3601
+    assert abs((await the_job(engine, later)).run_at.timestamp() - clock.now() - 3600) < 5
+
+
+async def test_large_and_odd_payloads_survive(engine: Engine) -> None:
+    worker = await a_worker(engine)
+    body = b'{"text":"' + "물레방아 \\u0000 🎡".encode() * 20_000 + b'"}'
+    job_id = await enqueue(engine, args=body)
+    [job] = await claim(engine, worker)
+    assert bytes(job.args) == body
+    assert await complete(engine, job, body)
+    stored = await the_job(engine, job_id)
+    assert (stored.args_json, stored.result_json) == (body, body)
+
+
+async def test_five_thousand_jobs_in_one_call(engine: Engine) -> None:
+    jobs = [a_job(lane=f"l{n % 50}" if n % 2 else None) for n in range(5_000)]
+    assert len(await engine.insert(jobs)) == 5_000
+    [queue] = await engine.queues()
+    assert queue.ready + queue.waiting == 5_000
+    assert queue.ready == 2_500 + 25
