@@ -362,7 +362,7 @@ class Judge:
 async def test_racing_workers_keep_every_lane(
     engine: Engine, open_another: Opener, batch: int
 ) -> None:
-    """Enqueue, claim, finish, retry, release and cancel at random, from several processes' seats."""
+    """Enqueue, claim, finish, retry and release at random, from several processes' seats."""
     engines = [engine, await open_another(), await open_another()]
     widths = {f"lane{n}": 1 + n % 3 for n in range(8)}
     judge = Judge(widths)

@@ -46,7 +46,7 @@ async def test_the_report_tells_version_and_clock(engine: Engine) -> None:
 
 @pytest.mark.parametrize("url", ["", "mysql://x/y", "nonsense", "http://127.0.0.1/"])
 def test_a_url_of_unknown_form_is_refused(url: str) -> None:
-    with pytest.raises(InvalidSetting, match="sqlite:///path.db"):
+    with pytest.raises(InvalidSetting, match=r"sqlite:///path\.db"):
         open_engine(url)
 
 

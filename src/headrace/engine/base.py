@@ -46,7 +46,7 @@ class Lifecycle(Protocol):
     """Opening, closing and looking after the store."""
 
     name: str
-    """"sqlite", "postgres" or "redis"."""
+    """Its name: sqlite, postgres or redis."""
 
     clock: Clock
 
@@ -125,7 +125,8 @@ class Working(Protocol):
         No job is leased twice at once. Jobs are taken and answered by priority, then arrival, over
         `queues` (None: all), leaving out paused ones. A worker that is not alive is given nothing.
         A finished job frees its place and the next of its lane may be claimed in the same call.
-        One refused or impossible settlement does not disturb the others.
+        One refused or impossible settlement does not disturb the others. A job whose cancel was
+        requested is not tried again: Retry, Snoozed and Released cancel it.
         """
 
     async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -40,23 +41,9 @@ class Lane(msgspec.Struct, frozen=True):
         """Whether a job keeps its place while it waits for a retry."""
         return self.width == 1 if self.on_retry is None else self.on_retry == "hold"
 
-    def fields(self) -> set[str]:
+    def fields(self) -> frozenset[str]:
         """The arguments that the template reads."""
-        try:
-            parts = list(string.Formatter().parse(self.template))
-        except ValueError as error:
-            raise InvalidSetting(f"lane template {self.template!r}: {error}") from None
-        fields = set()
-        for _, field, spec, conversion in parts:
-            if field is None:
-                continue
-            if not field.isidentifier() or spec or conversion:
-                raise InvalidSetting(
-                    f"lane template {self.template!r}: {{{field}}} must be the plain name of an "
-                    "argument"
-                )
-            fields.add(field)
-        return fields
+        return _fields(self.template)
 
     def place(self, arguments: Mapping[str, Any]) -> str:
         """The lane of a job with these arguments."""
@@ -70,3 +57,21 @@ class Lane(msgspec.Struct, frozen=True):
                 )
             values[field] = value
         return check_text("lane", self.template.format_map(values))
+
+
+@functools.lru_cache(maxsize=1_024)
+def _fields(template: str) -> frozenset[str]:
+    try:
+        parts = list(string.Formatter().parse(template))
+    except ValueError as error:
+        raise InvalidSetting(f"lane template {template!r}: {error}") from None
+    fields = set()
+    for _, field, spec, conversion in parts:
+        if field is None:
+            continue
+        if not field.isidentifier() or spec or conversion:
+            raise InvalidSetting(
+                f"lane template {template!r}: {{{field}}} must be the plain name of an argument"
+            )
+        fields.add(field)
+    return frozenset(fields)

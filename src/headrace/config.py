@@ -1,0 +1,130 @@
+"""Settings: from code, then the environment, then `headrace.toml`, then defaults."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headrace.errors import InvalidSetting
+
+FILE = "headrace.toml"
+MEBIBYTE = 1_048_576
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be set. `HEADRACE_LEASE_SECONDS` sets `lease_seconds`, and so on.
+
+    `queues` empty means all. `connection_retries` None means: keep trying for ever.
+    """
+
+    url: str = "sqlite:///headrace.db"
+    app: str | None = None
+    lease_seconds: float = 30.0
+    grace_seconds: float = 30.0
+    max_workers: int = 10
+    queues: tuple[str, ...] = ()
+    worker_name: str | None = None
+    connection_retries: int | None = None
+    artifacts: str = "headrace-data/artifacts"
+    host: str = "127.0.0.1"
+    port: int = 3989
+    payload_limit: int = MEBIBYTE
+    history_seconds: float = 7 * 86_400.0
+    history_count: int | None = None
+    block_seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field, least in _LEAST.items():
+            value = getattr(self, field)
+            if value is not None and value < least:
+                raise InvalidSetting(f"{field} must be at least {least}, got {value}")
+        if not 0 <= self.port <= 65_535:
+            raise InvalidSetting(f"port must be between 0 and 65535, got {self.port}")
+
+
+_LEAST: dict[str, float] = {
+    "lease_seconds": 1,
+    "grace_seconds": 0,
+    "max_workers": 1,
+    "connection_retries": 0,
+    "payload_limit": 1,
+    "history_seconds": 0,
+    "history_count": 0,
+    "block_seconds": 0.01,
+}
+
+_FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
+# Names that the five systems used, and which mean the same. The first that is set counts.
+_ALIASES = {"queues": ("WORKER_QUEUES", "WORKER_PLATFORMS")}
+
+
+def load(
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    **given: Any,
+) -> Settings:
+    """Read the settings. What is given in code wins; None in code means "not given"."""
+    values = _from_file((folder or Path.cwd()) / FILE)
+    values |= _from_environment(os.environ if environment is None else environment)
+    for name, value in given.items():
+        if name not in _FIELDS:
+            raise InvalidSetting(_unknown("setting", name, list(_FIELDS)))
+        if value is not None:
+            values[name] = _convert(name, value, name, strict=True)
+    return Settings(**values)
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSetting(f"{path} is not valid TOML: {error}") from None
+    values = {}
+    for name, value in content.items():
+        if name not in _FIELDS:
+            raise InvalidSetting(f"{path}: {_unknown('setting', name, list(_FIELDS))}")
+        values[name] = _convert(name, value, f"{name} in {path}", strict=True)
+    return values
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    values = {}
+    for field, aliases in _ALIASES.items():
+        for alias in aliases:
+            if environment.get(alias):
+                values[field] = _convert(field, environment[alias], alias)
+                break
+    known = {f"HEADRACE_{name.upper()}": name for name in _FIELDS}
+    for name, text in environment.items():
+        if not name.startswith("HEADRACE_") or name.startswith("HEADRACE_TEST_"):
+            continue
+        if name not in known:
+            raise InvalidSetting(_unknown("environment variable", name, list(known)))
+        if text != "":
+            values[known[name]] = _convert(known[name], text, name)
+    return values
+
+
+def _convert(field: str, value: Any, shown: str, *, strict: bool = False) -> Any:
+    """Turn text from the environment, or a TOML value, into what the field holds."""
+    if field == "queues" and isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    try:
+        return msgspec.convert(value, _FIELDS[field].type, strict=strict)
+    except msgspec.ValidationError as error:
+        raise InvalidSetting(f"{shown} has the value {value!r}: {error}") from None
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f'did you mean "{nearest[0]}"?' if nearest else f"known: {', '.join(sorted(known))}"
+    return f'unknown {kind} "{name}"; {hint}'

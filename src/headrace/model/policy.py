@@ -1,0 +1,69 @@
+"""What a task asks for: its queue, lane, retries, time and isolation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from headrace.errors import InvalidSetting
+from headrace.model.job import PRIORITY_LIMIT, OnCrash
+from headrace.model.lane import Lane
+from headrace.model.names import check_name
+from headrace.model.retry import RetryPolicy
+
+Isolation = Literal["none", "process"]
+LONGEST_TIMEOUT = 30 * 86_400.0
+
+
+class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The policy of a task; single jobs may differ by `options`.
+
+    `never_retry` holds exception classes, or their names. `memory_limit` is in bytes and needs
+    `isolate="process"`.
+    """
+
+    queue: str = "default"
+    priority: int = 0
+    lane: Lane | None = None
+    retry: RetryPolicy = RetryPolicy()
+    timeout: float | None = 600.0
+    on_crash: OnCrash = "retry"
+    never_retry: tuple[type[BaseException] | str, ...] = ()
+    isolate: Isolation = "none"
+    memory_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_name("queue", self.queue)
+        check_priority(self.priority)
+        check_timeout(self.timeout)
+        if self.on_crash not in ("retry", "fail"):
+            raise InvalidSetting(f'on_crash must be "retry" or "fail", got {self.on_crash!r}')
+        if self.isolate not in ("none", "process"):
+            raise InvalidSetting(f'isolate must be "none" or "process", got {self.isolate!r}')
+        if self.memory_limit is not None and self.isolate != "process":
+            raise InvalidSetting('memory_limit needs isolate="process"')
+
+
+def check_priority(priority: int) -> int:
+    """Priorities are small whole numbers; higher runs first."""
+    if (
+        not isinstance(priority, int)
+        or isinstance(priority, bool)
+        or abs(priority) > PRIORITY_LIMIT
+    ):
+        raise InvalidSetting(
+            f"priority must be a whole number between -{PRIORITY_LIMIT} and {PRIORITY_LIMIT}, "
+            f"got {priority!r}"
+        )
+    return priority
+
+
+def check_timeout(timeout: float | None) -> float | None:
+    """A timeout is a number of seconds above zero, or None for no limit."""
+    if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
+        raise InvalidSetting(
+            f"timeout must be more than 0 and at most {LONGEST_TIMEOUT:.0f} seconds, or None, "
+            f"got {timeout!r}"
+        )
+    return timeout

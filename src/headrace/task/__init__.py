@@ -1,0 +1,6 @@
+"""Tasks: handlers with a policy, and the typed door to enqueue them."""
+
+from headrace.task.signature import Signature
+from headrace.task.task import Door, Task, TaskOptions
+
+__all__ = ["Door", "Signature", "Task", "TaskOptions"]

@@ -1,0 +1,209 @@
+"""A task: what `@app.task` makes of a function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
+from headrace.model.ids import new_id
+from headrace.model.job import Job, NewJob, Source
+from headrace.model.lane import Lane
+from headrace.model.names import check_name, check_text
+from headrace.model.policy import TaskPolicy, check_priority, check_timeout
+from headrace.task.codec import encode
+from headrace.task.signature import Signature
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+Kind = Literal["async", "thread", "process"]
+
+
+class Door(Protocol):
+    """The way into the engine, as tasks know it."""
+
+    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
+        """Store one job."""
+
+    @property
+    def payload_limit(self) -> int:
+        """How many bytes the arguments of a job may have."""
+
+
+class Task(Generic[P, R_co]):
+    """A registered handler with its policy. Call it like the function, or enqueue it."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str,
+        policy: TaskPolicy,
+        door: Door,
+    ) -> None:
+        self.name = check_name("task", name)
+        self.function = function
+        self.policy = policy
+        self.door = door
+        self.signature = Signature(name, function)
+        self.kind: Kind = (
+            "process"
+            if policy.isolate == "process"
+            else "async"
+            if inspect.iscoroutinefunction(function)
+            else "thread"
+        )
+        if policy.lane is not None:
+            unknown = policy.lane.fields() - set(self.signature.names)
+            if unknown:
+                raise InvalidSetting(
+                    f'task "{name}": lane {policy.lane.template!r} reads {sorted(unknown)}, but '
+                    f"the handler takes {', '.join(self.signature.names) or 'no arguments'}"
+                )
+        functools.update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name!r} queue={self.policy.queue!r}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the handler directly, without any queue. For its own unit tests."""
+        return self.function(*args, **kwargs)
+
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+        """Make a job without storing it, for `app.enqueue_many`."""
+        return TaskOptions(self).job(*args, **kwargs)
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
+        """Check the arguments and store a job durably."""
+        return self.door.enqueue_job(self.job(*args, **kwargs))
+
+    def options(
+        self,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        delay: float | None = None,
+        run_at: datetime | None = None,
+        key: str | None = None,
+        lane: str | Lane | None = None,
+        retries: int | None = None,
+        timeout: float | msgspec.UnsetType | None = msgspec.UNSET,
+        source: Source = "code",
+        meta: dict[str, Any] | None = None,
+        conn: Any = None,
+    ) -> TaskOptions[P, R_co]:
+        """The same task with other options for the jobs that it enqueues.
+
+        `delay` is in seconds; `run_at` an aware datetime; `key` makes the job idempotent; `conn`
+        is a PostgreSQL connection or session whose transaction the job takes part in.
+        """
+        changes: dict[str, Any] = {"source": source}
+        if queue is not None:
+            changes["queue"] = check_name("queue", queue)
+        if priority is not None:
+            changes["priority"] = check_priority(priority)
+        if delay is not None and run_at is not None:
+            raise InvalidSetting("give delay or run_at, not both")
+        if delay is not None:
+            if not 0 <= delay <= LONGEST_WAIT:
+                raise InvalidSetting(
+                    f"delay must be between 0 and {LONGEST_WAIT:.0f} seconds, got {delay!r}"
+                )
+            changes["delay"] = float(delay)
+        if run_at is not None:
+            if run_at.tzinfo is None:
+                raise InvalidSetting(
+                    f"run_at {run_at.isoformat()} has no time zone; use an aware datetime"
+                )
+            changes["run_at"] = run_at.timestamp()
+        if key is not None:
+            changes["key"] = check_text("key", key)
+        if retries is not None:
+            if not 0 <= retries <= 10_000:
+                raise InvalidSetting(f"retries must be between 0 and 10000, got {retries!r}")
+            changes["max_attempts"] = retries + 1
+        if timeout is not msgspec.UNSET:
+            changes["timeout"] = check_timeout(timeout)
+        if meta is not None:
+            changes["meta"] = encode(meta)
+        place = Lane(lane) if isinstance(lane, str) else lane
+        return TaskOptions(self, changes=changes, lane=place, connection=conn)
+
+
+LONGEST_WAIT = 10 * 365 * 86_400.0
+
+
+class TaskOptions(Generic[P, R_co]):
+    """A task with options for the jobs that it enqueues."""
+
+    def __init__(
+        self,
+        task: Task[P, R_co],
+        *,
+        changes: dict[str, Any] | None = None,
+        lane: Lane | None = None,
+        connection: Any = None,
+    ) -> None:
+        self._task = task
+        self._changes = changes or {}
+        self._lane = lane or task.policy.lane
+        self._connection = connection
+
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+        """Make a job without storing it."""
+        return self._make(self._task.signature.encode(args, kwargs))
+
+    def job_from_json(self, encoded: bytes) -> NewJob:
+        """Make a job from a JSON object of arguments, as HTTP and the command line give it."""
+        self._task.signature.check(encoded)
+        return self._make(encoded)
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
+        """Check the arguments and store a job durably."""
+        job = self.job(*args, **kwargs)
+        return self._task.door.enqueue_job(job, connection=self._connection)
+
+    def _make(self, encoded: bytes) -> NewJob:
+        task, policy = self._task, self._task.policy
+        limit = task.door.payload_limit
+        if len(encoded) > limit:
+            raise PayloadTooLarge(
+                f'task "{task.name}": the arguments take {len(encoded):,} bytes, the limit is '
+                f"{limit:,}; keep large data elsewhere and pass a reference, or raise "
+                "HEADRACE_PAYLOAD_LIMIT"
+            )
+        job = NewJob(
+            id=new_id(),
+            task=task.name,
+            queue=policy.queue,
+            args=encoded,
+            priority=policy.priority,
+            max_attempts=policy.retry.max_attempts,
+            timeout=policy.timeout,
+            on_crash=policy.on_crash,
+        )
+        if self._lane is not None:
+            self._place(job, self._lane, encoded)
+        for field, value in self._changes.items():
+            setattr(job, field, value)
+        return job
+
+    def _place(self, job: NewJob, lane: Lane, encoded: bytes) -> None:
+        arguments = msgspec.json.decode(encoded)
+        for name in lane.fields() - arguments.keys():
+            default = inspect.signature(self._task.function).parameters.get(name)
+            if default is None or default.default is default.empty:
+                raise InvalidArguments(
+                    f'task "{self._task.name}": lane {lane.template!r} reads {name!r}, which is '
+                    "not an argument of the job"
+                )
+            arguments[name] = default.default
+        job.lane = lane.place(arguments)
+        job.width = lane.width
+        job.hold = lane.hold
