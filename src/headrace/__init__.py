@@ -1,1 +1,93 @@
-"""Durable background jobs for Python services."""
+"""Durable background jobs for Python services, on SQLite, PostgreSQL or Redis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace.app import App
+from headrace.clock import Clock
+from headrace.config import Settings
+from headrace.errors import (
+    AuthenticationError,
+    EngineError,
+    EngineUnavailable,
+    HeadraceError,
+    InvalidArguments,
+    InvalidInput,
+    InvalidName,
+    InvalidSetting,
+    JobConflict,
+    JobFailed,
+    JobNotFound,
+    LeaseLost,
+    MissingDriver,
+    NotRetryable,
+    ParserError,
+    PayloadTooLarge,
+    ResultTimeout,
+    RetryLater,
+    SchemaTooNew,
+    Snooze,
+    StorageFull,
+    UnknownTask,
+    ValidationError,
+    WorkerUnhealthy,
+)
+from headrace.model.context import Context
+from headrace.model.job import Job, JobFilter
+from headrace.model.lane import Lane
+from headrace.model.retry import RetryPolicy
+from headrace.model.status import Status
+from headrace.task import Task
+from headrace.version import __version__
+
+if TYPE_CHECKING:
+    from headrace.orchestrator import JobOrchestrator
+
+__all__ = [
+    "App",
+    "AuthenticationError",
+    "Clock",
+    "Context",
+    "EngineError",
+    "EngineUnavailable",
+    "HeadraceError",
+    "InvalidArguments",
+    "InvalidInput",
+    "InvalidName",
+    "InvalidSetting",
+    "Job",
+    "JobConflict",
+    "JobFailed",
+    "JobFilter",
+    "JobNotFound",
+    "JobOrchestrator",
+    "Lane",
+    "LeaseLost",
+    "MissingDriver",
+    "NotRetryable",
+    "ParserError",
+    "PayloadTooLarge",
+    "ResultTimeout",
+    "RetryLater",
+    "RetryPolicy",
+    "SchemaTooNew",
+    "Settings",
+    "Snooze",
+    "Status",
+    "StorageFull",
+    "Task",
+    "UnknownTask",
+    "ValidationError",
+    "WorkerUnhealthy",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # A service that only enqueues does not pay for the worker's imports.
+    if name == "JobOrchestrator":
+        from headrace.orchestrator import JobOrchestrator  # noqa: PLC0415
+
+        return JobOrchestrator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,318 @@
+"""App: the only place that wires the rooms together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+import os
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+
+from headrace.artifacts import ArtifactStore
+from headrace.clock import Clock
+from headrace.config import Settings, load
+from headrace.engine.open import open_engine
+from headrace.enqueue import Enqueuer, OnProgress
+from headrace.errors import (
+    HeadraceError,
+    InvalidArguments,
+    InvalidSetting,
+    JobConflict,
+    JobFailed,
+    JobNotFound,
+    ResultTimeout,
+    UnknownTask,
+)
+from headrace.model.context import Context
+from headrace.model.ids import parse_id
+from headrace.model.job import Job, JobFilter, NewJob, OnCrash
+from headrace.model.lane import Lane
+from headrace.model.policy import Isolation, TaskPolicy
+from headrace.model.retry import RetryPolicy
+from headrace.model.status import Status
+from headrace.model.views import JobPage
+from headrace.monitor.results import ResultWatch
+from headrace.monitor.why import why
+from headrace.task import Task
+from headrace.task.codec import encode
+
+if TYPE_CHECKING:
+    from headrace.engine.base import Engine
+    from headrace.loop import Loop
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class TaskDecorator(Protocol):
+    """What `@app.task(...)` answers. Handlers may take a Context first, or not."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Awaitable[R]], /
+    ) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+
+class App:
+    """Tasks, and the engine that their jobs live in.
+
+    Nothing is connected until the first verb, or `open()`. Use it as `async with` to close it.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        **given: Any,
+    ) -> None:
+        if settings is None:
+            settings = load(url=url, **given)
+        elif url is not None or given:
+            raise InvalidSetting("give either settings or single values, not both")
+        self.settings = settings
+        self.clock = clock or Clock()
+        self.tasks: dict[str, Task[..., Any]] = {}
+        self.artifacts = ArtifactStore(settings.artifacts)
+        self._use(open_engine(settings.url, clock=self.clock))
+
+    def __repr__(self) -> str:
+        return f"<App {self._engine.name} tasks={len(self.tasks)}>"
+
+    def _use(self, engine: Engine) -> None:
+        self._engine = engine
+        self._enqueuer = Enqueuer(engine, clock=self.clock)
+        self._results = ResultWatch(engine)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = os.getpid()
+        self._opening: asyncio.Lock | None = None
+        self._opened = False
+
+    # -- tasks ---------------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def task(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        queue: str = "default",
+        lane: str | Lane | None = None,
+        retries: int | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = 600.0,
+        priority: int = 0,
+        on_crash: OnCrash = "retry",
+        never_retry: Sequence[type[BaseException] | str] = (),
+        isolate: Isolation = "none",
+        memory_limit: int | None = None,
+    ) -> TaskDecorator: ...
+
+    def task(
+        self,
+        name: Any = None,
+        /,
+        *,
+        lane: str | Lane | None = None,
+        retries: int | None = None,
+        retry: RetryPolicy | None = None,
+        never_retry: Sequence[type[BaseException] | str] = (),
+        **policy: Any,
+    ) -> Any:
+        """Register a handler: `@app.task`, or `@app.task("name", queue=…, lane=…, retries=…)`."""
+        if callable(name):
+            return self.task()(name)
+        if retries is not None and retry is not None:
+            raise InvalidSetting("give retries or retry, not both")
+        made = TaskPolicy(
+            lane=Lane(lane) if isinstance(lane, str) else lane,
+            retry=retry or (RetryPolicy() if retries is None else RetryPolicy(retries=retries)),
+            never_retry=tuple(never_retry),
+            **policy,
+        )
+
+        def register(function: Callable[..., Any]) -> Task[..., Any]:
+            task: Task[..., Any] = Task(
+                function, name=name or function.__name__, policy=made, door=self
+            )
+            if task.name in self.tasks:
+                raise InvalidSetting(
+                    f'two tasks are called "{task.name}": '
+                    f"{self.tasks[task.name].function.__qualname__} and {function.__qualname__}; "
+                    'give one of them a name of its own: @app.task("other.name")'
+                )
+            self.tasks[task.name] = task
+            return task
+
+        return register
+
+    def find_task(self, name: str) -> Task[..., Any]:
+        """The task of this name, or an error that names the nearest ones."""
+        task = self.tasks.get(name)
+        if task is None:
+            near = difflib.get_close_matches(name, self.tasks, n=3) or sorted(self.tasks)[:10]
+            known = ", ".join(f'"{each}"' for each in near) or "none"
+            raise UnknownTask(
+                f'Unknown task "{name}". Registered: {known}. Load its module with --app.'
+            )
+        return task
+
+    # -- opening and closing -------------------------------------------------------------------
+
+    @property
+    def engine(self) -> Engine:
+        """Where this App's jobs live."""
+        return self._engine
+
+    @property
+    def payload_limit(self) -> int:
+        """How many bytes the arguments of a job may have."""
+        return self.settings.payload_limit
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date. Every verb does this by itself."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop or self._process != os.getpid():
+            await self._move_to(loop)
+        if self._opened:
+            return
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if not self._opened:
+                await self._engine.open()
+                self._opened = True
+
+    async def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Connections belong to one event loop of one process; start afresh on another."""
+        old, old_loop = self._engine, self._loop
+        if old_loop is not None:
+            forked = self._process != os.getpid()
+            if not forked and not old_loop.is_closed():
+                raise HeadraceError(
+                    "this App is in use on another event loop; "
+                    "make one App for each loop, or use headrace.sync"
+                )
+            self._use(open_engine(self.settings.url, clock=self.clock))
+            if not forked:
+                with contextlib.suppress(Exception):
+                    await asyncio.wait_for(old.close(), 1)
+        self._loop = loop
+
+    async def close(self) -> None:
+        """Close every connection. The App can be opened again."""
+        engine, results = self._engine, self._results
+        if self._loop is not None:
+            await results.close()
+            await engine.close()
+            self._use(open_engine(self.settings.url, clock=self.clock))
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- verbs ---------------------------------------------------------------------------------
+
+    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
+        """Store one job that a task has made."""
+        await self.open()
+        if connection is not None:
+            return await self._enqueuer.within(connection, job)
+        return await self._enqueuer.one(job)
+
+    async def enqueue(self, name: str, args: dict[str, Any] | None = None, **options: Any) -> Job:
+        """Enqueue by name, with the same checks and options as `task.options(…).enqueue(…)`."""
+        bound = self.find_task(name).options(**options)
+        try:
+            encoded = encode(args or {})
+        except (TypeError, UnicodeEncodeError) as error:
+            raise InvalidArguments(f'task "{name}": {error}; pass plain data') from None
+        return await self.enqueue_job(bound.job_from_json(encoded), connection=options.get("conn"))
+
+    async def enqueue_many(
+        self,
+        jobs: Iterable[NewJob] | AsyncIterable[NewJob],
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> list[Job]:
+        """Store any number of jobs in order, streamed in bounded batches."""
+        await self.open()
+        return await self._enqueuer.many(jobs, on_progress=on_progress)
+
+    async def get(self, job_id: str) -> Job:
+        """One job, with its status, stage, progress, attempt, error and result."""
+        await self.open()
+        found = await self._engine.get([parse_id(job_id)])
+        if not found:
+            raise JobNotFound(
+                f"no job has the id {job_id}; it may have been pruned from history "
+                f"(kept for {timedelta(seconds=self.settings.history_seconds)})"
+            )
+        return found[0]
+
+    async def list(
+        self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """A page of jobs, newest first."""
+        await self.open()
+        if not 1 <= limit <= 1_000:
+            raise InvalidSetting(f"limit must be between 1 and 1000, got {limit}")
+        after = None if cursor is None else parse_id(cursor)
+        return await self._engine.list_jobs(filter or JobFilter(), cursor=after, limit=limit)
+
+    async def result(self, job_id: str, timeout: float | None = None) -> Any:
+        """Wait for a job and answer what its handler returned."""
+        await self.open()
+        try:
+            job = await self._results.finished(parse_id(job_id), timeout)
+        except TimeoutError:
+            raise ResultTimeout(
+                f"job {job_id} has not finished within {timeout:g} s; it goes on"
+            ) from None
+        if job.status is not Status.COMPLETED:
+            raise JobFailed(f"job {job_id} ended as {job.status}: {job.error or 'no reason kept'}")
+        return job.result
+
+    async def cancel(self, job_id: str, reason: str = "cancelled") -> Job:
+        """Cancel a job: at once, or as soon as its running handler has stopped."""
+        before = await self.get(job_id)
+        if not await self._engine.cancel([before.id], reason):
+            now = await self.get(job_id)
+            raise JobConflict(f"job {job_id} is {now.status} already and cannot be cancelled")
+        return await self.get(job_id)
+
+    async def retry(self, job_id: str) -> Job:
+        """Run a finished job again, or a scheduled one now."""
+        before = await self.get(job_id)
+        if not await self._engine.rerun([before.id]):
+            now = await self.get(job_id)
+            raise JobConflict(f"job {job_id} is {now.status}: it needs no retry")
+        return await self.get(job_id)
+
+    async def why(self, job_id: str) -> Sequence[str]:
+        """Why is it not running? In sentences."""
+        return await why(self._engine, await self.get(job_id), self.clock.now())
+
+    def upkeep(self) -> Sequence[Loop]:
+        """The loops that keep the store moving; every orchestrator runs them."""
+        from headrace.upkeep import loops  # noqa: PLC0415 - programs that only enqueue need none
+
+        return loops(self._engine, self.settings, self.clock)

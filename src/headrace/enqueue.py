@@ -1,0 +1,182 @@
+"""The one door in: what has been validated is stored, in as few round trips as possible."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from headrace.clock import Clock
+from headrace.engine.base import Engine, Producing, TransactionalProducing
+from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
+from headrace.model.job import Inserted, Job, NewJob
+from headrace.model.status import State
+
+# One call to the engine takes at most so many jobs and bytes, so that no transaction grows large.
+BATCH_JOBS = 1_000
+BATCH_BYTES = 4 * 1_048_576
+
+OnProgress = Callable[[int], None]
+
+
+class Enqueuer:
+    """Stores jobs. Calls that come at the same time share a round trip."""
+
+    def __init__(self, engine: Engine, *, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._waiting: list[tuple[NewJob, asyncio.Future[Inserted]]] = []
+        self._sender: asyncio.Task[None] | None = None
+
+    async def one(self, job: NewJob) -> Job:
+        """Store one job, together with whatever else is being stored at this moment."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Inserted] = loop.create_future()
+        self._waiting.append((job, future))
+        if self._sender is None:
+            # A task of its own: a caller that is cancelled must not take the others with it.
+            self._sender = loop.create_task(self._send())
+        return await self._answer(job, await future)
+
+    async def within(self, connection: Any, job: NewJob) -> Job:
+        """Store one job as part of the caller's own transaction."""
+        if not hasattr(self._engine, "insert_within"):
+            raise InvalidSetting(
+                f"options(conn=…) needs PostgreSQL, but this App uses {self._engine.name}"
+            )
+        engine = cast(TransactionalProducing, self._engine)
+        [inserted] = await engine.insert_within(connection, [job])
+        if not inserted.created and not await self._engine.get([inserted.id]):
+            # The other job belongs to the same open transaction: it cannot be read from here.
+            return stored(job, self._clock.now(), job_id=inserted.id)
+        return await self._answer(job, inserted)
+
+    async def many(
+        self,
+        jobs: Iterable[NewJob] | AsyncIterable[NewJob],
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> list[Job]:
+        """Store any number of jobs in bounded batches, in order.
+
+        Each batch is atomic. If one fails, those before it are stored: the error says how many.
+        """
+        answers: list[Job] = []
+        async for batch in _batches(jobs):
+            try:
+                inserted = await self._engine.insert(batch)
+            except HeadraceError as error:
+                error.add_note(f"{len(answers)} jobs of this call were stored before the error")
+                raise
+            now = self._clock.now()
+            existing = [each.id for each in inserted if not each.created]
+            known = {job.id: job for job in await self._engine.get(existing)} if existing else {}
+            for job, each in zip(batch, inserted, strict=True):
+                found = None if each.created else known.get(each.id)
+                answers.append(found or stored(job, now, job_id=each.id))
+            if on_progress is not None:
+                on_progress(len(answers))
+        return answers
+
+    async def _send(self) -> None:
+        try:
+            while self._waiting:
+                group = self._take()
+                await self._send_group(group)
+        finally:
+            self._sender = None
+
+    def _take(self) -> list[tuple[NewJob, asyncio.Future[Inserted]]]:
+        size = count = 0
+        for job, _ in self._waiting:
+            if count == BATCH_JOBS or (count and size + len(job.args) > BATCH_BYTES):
+                break
+            count += 1
+            size += len(job.args)
+        group, self._waiting = self._waiting[:count], self._waiting[count:]
+        return group
+
+    async def _send_group(self, group: list[tuple[NewJob, asyncio.Future[Inserted]]]) -> None:
+        try:
+            answers = await self._engine.insert([job for job, _ in group])
+        except EngineUnavailable as error:
+            _refuse(group, error)
+        except Exception as error:
+            if len(group) == 1:
+                _refuse(group, error)
+                return
+            # One bad job must not poison the others that happened to travel with it.
+            for each in group:
+                await self._send_group([each])
+        except BaseException:
+            _refuse(group, EngineUnavailable("the App was closed while jobs were being stored"))
+            raise
+        else:
+            for (_, future), answer in zip(group, answers, strict=True):
+                if not future.done():
+                    future.set_result(answer)
+
+    async def _answer(self, job: NewJob, inserted: Inserted) -> Job:
+        if inserted.created:
+            return stored(job, self._clock.now())
+        existing = await self._engine.get([inserted.id])
+        # Between the two calls it may have been pruned.
+        return existing[0] if existing else stored(job, self._clock.now(), job_id=inserted.id)
+
+
+def stored(job: NewJob, now: float, *, job_id: str | None = None) -> Job:
+    """The job as it is right after it was stored, without reading it back."""
+    due = now + job.delay if job.run_at is None else job.run_at
+    return Job(
+        id=job_id or job.id,
+        task=job.task,
+        queue=job.queue,
+        state=State.SCHEDULED if due > now else State.READY if job.lane is None else State.WAITING,
+        args_json=job.args,
+        priority=job.priority,
+        lane=job.lane,
+        width=job.width,
+        hold=job.hold,
+        key=job.key,
+        source=job.source,
+        max_attempts=job.max_attempts,
+        timeout=job.timeout,
+        on_crash=job.on_crash,
+        created_at=datetime.fromtimestamp(now, UTC),
+        run_at=datetime.fromtimestamp(due, UTC),
+        meta_json=job.meta,
+    )
+
+
+def _refuse(group: list[tuple[NewJob, asyncio.Future[Inserted]]], error: BaseException) -> None:
+    for _, future in group:
+        if not future.done():
+            future.set_exception(error)
+
+
+async def _batches(
+    jobs: Iterable[NewJob] | AsyncIterable[NewJob],
+) -> AsyncIterator[list[NewJob]]:
+    batch: list[NewJob] = []
+    size = 0
+    async for job in _each(jobs):
+        if batch and (len(batch) == BATCH_JOBS or size + len(job.args) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(job)
+        size += len(job.args)
+    if batch:
+        yield batch
+
+
+async def _each(jobs: Iterable[NewJob] | AsyncIterable[NewJob]) -> AsyncIterator[NewJob]:
+    if isinstance(jobs, AsyncIterable):
+        async for job in jobs:
+            yield job
+    else:
+        for job in jobs:
+            yield job
+
+
+__all__ = ["Enqueuer", "OnProgress", "Producing", "stored"]

@@ -1,0 +1,75 @@
+"""Why is it not running? One sentence for each reason, the most telling first."""
+
+from __future__ import annotations
+
+from headrace.engine.base import Viewing
+from headrace.model.job import Job
+from headrace.model.status import State
+from headrace.model.worker import Worker
+
+
+async def why(engine: Viewing, job: Job, now: float) -> list[str]:
+    """The reasons, in words."""
+    match job.state:
+        case State.SCHEDULED:
+            return _scheduled(job, now)
+        case State.RUNNING:
+            asked = ["It was asked to stop."] if job.cancel_requested else []
+            since = f" since {job.started_at:%H:%M:%S} UTC" if job.started_at else ""
+            stage = f", in stage {job.stage!r}" if job.stage else ""
+            return [f"It is running on worker {job.worker!r}{since}{stage}.", *asked]
+        case State.WAITING | State.READY:
+            return await _pending(engine, job)
+        case _:
+            ended = f" at {job.completed_at:%Y-%m-%d %H:%M:%S} UTC" if job.completed_at else ""
+            error = f": {job.error}" if job.error else ""
+            return [
+                f"It is finished: {job.status}{ended}{error}.",
+                f"Run it again with: headrace jobs retry {job.id}",
+            ]
+
+
+def _scheduled(job: Job, now: float) -> list[str]:
+    seconds = job.run_at.timestamp() - now
+    when = f"in {seconds:.0f} s" if seconds >= 1 else "now"
+    reasons = [f"It is due at {job.run_at:%Y-%m-%d %H:%M:%S} UTC ({when})."]
+    if job.attempt:
+        reasons.append(
+            f"Attempt {job.attempt} of {job.max_attempts} failed: {job.error or 'no reason kept'}."
+        )
+    if seconds < -5:
+        reasons.append("Its time has passed: no worker is running that would move it on.")
+    return reasons
+
+
+async def _pending(engine: Viewing, job: Job) -> list[str]:
+    reasons = [
+        f"Queue {job.queue!r} is paused. Resume it with: headrace queues resume {job.queue}"
+        for queue in await engine.queues()
+        if queue.name == job.queue and queue.paused
+    ]
+    serving = [worker for worker in await engine.workers() if _serves(worker, job.queue)]
+    if not serving:
+        reasons.append(
+            f"No worker serves queue {job.queue!r}. "
+            f"Start one with: headrace worker --queues {job.queue}"
+        )
+    if job.state is State.WAITING and job.lane is not None:
+        for lane in await engine.lanes(queue=job.queue, lane=job.lane):
+            holders = ", ".join(lane.holders[:3]) + (" …" if len(lane.holders) > 3 else "")
+            reasons.append(
+                f"Lane {lane.lane!r} (width {lane.width}) is held by {holders}; "
+                f"{lane.waiting} wait for it."
+            )
+    if not reasons:
+        free = sum(max(worker.slots - worker.running, 0) for worker in serving)
+        slots = sum(worker.slots for worker in serving)
+        reasons.append(
+            f"It may run now: {len(serving)} worker(s) serve queue {job.queue!r}, with {free} of "
+            f"{slots} slots free at their last heartbeat."
+        )
+    return reasons
+
+
+def _serves(worker: Worker, queue: str) -> bool:
+    return worker.alive and (not worker.queues or queue in worker.queues)
