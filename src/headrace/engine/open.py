@@ -11,6 +11,7 @@ from headrace.errors import InvalidSetting, MissingDriver
 if TYPE_CHECKING:
     from headrace.engine.base import Engine
 
+DRIVERS = ("asyncpg", "redis", "hiredis")
 FORMS = "sqlite:///path.db, postgresql://user@host/database or redis://host:6379/0"
 
 
@@ -33,6 +34,8 @@ def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
 
                 return RedisEngine(url, clock=clock)
     except ModuleNotFoundError as error:
+        if error.name not in DRIVERS:
+            raise
         extra = "redis" if scheme in ("redis", "rediss", "valkey", "unix") else "postgres"
         raise MissingDriver(
             f'The driver "{error.name}" for {scheme}:// is not installed. '

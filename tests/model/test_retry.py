@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from headrace.errors import InvalidSetting, ParserError
+from headrace.model.retry import LONGEST_DELAY, RetryPolicy, retryable
+
+
+def test_the_default_waits_5_10_and_20_seconds() -> None:
+    policy = RetryPolicy()
+    assert policy.max_attempts == 4
+    assert [policy.delay(attempt) for attempt in (1, 2, 3)] == [5, 10, 20]
+
+
+def test_delays_have_a_ceiling_however_many_attempts() -> None:
+    assert RetryPolicy(retries=10_000).delay(10_000) == LONGEST_DELAY
+    assert RetryPolicy(maximum=60).delay(50) == 60
+
+
+@pytest.mark.parametrize(("chance", "expected"), [(0.0, 9.0), (0.5, 10.0), (1.0, 11.0)])
+def test_jitter_spreads_both_ways(chance: float, expected: float) -> None:
+    policy = RetryPolicy(base=10, jitter=0.1)
+    assert policy.delay(1, lambda: chance) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("bad", [{"retries": -1}, {"base": -1}, {"factor": 0.5}, {"jitter": 2}])
+def test_a_policy_that_makes_no_sense_is_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(InvalidSetting):
+        RetryPolicy(**bad)  # type: ignore[arg-type]
+
+
+def test_what_cannot_succeed_is_not_retried() -> None:
+    class AuthenticationError(Exception):
+        """A team's own error of that name."""
+
+    class Broken(ValueError):
+        pass
+
+    assert retryable(ConnectionError())
+    assert retryable(Broken())
+    assert not retryable(ParserError())
+    assert not retryable(AuthenticationError())
+    assert not retryable(Broken(), (ValueError,))
+    assert not retryable(Broken(), ("ValueError",))
+    assert retryable(Broken(), ("KeyError", KeyError))
