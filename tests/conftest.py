@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -38,6 +40,16 @@ class Servers:
             server.start()
             self.running[name] = server
         return self.running[name].url
+
+
+def store_url(name: str, servers: Servers, folder: Path) -> str:
+    """The URL of a store on the named engine that nobody else uses."""
+    space = f"t{uuid4().hex[:12]}"
+    if name == "sqlite":
+        return f"sqlite:///{folder}/{space}.db"
+    if name.startswith("postgres"):
+        return f"{servers.url(name)}?schema={space}"
+    return f"{servers.url(name)}?namespace={space}"
 
 
 @pytest.fixture(scope="session")

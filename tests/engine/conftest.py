@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
-from tests.conftest import ENGINES, Servers
+from tests.conftest import ENGINES, Servers, store_url
 
 Opener = Callable[[], Awaitable[Engine]]
 
@@ -19,13 +18,7 @@ Opener = Callable[[], Awaitable[Engine]]
 @pytest.fixture(params=ENGINES)
 def engine_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
     """A URL of a store that nobody else uses."""
-    name: str = request.param
-    space = f"t{uuid4().hex[:12]}"
-    if name == "sqlite":
-        return f"sqlite:///{tmp_path}/{space}.db"
-    if name.startswith("postgres"):
-        return f"{servers.url(name)}?schema={space}"
-    return f"{servers.url(name)}?namespace={space}"
+    return store_url(request.param, servers, tmp_path)
 
 
 @pytest.fixture
