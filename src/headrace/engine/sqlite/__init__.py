@@ -1,0 +1,1 @@
+"""Jobs in one SQLite file: nothing to install, nothing to start."""

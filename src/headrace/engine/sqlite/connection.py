@@ -1,0 +1,176 @@
+"""Opening connections, and telling SQLite's errors in Headrace's words."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+
+from headrace.engine.sqlite.address import Address
+from headrace.engine.sqlite.sql import migrations
+from headrace.errors import (
+    EngineError,
+    EngineUnavailable,
+    InvalidInput,
+    SchemaTooNew,
+    StorageFull,
+)
+
+OLDEST_LIBRARY = (3, 35, 0)
+BUSY_SECONDS = 5.0
+APPLICATION = 1212437059  # "HDRC": tells a Headrace file from another program's database
+SCHEMA_VERSION = max(number for number, _ in migrations())
+SCHEMA_SETTLE_SECONDS = 30.0
+
+
+def connect(address: Address) -> sqlite3.Connection:
+    """Open one connection with the settings that every connection has."""
+    connection = sqlite3.connect(
+        str(address),
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        cached_statements=256,
+        # Each connection belongs to one thread, except that a failed open is closed by another.
+        check_same_thread=False,
+    )
+    try:
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA temp_store = memory")
+        match address.synchronous:
+            case "full":
+                connection.execute("PRAGMA synchronous = full")
+            case "normal":
+                connection.execute("PRAGMA synchronous = normal")
+            case _:
+                connection.execute("PRAGMA synchronous = off")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def check_library() -> None:
+    """Refuse a SQLite library that lacks what the statements use (RETURNING)."""
+    if sqlite3.sqlite_version_info < OLDEST_LIBRARY:
+        wanted = ".".join(map(str, OLDEST_LIBRARY))
+        raise EngineError(
+            f"This Python has SQLite {sqlite3.sqlite_version}; Headrace needs {wanted} or newer. "
+            "Use a newer Python build, or another engine."
+        )
+
+
+def prepare(connection: sqlite3.Connection, address: Address) -> None:
+    """Bring a database to the current schema. Any number of processes may do this at once."""
+    [(application,)] = connection.execute("PRAGMA application_id").fetchall()
+    [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    if application != APPLICATION and tables:
+        raise EngineError(
+            f"{str(address)!r} is a database of another program. Name another file in HEADRACE_URL."
+        )
+    _check_version(connection, address)
+    _use_write_ahead_log(connection)
+    if _version(connection) < SCHEMA_VERSION:
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            _check_version(connection, address)
+            # Read again under the lock: another process may have been first.
+            current = _version(connection)
+            for number, statements in migrations():
+                if number > current:
+                    for statement in statements:
+                        connection.execute(statement)
+            connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    [(version,)] = connection.execute("PRAGMA user_version").fetchall()
+    return int(version)
+
+
+def _check_version(connection: sqlite3.Connection, address: Address) -> None:
+    version = _version(connection)
+    if version > SCHEMA_VERSION:
+        raise SchemaTooNew(
+            f"{str(address)!r} has schema version {version}; this Headrace knows up to "
+            f"{SCHEMA_VERSION}. Upgrade Headrace here, or name another file in HEADRACE_URL."
+        )
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    # The busy timeout does not cover this change, so several first openers have to take turns.
+    limit = time.monotonic() + SCHEMA_SETTLE_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = wal").fetchall()
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
+def _code(error: sqlite3.Error) -> int:
+    # The low byte is the plain code; the rest tells details that vary with the version.
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether there was no room to write."""
+    return isinstance(error, sqlite3.Error) and _code(error) == sqlite3.SQLITE_FULL
+
+
+def translated(error: BaseException, address: Address) -> BaseException:
+    """The error in Headrace's words, with the original as its cause."""
+    found = _translation(error, address)
+    if found is not error:
+        found.__cause__ = error
+    return found
+
+
+def _translation(error: BaseException, address: Address) -> BaseException:
+    if isinstance(error, (UnicodeEncodeError, OverflowError, sqlite3.DataError)):
+        return InvalidInput(f"A value cannot be stored in SQLite: {error}. Nothing was changed.")
+    if not isinstance(error, sqlite3.Error):
+        return error
+    kind, text = _WORDS.get(_code(error), (EngineError, "{error}."))
+    reason = text.format(error=error, busy=BUSY_SECONDS)
+    return kind(f"The database {str(address)!r}: {reason}")
+
+
+_WORDS: dict[int, tuple[type[EngineError], str]] = {
+    sqlite3.SQLITE_FULL: (
+        StorageFull,
+        "no room to write ({error}). Nothing was written. Free disk space, or prune finished jobs.",
+    ),
+    sqlite3.SQLITE_BUSY: (
+        EngineUnavailable,
+        "another process kept it locked for {busy:g} s ({error}). Try again; if it stays locked, "
+        "find who holds it.",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        EngineError,
+        "not a SQLite database ({error}). Name another file in HEADRACE_URL.",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        EngineError,
+        "the file is damaged ({error}). Restore it from a backup, or name another file in "
+        "HEADRACE_URL.",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        EngineError,
+        "it cannot be written ({error}). Let this user write the file and its folder.",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        EngineError,
+        "it cannot be opened ({error}). Let this user read and write the file and its folder.",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        EngineUnavailable,
+        "it cannot be read or written now ({error}). Check the disk.",
+    ),
+}

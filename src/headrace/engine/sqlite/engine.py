@@ -1,0 +1,250 @@
+"""Jobs in one SQLite file. Each verb is a function over a transaction; this says who runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headrace.clock import Clock
+from headrace.engine.base import CancelSignal, LeaseKeeper, WorkSignal
+from headrace.engine.sqlite import (
+    audit,
+    claim,
+    insert,
+    note,
+    records,
+    report,
+    settle,
+    steering,
+    upkeep,
+    views,
+    workers,
+)
+from headrace.engine.sqlite.address import parse_address
+from headrace.engine.sqlite.connection import check_library
+from headrace.engine.sqlite.thread import ConnectionThread, Reader, T, Transaction
+from headrace.engine.sqlite.writer import Writer
+from headrace.errors import EngineUnavailable
+from headrace.model.job import ClaimedJob, Inserted, Job, JobFilter, LostJob, NewJob
+from headrace.model.note import Note, StoredEntry
+from headrace.model.outcome import Settlement
+from headrace.model.views import (
+    Due,
+    EngineReport,
+    Exchange,
+    Finding,
+    JobPage,
+    LaneView,
+    QueueView,
+    Record,
+)
+from headrace.model.worker import Worker, WorkerInfo
+
+
+class SqliteEngine:
+    """The embedded engine: one writer thread, one reader thread, one file.
+
+    Several processes on one machine may share the file. Time is this machine's.
+    """
+
+    name = "sqlite"
+
+    def __init__(self, url: str, *, clock: Clock) -> None:
+        self.clock = clock
+        self._address = parse_address(url)
+        self._writer: Writer | None = None
+        self._reader: ConnectionThread | None = None
+
+    # --- lifecycle
+
+    async def open(self) -> None:
+        """Open the file, creating or upgrading it."""
+        if self._writer is not None:
+            return
+        check_library()
+        self._address.check_folder()
+        writer = Writer(self._address, self.clock, name="sqlite-writer")
+        await writer.start()
+        reader: ConnectionThread = writer
+        if self._address.path is not None:
+            reader = Reader(self._address, self.clock, name="sqlite-reader")
+            try:
+                await reader.start()
+            except BaseException:
+                await writer.stop()
+                raise
+        self._writer, self._reader = writer, reader
+
+    async def close(self) -> None:
+        """Finish what was accepted and close both connections."""
+        writer, reader = self._writer, self._reader
+        self._writer = self._reader = None
+        if reader is not None:
+            await reader.stop()
+        if writer is not None:
+            await writer.stop()
+
+    async def report(self) -> EngineReport:
+        """Tell version, durability and disk space."""
+        return await self._write(lambda it: report.report(it, self._address))
+
+    async def audit(self) -> list[Finding]:
+        """Check the invariants in one snapshot."""
+        return await self._read(audit.audit)
+
+    # --- producing
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Store jobs durably, in this order."""
+        return await self._write(lambda it: insert.insert(it, jobs))
+
+    # --- working
+
+    async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
+        """Introduce a worker and start its lease."""
+        await self._write(lambda it: workers.register(it, worker, lease_seconds))
+
+    def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
+        """Make the object that renews this worker's lease."""
+        return workers.Keeper(self._open_writer(), worker_id, lease_seconds)
+
+    async def retire(self, worker_id: str) -> None:
+        """A worker takes leave."""
+        await self._write(lambda it: workers.retire(it, worker_id))
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        worker_id: str | None = None,
+        queues: Sequence[str] | None = None,
+        limit: int = 0,
+    ) -> Exchange:
+        """Record outcomes, then lease ready jobs, in one transaction."""
+
+        def operation(it: Transaction) -> Exchange:
+            refused = settle.settle(it, settlements)
+            jobs = [] if worker_id is None else claim.claim(it, worker_id, queues, limit)
+            return Exchange(tuple(refused), jobs)
+
+        return await self._write(operation)
+
+    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+        """Record what running attempts tell."""
+        return await self._write(lambda it: note.note(it, notes))
+
+    async def held(self, worker_id: str) -> list[ClaimedJob]:
+        """The jobs that are leased to this worker."""
+        return await self._read(lambda it: claim.held(it, worker_id))
+
+    async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
+        """What was kept with a job."""
+        return await self._read(lambda it: note.entries(it, job_id, kind))
+
+    async def listen(self, on_work: WorkSignal, on_cancel: CancelSignal) -> Callable[[], None]:
+        """Call these when jobs become ready or should stop, whichever process caused it."""
+        return self._open_writer().listen(on_work, on_cancel)
+
+    @property
+    def listening(self) -> bool:
+        """Whether signals arrive now."""
+        return self._writer is not None and self._writer.listening
+
+    # --- upkeep
+
+    async def due(self, limit: int) -> Due:
+        """Make scheduled jobs pending whose time has come."""
+        return await self._write(lambda it: upkeep.due(it, limit))
+
+    async def lost(self, limit: int) -> list[LostJob]:
+        """The jobs that dead workers hold."""
+        return await self._write(lambda it: workers.lost(it, limit))
+
+    async def prune(
+        self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
+    ) -> int:
+        """Delete finished jobs, oldest first."""
+        # Finding the limit may take a walk over `keep` rows: not while holding the write lock.
+        number = 0 if keep is None else await self._read(lambda it: upkeep.beyond(it, keep))
+        return await self._write(
+            lambda it: upkeep.prune(it, older_than=older_than, up_to_number=number, limit=limit)
+        )
+
+    # --- steering
+
+    async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
+        """Cancel jobs, or ask running ones to stop."""
+        return await self._write(lambda it: steering.cancel(it, ids, reason))
+
+    async def rerun(self, ids: Sequence[str]) -> list[str]:
+        """Run finished jobs again, and scheduled ones now."""
+        return await self._write(lambda it: steering.rerun(it, ids))
+
+    async def pause(self, queue: str, paused: bool) -> None:
+        """Stop or resume handing out a queue's jobs."""
+        await self._write(lambda it: steering.pause(it, queue, paused))
+
+    # --- viewing
+
+    async def get(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs with these ids, in that order."""
+        return await self._read(lambda it: views.get(it, ids))
+
+    async def list_jobs(
+        self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """A page of jobs, newest first."""
+        return await self._read(lambda it: views.list_jobs(it, filter, cursor, limit))
+
+    async def queues(self) -> list[QueueView]:
+        """Every queue with its depth."""
+        return await self._read(views.queues)
+
+    async def lanes(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> list[LaneView]:
+        """Lanes with holders or waiting jobs."""
+        return await self._read(lambda it: views.lanes(it, queue, lane, limit))
+
+    async def workers(self) -> list[Worker]:
+        """Workers, living ones first."""
+        return await self._read(workers.workers)
+
+    # --- records
+
+    async def record_get(self, kind: str, key: str) -> Record | None:
+        """One record."""
+        return await self._read(lambda it: views.record_get(it, kind, key))
+
+    async def record_put(
+        self, kind: str, key: str, body: bytes, *, version: int | None = None
+    ) -> Record:
+        """Write a record if it has the expected version."""
+        return await self._write(lambda it: records.put(it, kind, key, body, version))
+
+    async def record_delete(self, kind: str, key: str, *, version: int | None = None) -> bool:
+        """Delete a record if it has the expected version."""
+        return await self._write(lambda it: records.delete(it, kind, key, version))
+
+    async def record_list(self, kind: str, *, after: str = "", limit: int = 1_000) -> list[Record]:
+        """Records of a kind by key."""
+        return await self._read(lambda it: views.record_list(it, kind, after, limit))
+
+    # --- who runs it
+
+    async def _write(self, operation: Callable[[Transaction], T]) -> T:
+        return await self._open_writer().run(operation)
+
+    async def _read(self, operation: Callable[[Transaction], T]) -> T:
+        if self._reader is None:
+            raise self._not_open()
+        return await self._reader.run(operation)
+
+    def _open_writer(self) -> Writer:
+        if self._writer is None:
+            raise self._not_open()
+        return self._writer
+
+    def _not_open(self) -> EngineUnavailable:
+        return EngineUnavailable(
+            f"The engine for {str(self._address)!r} is not open; call `await engine.open()` first."
+        )

@@ -1,0 +1,102 @@
+"""Taking jobs in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from headrace.engine.sqlite import lanes
+from headrace.engine.sqlite.rows import LONGEST_WAIT, id_list, next_arrivals
+from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.thread import Transaction
+from headrace.errors import InvalidInput
+from headrace.model.job import Inserted, NewJob
+
+INSERT = query("insert")
+KNOWN_IDS = query("known_ids")
+KEY_TAKE = query("key_take")
+KEY_OWNER = query("key_owner")
+QUEUE_SEEN = query("queue_seen")
+
+SCHEDULED, WAITING, READY = 0, 1, 2
+
+
+def insert(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
+    """Store jobs in this order; one whose key or id exists is not stored again."""
+    if not jobs:
+        return []
+    connection = transaction.connection
+    known = {row[0] for row in connection.execute(KNOWN_IDS, (id_list([job.id for job in jobs]),))}
+    answers: list[Inserted] = []
+    fresh: list[NewJob] = []
+    for job in jobs:
+        if job.id in known:
+            answers.append(Inserted(job.id, False))
+            continue
+        if job.key is not None and not _take_key(transaction, job):
+            [(owner,)] = connection.execute(KEY_OWNER, (job.key, job.task)).fetchall()
+            answers.append(Inserted(owner, False))
+            continue
+        known.add(job.id)
+        fresh.append(job)
+        answers.append(Inserted(job.id, True))
+    if fresh:
+        _store(transaction, fresh)
+    return answers
+
+
+def _take_key(transaction: Transaction, job: NewJob) -> bool:
+    cursor = transaction.connection.execute(KEY_TAKE, (job.key, job.task, job.id))
+    return cursor.rowcount == 1
+
+
+def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
+    connection, now = transaction.connection, transaction.now
+    connection.executemany(QUEUE_SEEN, [(name,) for name in {job.queue for job in jobs}])
+    seq = next_arrivals(connection, len(jobs))
+    rows = []
+    arrivals = lanes.Arrivals()
+    for job in jobs:
+        run_at = due_time(now, job)
+        if run_at > now:
+            state = SCHEDULED
+        elif job.lane is None:
+            state = READY
+            transaction.made_ready.add(job.queue)
+        else:
+            # Begins as waiting; it is let in after all of this call are stored.
+            state = WAITING
+            arrivals.add((job.queue, job.lane), job.width, new=True)
+        rows.append(
+            (
+                seq,
+                job.id,
+                state,
+                job.priority,
+                job.queue,
+                job.lane,
+                job.width,
+                job.hold,
+                run_at,
+                now,
+                job.task,
+                job.key,
+                job.max_attempts,
+                job.timeout,
+                job.on_crash,
+                job.source,
+                job.args,
+                job.meta,
+            )
+        )
+        seq += 1
+    connection.executemany(INSERT, rows)
+    arrivals.admit(transaction)
+
+
+def due_time(now: float, job: NewJob) -> float:
+    """When a new job may run."""
+    wanted = job.run_at if job.run_at is not None else now + max(job.delay, 0.0)
+    if not math.isfinite(wanted):
+        raise InvalidInput(f"job {job.id}: run_at must be a time, got {wanted}; give seconds")
+    return min(wanted, now + LONGEST_WAIT)

@@ -1,0 +1,2 @@
+-- Delete what was kept with a pruned job.
+DELETE FROM entry WHERE job_id = ?1;

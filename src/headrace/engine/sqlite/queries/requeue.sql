@@ -1,0 +1,10 @@
+-- Give a running job another turn: later (0), in its lane (1) or now (2). Whether the attempt is
+-- given back and whether the place is kept were decided under the write lock, as was the token.
+UPDATE job SET
+    state = ?1, pinned = ?2, attempt = attempt - ?3, run_at = coalesce(?4, run_at),
+    error_type = coalesce(?5, error_type), error = coalesce(?6, error),
+    log = CASE WHEN ?7 IS NULL THEN log
+               ELSE CAST(substr(CAST(log AS TEXT) || CAST(?7 AS TEXT) || char(10), -262144)
+                         AS BLOB) END,
+    worker = NULL, started_at = NULL
+WHERE seq = ?8;

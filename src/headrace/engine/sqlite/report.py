@@ -1,0 +1,109 @@
+"""What the engine tells about itself, each with a remedy if it is wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+from headrace.engine.sqlite.address import Address
+from headrace.engine.sqlite.connection import SCHEMA_VERSION
+from headrace.engine.sqlite.thread import Transaction
+from headrace.model.views import EngineReport, Finding
+
+LOW_DISK_BYTES = 500_000_000
+# Their locks cannot be trusted, and shared memory, which the write-ahead log needs, does not work.
+NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "afp", "9p", "ceph", "glusterfs", "fuse.sshfs")
+MOUNTS = Path("/proc/self/mounts")
+SYNCHRONOUS_NAMES = {0: "off", 1: "normal", 2: "full", 3: "extra"}
+
+
+def report(transaction: Transaction, address: Address) -> EngineReport:
+    """Look at the writer's connection and at the file."""
+    connection = transaction.connection
+    findings = [_journal(connection, address), _synchronous(connection)]
+    if address.path is not None:
+        findings += [_file(address.path), _disk(address.path), _filesystem(address.path)]
+    return EngineReport(
+        engine="sqlite",
+        server_version=sqlite3.sqlite_version,
+        schema_version=SCHEMA_VERSION,
+        clock_skew=0.0,
+        findings=findings,
+    )
+
+
+def _journal(connection: sqlite3.Connection, address: Address) -> Finding:
+    [(mode,)] = connection.execute("PRAGMA journal_mode").fetchall()
+    if address.path is None:
+        return Finding(
+            "warning",
+            "storage",
+            "the database is in memory: jobs are gone when this process ends",
+            "Name a file in HEADRACE_URL, e.g. sqlite:///headrace.db.",
+        )
+    if mode != "wal":
+        return Finding(
+            "warning",
+            "journal",
+            f"journal mode is {mode}, so readers and the writer wait for each other",
+            "Put the file on a local disk that supports write-ahead logs.",
+        )
+    return Finding("ok", "journal", "write-ahead log")
+
+
+def _synchronous(connection: sqlite3.Connection) -> Finding:
+    [(level,)] = connection.execute("PRAGMA synchronous").fetchall()
+    name = SYNCHRONOUS_NAMES.get(level, str(level))
+    if level < 2:
+        return Finding(
+            "warning",
+            "durability",
+            f"synchronous is {name}: a power cut may lose jobs that were acknowledged",
+            "Remove synchronous from HEADRACE_URL; the default is full.",
+        )
+    return Finding("ok", "durability", f"synchronous is {name}: acknowledged means on disk")
+
+
+def _file(path: Path) -> Finding:
+    sizes = [
+        os.path.getsize(name)
+        for name in (path, path.with_name(f"{path.name}-wal"))
+        if os.path.exists(name)
+    ]
+    return Finding("ok", "size", f"{path.name} has {sum(sizes):,} bytes")
+
+
+def _disk(path: Path) -> Finding:
+    free = shutil.disk_usage(path.absolute().parent).free
+    if free < LOW_DISK_BYTES:
+        return Finding(
+            "warning",
+            "disk",
+            f"only {free:,} bytes are free where {path.name} lives",
+            "Free disk space, or prune finished jobs.",
+        )
+    return Finding("ok", "disk", f"{free:,} bytes are free")
+
+
+def _filesystem(path: Path) -> Finding:
+    kind = _filesystem_kind(path.resolve())
+    if kind.startswith(NETWORK_FILESYSTEMS):
+        return Finding(
+            "warning",
+            "filesystem",
+            f"{path.name} is on {kind}, where SQLite's locks are not safe",
+            "Move the file to a local disk, or use PostgreSQL or Redis for several machines.",
+        )
+    return Finding("ok", "filesystem", kind or "unknown")
+
+
+def _filesystem_kind(path: Path) -> str:
+    try:
+        lines = MOUNTS.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""  # not Linux
+    # device, folder, kind, …; a space in a folder's name is written \\040
+    mounts = {fields[1].replace("\\040", " "): fields[2] for fields in map(str.split, lines)}
+    return next((mounts[str(one)] for one in path.parents if str(one) in mounts), "")

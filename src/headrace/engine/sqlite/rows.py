@@ -1,0 +1,125 @@
+"""From rows to what the contract answers."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from headrace.engine.sqlite.sql import query
+from headrace.model.job import ClaimedJob, Job
+from headrace.model.status import State
+from headrace.model.worker import Worker
+
+Row = tuple[Any, ...]
+
+# The last second that a datetime can tell: 9999-12-31T23:59:59Z.
+LAST_MOMENT = 253_402_300_799.0
+# After this many seconds a job has for all purposes been put off for ever.
+LONGEST_WAIT = 100 * 365 * 86_400.0
+
+_STATES = {int(state): state for state in State}
+
+
+def moment(seconds: float) -> datetime:
+    """Seconds since the epoch as an aware datetime."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
+
+
+def moment_or_none(seconds: float | None) -> datetime | None:
+    """The same for a time that may be missing."""
+    return None if seconds is None else moment(seconds)
+
+
+def id_list(ids: list[str] | tuple[str, ...]) -> str:
+    """Ids as the JSON array that a statement reads with json_each."""
+    return msgspec.json.encode(ids).decode()
+
+
+def job(row: Row) -> Job:
+    """A row of the views `unfinished_job` and `finished_job`."""
+    return Job(
+        id=row[0],
+        task=row[1],
+        queue=row[2],
+        state=_STATES[row[3]],
+        args_json=row[4],
+        priority=row[5],
+        lane=row[6],
+        width=row[7],
+        hold=bool(row[8]),
+        key=row[9],
+        source=row[10],
+        attempt=row[11],
+        max_attempts=row[12],
+        token=row[13],
+        timeout=row[14],
+        on_crash=row[15],
+        stage=row[16],
+        progress=row[17],
+        message=row[18],
+        created_at=moment(row[19]),
+        run_at=moment(row[20]),
+        started_at=moment_or_none(row[21]),
+        completed_at=moment_or_none(row[22]),
+        worker=row[23],
+        error_type=row[24],
+        error=row[25],
+        result_json=row[26],
+        cancel_requested=bool(row[27]),
+        meta_json=row[28],
+        log=row[29],
+    )
+
+
+def claimed(row: Row) -> ClaimedJob:
+    """A row of claim.sql, held.sql or lost.sql; what follows the first 16 columns is theirs."""
+    return ClaimedJob(
+        id=row[0],
+        token=row[1],
+        attempt=row[2],
+        task=row[3],
+        queue=row[4],
+        args=row[5],
+        max_attempts=row[6],
+        timeout=row[7],
+        on_crash=row[8],
+        priority=row[9],
+        lane=row[10],
+        key=row[11],
+        meta=row[12],
+        wait=max(row[13] - row[14], 0.0),
+        cancel_requested=row[15] is not None,
+    )
+
+
+def worker(row: Row, now: float) -> Worker:
+    """A row of workers.sql."""
+    return Worker(
+        id=row[0],
+        name=row[1],
+        host=row[2],
+        pid=row[3],
+        version=row[4],
+        queues=msgspec.json.decode(row[5], type=tuple[str, ...]),
+        slots=row[6],
+        running=row[7],
+        memory_bytes=row[8],
+        cpu_percent=row[9],
+        healthy=bool(row[10]),
+        started_at=moment(row[11]),
+        heartbeat_at=moment(row[12]),
+        lease_until=moment(row[13]),
+        alive=row[14] is None and row[13] > now,
+    )
+
+
+_ARRIVE = query("arrive")
+
+
+def next_arrivals(connection: sqlite3.Connection, count: int) -> int:
+    """Take `count` numbers of arrival; answers the first of them."""
+    [(last,)] = connection.execute(_ARRIVE, (count,)).fetchall()
+    return int(last) - count + 1

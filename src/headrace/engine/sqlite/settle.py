@@ -1,0 +1,191 @@
+"""Recording how attempts ended."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.engine.sqlite import lanes
+from headrace.engine.sqlite.rows import LONGEST_WAIT, id_list
+from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.thread import Transaction
+from headrace.errors import InvalidInput
+from headrace.model.outcome import (
+    Cancelled,
+    Completed,
+    Failed,
+    Failure,
+    Released,
+    Retry,
+    Settlement,
+    Snoozed,
+    TimedOut,
+)
+
+LOOK = query("settle_look")
+FINISH = query("finish")
+FINISH_REMOVE = query("finish_remove")
+REQUEUE = query("requeue")
+
+SCHEDULED, WAITING, READY, RUNNING, COMPLETED, FAILED, TIMEOUT, CANCELLED = range(8)
+
+# What one settlement that cannot be stored raises; the others are then settled without it.
+IMPOSSIBLE = (
+    ValueError,
+    TypeError,
+    OverflowError,
+    InvalidInput,
+    *(sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError),
+)
+
+
+def settle(transaction: Transaction, settlements: Sequence[Settlement]) -> list[str]:
+    """Record outcomes and hand freed places on; answers the ids that were refused."""
+    if not settlements:
+        return []
+    connection = transaction.connection
+    connection.execute("SAVEPOINT settlements")
+    try:
+        refused = Batch(transaction).settle(settlements)
+    except IMPOSSIBLE:
+        connection.execute("ROLLBACK TO settlements")
+        connection.execute("RELEASE settlements")
+        if len(settlements) == 1:
+            return [settlements[0].job_id]
+        middle = len(settlements) // 2
+        return settle(transaction, settlements[:middle]) + settle(transaction, settlements[middle:])
+    connection.execute("RELEASE settlements")
+    return refused
+
+
+class Batch:
+    """Settlements that are looked up, judged and written together."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+        self.finished: list[tuple[Any, ...]] = []
+        self.requeued: list[tuple[Any, ...]] = []
+        self.freed: Counter[lanes.Place] = Counter()
+        self.arrivals = lanes.Arrivals()
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[str]:
+        """Judge each settlement, then write all that were accepted."""
+        connection = self.transaction.connection
+        ids = id_list([settlement.job_id for settlement in settlements])
+        found = {row[0]: row for row in connection.execute(LOOK, (ids,))}
+        refused = []
+        for settlement in settlements:
+            row = found.get(settlement.job_id)
+            if row is None or row[2] != settlement.token or row[3] != RUNNING:
+                refused.append(settlement.job_id)
+                continue
+            del found[settlement.job_id]  # a second outcome of the same attempt is refused
+            self.judge(settlement, row)
+        if self.finished:
+            connection.executemany(FINISH, self.finished)
+            connection.executemany(FINISH_REMOVE, [row[6:] for row in self.finished])
+        if self.requeued:
+            connection.executemany(REQUEUE, self.requeued)
+        self.arrivals.admit(self.transaction, self.freed)
+        for place in self.arrivals.widths:
+            self.freed.pop(place, None)
+        lanes.release(self.transaction, self.freed)
+        return refused
+
+    def judge(self, settlement: Settlement, row: tuple[Any, ...]) -> None:
+        """Decide what becomes of one job."""
+        match settlement.outcome:
+            case Completed(result=result):
+                self.finish(settlement, row, COMPLETED, None, result)
+            case Retry() | Snoozed() | Released() if row[9] is not None:
+                # Somebody wants it cancelled: another turn would forget that.
+                self.finish(settlement, row, CANCELLED, Failure("Cancelled", row[9]))
+            case Retry(failure=failure, delay=delay):
+                self.again(settlement, row, delay, failure, spent=True)
+            case Failed(failure=failure):
+                self.finish(settlement, row, FAILED, failure)
+            case TimedOut(failure=failure):
+                self.finish(settlement, row, TIMEOUT, failure)
+            case Cancelled(reason=reason):
+                self.finish(settlement, row, CANCELLED, Failure("Cancelled", reason))
+            case Snoozed(delay=delay):
+                self.again(settlement, row, delay, None, spent=False)
+            case Released():
+                self.give_back(settlement, row)
+
+    def finish(
+        self,
+        settlement: Settlement,
+        row: tuple[Any, ...],
+        state: int,
+        failure: Failure | None,
+        result: bytes | None = None,
+    ) -> None:
+        """The job is over; its place goes to the next."""
+        self.finished.append(
+            (
+                state,
+                self.transaction.now,
+                None if failure is None else storable(failure.type),
+                None if failure is None else storable(failure.message),
+                result,
+                settlement.entry,
+                row[1],
+            )
+        )
+        if row[5] is not None:
+            self.freed[row[4], row[5]] += 1
+
+    def again(
+        self,
+        settlement: Settlement,
+        row: tuple[Any, ...],
+        delay: float,
+        failure: Failure | None,
+        *,
+        spent: bool,
+    ) -> None:
+        """The job has another turn after `delay`; with `hold` it keeps its place meanwhile."""
+        if not math.isfinite(delay):
+            raise InvalidInput(f"job {row[0]}: delay must be a number of seconds, got {delay}")
+        _, seq, _, _, queue, lane, width, hold, _, _ = row
+        pinned = lane is not None and hold
+        if lane is not None and not pinned:
+            self.freed[queue, lane] += 1
+        if delay > 0:
+            state = SCHEDULED
+        elif lane is None or pinned:
+            state = READY
+            self.transaction.made_ready.add(queue)
+        else:
+            state = WAITING
+            self.arrivals.add((queue, lane), width, new=False)
+        self.requeued.append(
+            (
+                state,
+                pinned,
+                0 if spent else 1,
+                self.transaction.now + min(max(delay, 0.0), LONGEST_WAIT),
+                None if failure is None else storable(failure.type),
+                None if failure is None else storable(failure.message),
+                settlement.entry,
+                seq,
+            )
+        )
+
+    def give_back(self, settlement: Settlement, row: tuple[Any, ...]) -> None:
+        """The job was never started: ready again, in its place, as if it had not been claimed."""
+        _, seq, _, _, queue, lane, width, _, pinned, _ = row
+        self.requeued.append((READY, pinned, 1, None, None, None, settlement.entry, seq))
+        self.transaction.made_ready.add(queue)
+        if lane is not None and not pinned:
+            # Somebody better may have begun to wait since.
+            self.arrivals.add((queue, lane), width, new=False)
+
+
+def storable(text: str) -> str:
+    """Text as UTF-8 can hold it: a stray surrogate must not cost a job its outcome."""
+    return text.encode("utf-8", "replace").decode()

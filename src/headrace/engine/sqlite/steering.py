@@ -1,0 +1,92 @@
+"""What people do to jobs and queues."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from headrace.engine.sqlite import lanes, upkeep
+from headrace.engine.sqlite.rows import id_list, next_arrivals
+from headrace.engine.sqlite.settle import (
+    CANCELLED,
+    FINISH,
+    FINISH_REMOVE,
+    READY,
+    RUNNING,
+    WAITING,
+    storable,
+)
+from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.thread import Transaction
+
+CANCEL_LOOK = query("cancel_look")
+CANCEL_ASK = query("cancel_ask")
+RERUN_LOOK = query("rerun_look")
+RERUN = query("rerun")
+RERUN_SCHEDULED_LOOK = query("rerun_scheduled_look")
+RERUN_NOW = query("rerun_now")
+REMOVE_FINISHED = query("prune_job")
+PAUSE = query("pause")
+
+
+def cancel(transaction: Transaction, ids: Sequence[str], reason: str) -> dict[str, bool]:
+    """Cancel jobs that do not run, ask those that do to stop."""
+    connection, now = transaction.connection, transaction.now
+    answer: dict[str, bool] = {}
+    freed: Counter[lanes.Place] = Counter()
+    unique = list(dict.fromkeys(ids))
+    for row in connection.execute(CANCEL_LOOK, (id_list(unique),)).fetchall():
+        job_id, seq, state, queue, lane, pinned = row
+        if state == RUNNING:
+            connection.execute(CANCEL_ASK, (storable(reason), seq))
+            transaction.cancelling.append(job_id)
+            answer[job_id] = False
+            continue
+        connection.execute(FINISH, (CANCELLED, now, "Cancelled", storable(reason), None, None, seq))
+        connection.execute(FINISH_REMOVE, (seq,))
+        answer[job_id] = True
+        if lane is not None and (state == READY or pinned):
+            freed[queue, lane] += 1
+    lanes.release(transaction, freed)
+    return answer
+
+
+def rerun(transaction: Transaction, ids: Sequence[str]) -> list[str]:
+    """Run finished jobs again, and scheduled ones now; answers those that were moved."""
+    unique = list(dict.fromkeys(ids))
+    moved = _rerun_finished(transaction, unique) | _run_now(transaction, unique)
+    return [job_id for job_id in unique if job_id in moved]
+
+
+def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
+    connection, now = transaction.connection, transaction.now
+    rows = connection.execute(RERUN_LOOK, (id_list(ids),)).fetchall()
+    if not rows:
+        return set()
+    first = next_arrivals(connection, len(rows))
+    arrivals = lanes.Arrivals()
+    for seq, (number, _, queue, lane, width) in enumerate(rows, first):
+        connection.execute(RERUN, (seq, READY if lane is None else WAITING, now, number))
+        connection.execute(REMOVE_FINISHED, (number,))
+        if lane is None:
+            transaction.made_ready.add(queue)
+        else:
+            arrivals.add((queue, lane), width, new=False)
+    arrivals.admit(transaction)
+    return {row[1] for row in rows}
+
+
+def _run_now(transaction: Transaction, ids: list[str]) -> set[str]:
+    connection = transaction.connection
+    rows = connection.execute(RERUN_SCHEDULED_LOOK, (id_list(ids),)).fetchall()
+    # The time first: a job may be moved on in the same transaction, but it was due from now.
+    connection.executemany(RERUN_NOW, [(transaction.now, row[0]) for row in rows])
+    upkeep.move(transaction, [row[:6] for row in rows])
+    return {row[6] for row in rows}
+
+
+def pause(transaction: Transaction, queue: str, paused: bool) -> None:
+    """Stop or resume handing out a queue's jobs."""
+    transaction.connection.execute(PAUSE, (queue, paused))
+    if not paused:
+        transaction.made_ready.add(queue)

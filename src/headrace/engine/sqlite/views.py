@@ -1,0 +1,162 @@
+"""What people see. Every function here only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from headrace.engine.sqlite.rows import id_list, job, moment
+from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.thread import Transaction
+from headrace.model.job import Job, JobFilter
+from headrace.model.status import STATES, State, Status
+from headrace.model.views import JobPage, LaneView, QueueView, Record
+
+GET_UNFINISHED = query("get_unfinished")
+GET_FINISHED = query("get_finished")
+LIST_UNFINISHED = query("list_unfinished")
+LIST_RUNNING = query("list_running")
+LIST_FINISHED = query("list_finished")
+LIST_UNSUCCESSFUL = query("list_unsuccessful")
+KEY_JOBS = query("key_jobs")
+QUEUE_NAMES = query("queue_names")
+QUEUE_READY = query("queue_ready")
+QUEUE_WAITING = query("queue_waiting")
+QUEUE_RUNNING = query("queue_running")
+QUEUE_SCHEDULED = query("queue_scheduled")
+LANES = query("lanes")
+LANE_HOLDERS = query("lane_holders")
+RECORD_GET = query("record_get")
+RECORD_LIST = query("record_list")
+
+# Above every id: ids are hexadecimal.
+AFTER_EVERY_ID = "~"
+
+
+def get(transaction: Transaction, ids: Sequence[str]) -> list[Job]:
+    """The jobs with these ids, in that order."""
+    asked = (id_list(list(dict.fromkeys(ids))),)
+    rows = transaction.connection.execute(GET_UNFINISHED, asked).fetchall()
+    rows += transaction.connection.execute(GET_FINISHED, asked).fetchall()
+    found = {row[0]: job(row) for row in rows}
+    return [found[job_id] for job_id in ids if job_id in found]
+
+
+def list_jobs(
+    transaction: Transaction, filter: JobFilter, cursor: str | None, limit: int
+) -> JobPage:
+    """A page of jobs by descending id."""
+    states = {state for status in filter.statuses or tuple(Status) for state in STATES[status]}
+    values: dict[str, Any] = {
+        "cursor": cursor or AFTER_EVERY_ID,
+        "queues": _array(filter.queues),
+        "tasks": _array(filter.tasks),
+        "lane": filter.lane,
+        "key": filter.key,
+        "source": filter.source,
+        "created_after": filter.created_after and filter.created_after.timestamp(),
+        "created_before": filter.created_before and filter.created_before.timestamp(),
+        # One more than asked for tells whether there is a next page.
+        "limit": limit + 1,
+    }
+    rows = _unfinished(transaction, states, values) + _finished(transaction, states, values)
+    rows.sort(key=lambda row: row[0], reverse=True)
+    more = len(rows) > limit
+    jobs = [job(row) for row in rows[:limit]]
+    return JobPage(jobs, jobs[-1].id if more and jobs else None)
+
+
+def _unfinished(
+    transaction: Transaction, states: set[State], values: dict[str, Any]
+) -> list[tuple[Any, ...]]:
+    wanted = sorted(state for state in states if state <= State.RUNNING)
+    if not wanted:
+        return []
+    statement = LIST_RUNNING if wanted == [State.RUNNING] else LIST_UNFINISHED
+    return transaction.connection.execute(
+        statement, {**values, "states": _array(wanted)}
+    ).fetchall()
+
+
+def _finished(
+    transaction: Transaction, states: set[State], values: dict[str, Any]
+) -> list[tuple[Any, ...]]:
+    wanted = sorted(state for state in states if state > State.RUNNING)
+    if State.COMPLETED in wanted:
+        return transaction.connection.execute(
+            LIST_FINISHED, {**values, "states": _array(wanted)}
+        ).fetchall()
+    return [
+        row
+        for state in wanted
+        for row in transaction.connection.execute(
+            LIST_UNSUCCESSFUL, {**values, "state": int(state)}
+        )
+    ]
+
+
+def _array(values: Sequence[Any]) -> str | None:
+    return msgspec.json.encode(values).decode() if values else None
+
+
+def queues(transaction: Transaction) -> list[QueueView]:
+    """Every queue with its depth."""
+    connection, now = transaction.connection, transaction.now
+    views = {
+        name: QueueView(name=name, paused=bool(paused))
+        for name, paused in connection.execute(QUEUE_NAMES)
+    }
+    oldest: dict[str, float] = {}
+    for name, count, since in connection.execute(QUEUE_READY):
+        views[name].ready = count
+        oldest[name] = since
+    for name, count, since in connection.execute(QUEUE_WAITING):
+        views[name].waiting = count
+        oldest[name] = min(since, oldest.get(name, since))
+    for name, count in connection.execute(QUEUE_RUNNING):
+        views[name].running = count
+    for name, count in connection.execute(QUEUE_SCHEDULED):
+        views[name].scheduled = count
+    for name, since in oldest.items():
+        views[name].oldest_age = max(now - since, 0.0)
+    return list(views.values())
+
+
+def lanes(
+    transaction: Transaction, queue: str | None, lane: str | None, limit: int
+) -> list[LaneView]:
+    """Lanes with holders or waiting jobs."""
+    connection, now = transaction.connection, transaction.now
+    return [
+        LaneView(
+            queue=row[0],
+            lane=row[1],
+            width=row[2],
+            used=row[3],
+            waiting=row[4],
+            holders=tuple(
+                job_id for (job_id,) in connection.execute(LANE_HOLDERS, (row[0], row[1]))
+            ),
+            oldest_age=None if row[5] is None else max(now - row[5], 0.0),
+        )
+        for row in connection.execute(LANES, (queue, lane, limit)).fetchall()
+    ]
+
+
+def record_get(transaction: Transaction, kind: str, key: str) -> Record | None:
+    """One record."""
+    row = transaction.connection.execute(RECORD_GET, (kind, key)).fetchone()
+    return None if row is None else record(row)
+
+
+def record_list(transaction: Transaction, kind: str, after: str, limit: int) -> list[Record]:
+    """Records of a kind by key."""
+    rows = transaction.connection.execute(RECORD_LIST, (kind, after, limit))
+    return [record(row) for row in rows]
+
+
+def record(row: tuple[Any, ...]) -> Record:
+    """A row of record_get.sql and its like."""
+    return Record(row[0], row[1], row[2], row[3], moment(row[4]))
