@@ -1,0 +1,256 @@
+"""Between jobs and the bytes in the store. `scripts/library/job.lua` has the same layout in Lua."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from headrace.engine.redis.wire import Part
+from headrace.model.job import ClaimedJob, Job, NewJob
+from headrace.model.note import Note
+from headrace.model.outcome import (
+    Cancelled,
+    Completed,
+    Failed,
+    Failure,
+    Released,
+    Retry,
+    Settlement,
+    Snoozed,
+    TimedOut,
+)
+from headrace.model.retry import LONGEST_DELAY
+from headrace.model.status import State
+
+_RECORD = struct.Struct("<BBHIIdddd")
+_NUMBERS = struct.Struct("<HBhdd")
+_HOLD, _ASKED = 1, 4
+# A time that Lua and Python agree on and that a datetime can hold: the year 9999.
+_LATEST = 253_402_300_799.0
+
+
+_Numbers = tuple[int, int, int, int, int, float, float, float, float]
+
+
+class Body(msgspec.Struct, array_like=True, gc=False):
+    """What never changes about a job and no script looks at."""
+
+    args: bytes
+    max_attempts: int
+    timeout: float | None
+    fails_on_crash: bool
+    meta: bytes | None
+
+
+class Record(msgspec.Struct, gc=False):
+    """What changes as a job moves, and what jobs are found by."""
+
+    state: int
+    flags: int
+    width: int
+    token: int
+    attempt: int
+    run_at: float
+    created: float
+    started: float
+    completed: float
+    priority: int
+    queue: str
+    lane: str
+    worker: str
+    task: str
+    key: str
+    source: str
+
+    @property
+    def worker_name(self) -> str | None:
+        """The name behind the worker's id."""
+        return self.worker.partition("\1")[2] or None
+
+
+_encode_body = msgspec.msgpack.Encoder().encode
+_decode_body = msgspec.msgpack.Decoder(Body).decode
+_decode_note = msgspec.msgpack.Decoder(
+    tuple[str | Literal[False], float | Literal[False], str | Literal[False]]
+).decode
+
+
+def at(seconds: float) -> datetime:
+    """Seconds since the epoch as an aware datetime."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def insert_arguments(jobs: Sequence[NewJob]) -> list[Part]:
+    """What the script `insert` reads."""
+    arguments: list[Part] = []
+    for job in jobs:
+        key = job.key or ""
+        # 0 means "not given" to the script.
+        run_at = 0.0 if job.run_at is None else min(max(job.run_at, 1e-6), _LATEST)
+        numbers = _NUMBERS.pack(
+            job.width, _HOLD if job.hold else 0, job.priority, run_at, _delay(job.delay)
+        )
+        body = Body(job.args, job.max_attempts, job.timeout, job.on_crash == "fail", job.meta)
+        arguments += (
+            job.id,
+            job.queue,
+            job.lane or "",
+            numbers,
+            f"{job.task}\0{key}\0{job.source}",
+            f"{job.task}\0{key}" if key else "",
+            _encode_body(body),
+        )
+    return arguments
+
+
+def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
+    """What the script `exchange` reads."""
+    arguments: list[Part] = []
+    for settlement in settlements:
+        delay: float = 0
+        word: Part
+        data: Part = b""
+        match settlement.outcome:
+            case Completed(result=result):
+                word, data = 4, result
+            case Retry(failure=failure, delay=delay):
+                word, data, delay = "retry", _failure(failure), _delay(delay)
+            case Failed(failure=failure):
+                word, data = 5, _failure(failure)
+            case TimedOut(failure=failure):
+                word, data = 6, _failure(failure)
+            case Cancelled(reason=reason):
+                word, data = 7, b"\0" + _text(reason)
+            case Released():
+                word = "released"
+            case Snoozed(delay=delay):
+                word, delay = "snoozed", _delay(delay)
+        arguments += (
+            settlement.job_id,
+            settlement.token,
+            word,
+            delay,
+            data,
+            settlement.entry or b"",
+        )
+    return arguments
+
+
+def note_arguments(notes: Sequence[Note]) -> list[Part]:
+    """What the script `note` reads."""
+    arguments: list[Part] = []
+    for note in notes:
+        change = b""
+        if note.stage is not None or note.progress is not None or note.message is not None:
+            change = msgspec.msgpack.encode(
+                (
+                    _known(note.stage),
+                    False if note.progress is None else float(note.progress),
+                    _known(note.message),
+                )
+            )
+        arguments += (note.job_id, note.token, change, len(note.entries))
+        for entry in note.entries:
+            arguments += (entry.kind, _text(entry.name), entry.body)
+    return arguments
+
+
+def read_record(record: bytes) -> Record:
+    """Take a record apart."""
+    order, queue, lane, worker, task, key, source = record[_RECORD.size :].decode().split("\0")
+    numbers: _Numbers = _RECORD.unpack_from(record)
+    return Record(*numbers, 1000 - int(order[:4]), queue, lane, worker, task, key, source)
+
+
+def claimed_in(answer: Sequence[bytes], first: int = 0) -> list[ClaimedJob]:
+    """Jobs as a worker needs them, from id, record and body of each in turn."""
+    return [
+        claimed(answer[n], read_record(answer[n + 1]), answer[n + 2])
+        for n in range(first, len(answer), 3)
+    ]
+
+
+def claimed(job_id: bytes, record: Record, packed: bytes) -> ClaimedJob:
+    """One job as a worker needs it."""
+    body = _decode_body(packed)
+    return ClaimedJob(
+        id=job_id.decode(),
+        token=record.token,
+        attempt=record.attempt,
+        task=record.task,
+        queue=record.queue,
+        args=body.args,
+        max_attempts=body.max_attempts,
+        timeout=body.timeout,
+        on_crash="fail" if body.fails_on_crash else "retry",
+        priority=record.priority,
+        lane=record.lane or None,
+        key=record.key or None,
+        meta=body.meta,
+        wait=max(0.0, record.started - record.run_at),
+        cancel_requested=bool(record.flags & _ASKED),
+    )
+
+
+def seen(parts: Sequence[bytes]) -> Job:
+    """One job as people see it, from the seven parts that the script `get` answers."""
+    job_id, packed, body_bytes, result, error, log, note = parts
+    record, body = read_record(packed), _decode_body(body_bytes)
+    state = State(record.state)
+    completed = state is State.COMPLETED
+    stage, progress, message = _decode_note(note) if note else (False, False, False)
+    error_type, _, error_text = error.decode().partition("\0")
+    return Job(
+        id=job_id.decode(),
+        task=record.task,
+        queue=record.queue,
+        state=state,
+        args_json=body.args,
+        priority=record.priority,
+        lane=record.lane or None,
+        width=record.width,
+        hold=bool(record.flags & _HOLD),
+        key=record.key or None,
+        source=record.source,
+        attempt=record.attempt,
+        max_attempts=body.max_attempts,
+        token=record.token,
+        timeout=body.timeout,
+        on_crash="fail" if body.fails_on_crash else "retry",
+        stage=stage or None,
+        progress=100.0 if completed else float(progress or 0.0),
+        message=message or None,
+        created_at=at(record.created),
+        run_at=at(record.run_at),
+        started_at=at(record.started) if record.started else None,
+        completed_at=at(record.completed) if record.completed else None,
+        worker=record.worker_name,
+        error_type=error_type or None,
+        error=error_text if error else None,
+        result_json=(result or b"null") if completed else None,
+        cancel_requested=bool(record.flags & _ASKED),
+        meta_json=body.meta,
+        log=log,
+    )
+
+
+def _delay(seconds: float) -> float:
+    """A delay that the store can keep. An impossible one must not poison its whole batch."""
+    return min(max(seconds, 0.0), 100 * LONGEST_DELAY) if not math.isnan(seconds) else 0.0
+
+
+def _failure(failure: Failure) -> bytes:
+    return _text(failure.type) + b"\0" + _text(failure.message)
+
+
+def _text(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _known(text: str | None) -> Any:
+    return False if text is None else _text(text).decode()

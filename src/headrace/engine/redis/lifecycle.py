@@ -1,0 +1,141 @@
+"""Opening, closing and looking after the store."""
+
+from __future__ import annotations
+
+import time
+
+from headrace.engine.redis.store import Store
+from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew
+from headrace.model.views import EngineReport, Finding
+
+SCHEMA_VERSION = 1
+OLDEST_SERVER = (7, 0)
+
+
+class Lifecycle(Store):
+    """See `headrace.engine.base.Lifecycle`."""
+
+    name = "redis"
+
+    async def open(self) -> None:
+        self._link.reopen()
+        wire = await self._link.wire()
+        version = wire.server.get("version", "0")
+        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_SERVER:
+            raise EngineError(
+                f"the server at {self.address} is version {version}; Headrace needs Redis 7.0 or "
+                "newer, or Valkey"
+            )
+        if wire.server.get("mode") == "cluster":
+            raise EngineError(
+                f"the server at {self.address} is part of a Redis Cluster, which Headrace does not "
+                "use: a namespace lives on one server. Use a server of its own, with a replica"
+            )
+        found = int(await self.run("migrate", SCHEMA_VERSION))
+        if found > SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"namespace {self.address.namespace!r} at {self.address} has schema version "
+                f"{found}, and this Headrace knows {SCHEMA_VERSION}; update Headrace"
+            )
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def report(self) -> EngineReport:
+        wire = await self._link.wire()
+        before = time.time()
+        seconds, micros = await self._link.call("TIME")
+        middle = (before + time.time()) / 2
+        skew = int(seconds) + int(micros) / 1e6 - middle
+        return EngineReport(
+            engine=self.name,
+            server_version=wire.server.get("version", "0"),
+            schema_version=int(await self._link.call("HGET", self.key("meta"), "schema")),
+            clock_skew=skew,
+            findings=[self._server(wire.server), *await self._settings(), _clock(skew)],
+        )
+
+    async def audit(self) -> list[Finding]:
+        remedy = "stop all workers, keep a copy of the data and report this as a bug"
+        return [
+            Finding("error", "invariants", text.decode("utf-8", "replace"), remedy)
+            for text in await self.run("audit")
+        ]
+
+    def _server(self, server: dict[str, str]) -> Finding:
+        kind = {"valkey": "Valkey"}.get(server.get("server", ""), "Redis")
+        return Finding("ok", "server", f"{kind} {server.get('version')} at {self.address}")
+
+    async def _settings(self) -> list[Finding]:
+        """Durability and eviction, as far as the server tells."""
+        try:
+            answer = await self._link.call(
+                "CONFIG", "GET", "appendonly", "appendfsync", "maxmemory", "maxmemory-policy"
+            )
+        except EngineUnavailable:
+            raise
+        except EngineError as error:
+            return [
+                Finding(
+                    "warning",
+                    "settings",
+                    f"the server does not tell its settings ({error})",
+                    "make sure that appendonly is yes and maxmemory-policy is noeviction",
+                )
+            ]
+        texts = [part.decode() for part in answer]
+        return _judge(dict(zip(texts[::2], texts[1::2], strict=True)))
+
+
+def _judge(settings: dict[str, str]) -> list[Finding]:
+    return [_durability(settings), _eviction(settings)]
+
+
+def _durability(settings: dict[str, str]) -> Finding:
+    if settings.get("appendonly") != "yes":
+        return Finding(
+            "error",
+            "durability",
+            "appendonly is off: a crash of the server loses acknowledged jobs",
+            "set appendonly yes (CONFIG SET appendonly yes, then CONFIG REWRITE)",
+        )
+    match settings.get("appendfsync"):
+        case "always":
+            return Finding("ok", "durability", "appendfsync always: acknowledged jobs are on disk")
+        case "everysec":
+            return Finding(
+                "ok",
+                "durability",
+                "appendfsync everysec: a power cut may lose the last second; always loses nothing",
+            )
+        case other:
+            return Finding(
+                "warning",
+                "durability",
+                f"appendfsync is {other}: the system decides when jobs reach the disk",
+                "set appendfsync everysec, or always where no acknowledged job may be lost",
+            )
+
+
+def _eviction(settings: dict[str, str]) -> Finding:
+    policy = settings.get("maxmemory-policy", "noeviction")
+    if policy != "noeviction":
+        limited = settings.get("maxmemory", "0") != "0"
+        return Finding(
+            "error" if limited else "warning",
+            "eviction",
+            f"maxmemory-policy is {policy}: the server throws jobs away when memory runs short",
+            "set maxmemory-policy noeviction; enqueueing then fails with a clear error instead",
+        )
+    return Finding("ok", "eviction", "maxmemory-policy is noeviction: nothing is thrown away")
+
+
+def _clock(skew: float) -> Finding:
+    if abs(skew) > 2:
+        return Finding(
+            "warning",
+            "clock",
+            f"the server's clock and this machine's differ by {skew:.1f} s; the server's counts",
+            "run a time service (NTP) on both, so that times given as run_at mean what they say",
+        )
+    return Finding("ok", "clock", f"the server's clock and this machine's differ by {skew:.3f} s")

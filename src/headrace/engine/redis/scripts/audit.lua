@@ -1,0 +1,113 @@
+#!lua flags=no-writes
+-- audit: check the invariants over the whole store in one moment. Answers what is wrong, as texts.
+-- KEYS jobs bodies ids due held finished ready waiting places lanes counts
+-- USES clock job
+-- ARGV 1 offset
+-- Looks at every job that is not finished, so it keeps the server busy for some microseconds each;
+-- finished ones are only counted.
+
+local STRETCH, MOST = 1000, 100
+local SENTINELS = 1
+local findings, found, holding, waiting = {}, {}, {}, {}
+
+local function report(text)
+  if #findings < MOST then findings[#findings + 1] = text end
+end
+
+local function each(index, visit)
+  local first = 0
+  while true do
+    local members = call('ZRANGE', index, first, first + STRETCH - 1)
+    local ids = {}
+    for n, member in ipairs(members) do ids[n] = string.match(member, '[^%z]*$') end
+    if index == READY or index == WAITING then
+      for n, member in ipairs(ids) do ids[n] = sub(member, 18) end
+    end
+    local records = read(JOBS, ids)
+    for n, member in ipairs(members) do
+      if records[n] then visit(member, ids[n], decode(records[n]))
+      else report('job ' .. ids[n] .. ' is in an index but does not exist') end
+    end
+    if #members < STRETCH then return end
+    first = first + STRETCH
+  end
+end
+
+local function hold(job, id, kind)
+  if job.lane == '' then return end
+  local lane = job.queue .. '\0' .. job.lane
+  holding[lane] = (holding[lane] or 0) + 1
+  if not call('ZSCORE', PLACES, lane .. '\0' .. kind .. job.order .. id) then
+    report('job ' .. id .. ' has no place in lane "' .. job.lane .. '" of queue ' .. job.queue)
+  end
+end
+
+local function expect(job, id, state)
+  if job.state ~= state then
+    report('job ' .. id .. ' is listed as state ' .. state .. ' but has state ' .. job.state)
+  end
+end
+
+each(DUE, function(member, id, job)
+  expect(job, id, SCHEDULED)
+  found[SCHEDULED .. job.queue] = (found[SCHEDULED .. job.queue] or 0) + 1
+  if has(job, PINNED) then hold(job, id, 'p') end
+end)
+each(READY, function(member, id, job)
+  expect(job, id, PENDING)
+  if member ~= job.queue .. '\0' .. job.order .. id then
+    report('job ' .. id .. ' is in the wrong place of the ready line')
+  end
+  hold(job, id, has(job, PINNED) and 'p' or 'r')
+end)
+each(HELD, function(member, id, job)
+  expect(job, id, RUNNING)
+  if member ~= job.worker .. '\0' .. id then report('job ' .. id .. ' runs under another worker') end
+  found[RUNNING .. job.queue] = (found[RUNNING .. job.queue] or 0) + 1
+  hold(job, id, 'p')
+end)
+each(WAITING, function(member, id, job)
+  expect(job, id, PENDING)
+  if member ~= job.queue .. '\0' .. job.lane .. '\0' .. job.order .. id then
+    report('job ' .. id .. ' waits in the wrong place')
+  end
+  waiting[job.queue .. '\0' .. job.lane] = true
+end)
+
+local places = 0
+for lane, used in pairs(holding) do
+  places = places + used
+  local counted_places = call('ZLEXCOUNT', PLACES, '[' .. lane .. '\0', '(' .. lane .. '\1')
+  if counted_places ~= used then
+    report('lane ' .. lane .. ' has ' .. counted_places .. ' places for ' .. used .. ' holders')
+  end
+  if not call('HGET', LANES, lane) then report('lane ' .. lane .. ' has no width') end
+end
+if places ~= call('ZCARD', PLACES) then report('a place is held by nobody') end
+for lane, _ in pairs(waiting) do
+  local width = tonumber(call('HGET', LANES, lane) or 1)
+  if (holding[lane] or 0) < width then report('lane ' .. lane .. ' is free but somebody waits') end
+end
+
+local stored = call('HGETALL', COUNTS)
+for i = 1, #stored, 2 do
+  if (found[stored[i]] or 0) ~= tonumber(stored[i + 1]) then
+    report('queue ' .. sub(stored[i], 2) .. ' counts ' .. stored[i + 1] .. ' jobs in state '
+      .. sub(stored[i], 1, 1) .. ' but has ' .. (found[stored[i]] or 0))
+  end
+  found[stored[i]] = nil
+end
+for field, number in pairs(found) do
+  report('queue ' .. sub(field, 2) .. ' has ' .. number .. ' jobs that are not counted')
+end
+
+local total = 0
+for _, index in ipairs({ DUE, READY, WAITING, HELD, FINISHED }) do
+  total = total + call('ZCARD', index)
+end
+if total ~= call('HLEN', JOBS) then
+  report(call('HLEN', JOBS) .. ' jobs exist but ' .. total .. ' are in a line or finished')
+end
+if call('HLEN', BODIES) - SENTINELS ~= call('HLEN', JOBS) then report('a job has no body') end
+if call('ZCARD', IDS) ~= call('HLEN', JOBS) then report('a job is missing in the index by id') end
+return findings

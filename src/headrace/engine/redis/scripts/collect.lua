@@ -1,0 +1,27 @@
+#!lua flags=no-writes
+-- collect: the ids of all jobs in some states, if they are few.
+-- KEYS due ready waiting held finished ended
+-- USES clock
+-- ARGV 1 offset  2 how many are few  then words: scheduled, pending, running, finished
+-- Answers the ids in no order, or nothing if they are too many: then walking through all jobs by id
+-- finds them soon.
+
+local LINES = {
+  scheduled = { DUE }, pending = { READY, WAITING }, running = { HELD }, finished = { FINISHED },
+}
+-- In front of the id, members of the lines of pending jobs have the job's order.
+local SKIP = { scheduled = 1, pending = 18, running = 1, finished = 1 }
+
+local total, ids = 0, {}
+for i = 3, #ARGV do
+  for _, index in ipairs(LINES[ARGV[i]]) do total = total + call('ZCARD', index) end
+end
+if total > tonumber(ARGV[2]) then return false end
+for i = 3, #ARGV do
+  for _, index in ipairs(LINES[ARGV[i]]) do
+    for _, member in ipairs(call('ZRANGE', index, 0, -1)) do
+      ids[#ids + 1] = sub(string.match(member, '[^%z]*$'), SKIP[ARGV[i]])
+    end
+  end
+end
+return ids

@@ -1,0 +1,55 @@
+-- job: the small record that changes as a job moves. What never changes is in `bodies`.
+-- KEYS counts
+-- codec.py reads the same layout: state, flags, width, token, attempt, four times in seconds, then
+-- texts that end with a zero byte: order, queue, lane, worker; then task, key and source as a tail
+-- that no script needs to take apart. No name contains a control character, so none contains a zero.
+
+local LAYOUT = '<BBHIIddddssss'
+local SCHEDULED, PENDING, RUNNING, COMPLETED, CANCELLED = 0, 2, 3, 4, 7
+-- Flags add up: 1 holds its lane place during a retry, 2 pinned to its place, 4 asked to stop.
+local HOLD, PINNED, ASKED = 1, 2, 4
+
+local function decode(record)
+  local job, tail = {}, nil
+  job.state, job.flags, job.width, job.token, job.attempt,
+  job.run_at, job.created, job.started, job.completed,
+  job.order, job.queue, job.lane, job.worker, tail = struct.unpack(LAYOUT, record)
+  job.tail = sub(record, tail)
+  return job
+end
+
+local function encode(job)
+  return struct.pack(LAYOUT, job.state, job.flags, job.width, job.token, job.attempt,
+    job.run_at, job.created, job.started, job.completed,
+    job.order, job.queue, job.lane, job.worker) .. job.tail
+end
+
+local function has(job, flag)
+  return bit.band(job.flags, flag) ~= 0
+end
+
+local function mark(job, flag, on)
+  if on then job.flags = bit.bor(job.flags, flag)
+  else job.flags = bit.band(job.flags, bit.bnot(flag)) end
+end
+
+-- Higher priority first, then the order of arrival: digits of fixed length, so text order is right.
+local function order_of(priority, number)
+  return string.format('%04d%013.0f', 1000 - priority, number)
+end
+
+-- How many jobs each queue has in the states that no index counts.
+local counted = {}
+
+local function count(state, queue, change)
+  local field = state .. queue
+  counted[field] = (counted[field] or 0) + change
+end
+
+local function write_counts()
+  for field, change in pairs(counted) do
+    if change ~= 0 and call('HINCRBY', COUNTS, field, change) == 0 then
+      call('HDEL', COUNTS, field)
+    end
+  end
+end

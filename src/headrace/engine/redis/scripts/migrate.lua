@@ -1,0 +1,12 @@
+#!lua
+-- migrate: bring the store up to this version of the layout; answers the version that is there.
+-- KEYS meta bodies
+-- USES clock
+-- ARGV 1 offset  2 the version that this Headrace knows
+-- Any number of processes may run it at once: the first one writes, the others find it done.
+
+call('HSETNX', META, 'schema', ARGV[2])
+-- A hash of small values is kept as a list that is searched from its start, which doubles what a
+-- claim costs. One long value turns it into a table, and it stays one as long as it is not empty.
+call('HSETNX', BODIES, '', string.rep(' ', 128))
+return call('HGET', META, 'schema')

@@ -1,0 +1,41 @@
+"""What keeps the store moving."""
+
+from __future__ import annotations
+
+import struct
+
+from headrace.engine.redis.codec import at, claimed, read_record
+from headrace.engine.redis.store import Store
+from headrace.model.job import LostJob
+from headrace.model.views import Due
+
+
+class Upkeep(Store):
+    """See `headrace.engine.base.Upkeep`."""
+
+    async def due(self, limit: int) -> Due:
+        moved, next_in = await self.run("due", limit)
+        return Due(moved, float(next_in) if next_in else None)
+
+    async def lost(self, limit: int) -> list[LostJob]:
+        stamp, *answer = await self.run("lost", limit)
+        (now,) = struct.unpack("<d", stamp)
+        lost = []
+        for n in range(0, len(answer), 3):
+            record = read_record(answer[n + 1])
+            lost.append(
+                LostJob(
+                    job=claimed(answer[n], record, answer[n + 2]),
+                    worker=record.worker_name or "",
+                    started_at=at(record.started),
+                    age=max(0.0, now - record.started),
+                )
+            )
+        return lost
+
+    async def prune(
+        self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
+    ) -> int:
+        age = "" if older_than is None else repr(float(older_than))
+        pruned: int = await self.run("prune", age, "" if keep is None else keep, limit)
+        return pruned

@@ -1,0 +1,102 @@
+"""What a worker does."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import msgspec
+
+from headrace.engine.redis.blocking import BlockingLink
+from headrace.engine.redis.codec import at, claimed_in, note_arguments, settlement_arguments
+from headrace.engine.redis.faults import ScriptUnknown
+from headrace.engine.redis.scripts import script
+from headrace.engine.redis.store import Store, call_of
+from headrace.model.job import ClaimedJob
+from headrace.model.note import Note, StoredEntry
+from headrace.model.outcome import Settlement
+from headrace.model.views import Exchange
+from headrace.model.worker import Renewal, WorkerInfo, WorkerStats
+
+_ENTRY = struct.Struct("<Id")
+
+
+class Keeper:
+    """Renews one worker's lease on a connection of its own. See `base.LeaseKeeper`."""
+
+    def __init__(self, store: Store, worker_id: str, lease_seconds: float) -> None:
+        self._store = store
+        self._link = BlockingLink(store.address)
+        self._worker_id = worker_id
+        self._lease_seconds = lease_seconds
+        self._call = call_of(script("renew"), store.address)
+
+    def renew(self, stats: WorkerStats) -> Renewal:
+        command = (
+            *self._call,
+            self._store.offset,
+            self._worker_id,
+            self._lease_seconds,
+            msgspec.msgpack.encode(stats),
+        )
+        try:
+            alive, *cancelled = self._link.call(*command)
+        except ScriptUnknown:
+            self._link.call("SCRIPT", "LOAD", script("renew").source)
+            alive, *cancelled = self._link.call(*command)
+        return Renewal(alive=alive == 1, cancelled=tuple(each.decode() for each in cancelled))
+
+    def close(self) -> None:
+        self._link.close()
+
+
+class Working(Store):
+    """See `headrace.engine.base.Working`."""
+
+    async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
+        info, stats = msgspec.msgpack.encode(worker), msgspec.msgpack.encode(WorkerStats())
+        await self.run("register", worker.id, worker.name, info, lease_seconds, stats)
+
+    def keeper(self, worker_id: str, lease_seconds: float) -> Keeper:
+        return Keeper(self, worker_id, lease_seconds)
+
+    async def retire(self, worker_id: str) -> None:
+        await self.run("retire", worker_id)
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        worker_id: str | None = None,
+        queues: Sequence[str] | None = None,
+        limit: int = 0,
+    ) -> Exchange:
+        named = () if queues is None else tuple(queues)
+        answer = await self.run(
+            "exchange",
+            worker_id or "",
+            limit,
+            -1 if queues is None else len(named),
+            *named,
+            *settlement_arguments(settlements),
+        )
+        refused = tuple(each.decode() for each in answer[0])
+        return Exchange(refused, claimed_in(answer, 1))
+
+    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+        refused = await self.run("note", *note_arguments(notes))
+        return tuple(dict.fromkeys(each.decode() for each in refused))
+
+    async def held(self, worker_id: str) -> list[ClaimedJob]:
+        return claimed_in(await self.run("held", worker_id))
+
+    async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
+        answer = await self.run("entries", job_id)
+        entries = []
+        for field, value in zip(answer[::2], answer[1::2], strict=True):
+            entry_kind, _, name = field.decode().partition("\0")
+            if kind is None or kind == entry_kind:
+                token, when = _ENTRY.unpack_from(value)
+                body = value[_ENTRY.size :]
+                entries.append(StoredEntry(entry_kind, name, body, token, at(when)))
+        return entries
