@@ -1,0 +1,1 @@
+"""The command line: noun, verb, `--json`; errors to stderr with an exit code that tells."""

@@ -1,0 +1,169 @@
+"""`headrace jobs`: look at jobs. Steering them is in `steer.py`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from headrace.cli import filters
+from headrace.cli.command import command, group
+from headrace.cli.output import is_terminal, print_json, print_line, print_table
+from headrace.cli.session import Session
+from headrace.cli.show import details, print_details
+from headrace.cli.steer import add_steering
+from headrace.cli.watch import watch
+from headrace.cli.words import ago
+from headrace.errors import InvalidInput
+from headrace.model.job import Job
+from headrace.model.status import Status
+
+commands = group("List, show, watch, cancel and retry jobs.")
+
+PAGE = 200
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The whole id, from `jobs list`.")]
+
+
+@command(commands, "list")
+async def list_jobs(
+    session: Session,
+    *,
+    status: filters.Statuses = None,
+    queue: filters.Queues = None,
+    task: filters.Tasks = None,
+    lane: filters.LaneName = None,
+    key: filters.Key = None,
+    source: filters.SourceName = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.")] = 50,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="ID", help="Go on after this job, from the last page.")
+    ] = None,
+    all_pages: Annotated[bool, typer.Option("--all", help="Every job, page by page.")] = False,
+) -> None:
+    """List jobs, newest first.
+
+    \b
+    Examples:
+      headrace jobs list --status failed,timeout --since 2h
+      headrace jobs list --queue mail --all --json | jq -r '.jobs[].job_id'
+    """
+    if limit < 1:
+        raise InvalidInput(f"--limit must be at least 1, got {limit}")
+    jobs: list[Job] = []
+    async with session.store() as app:
+        wanted = filters.make_filter(
+            app.clock.utcnow(),
+            status=status,
+            queue=queue,
+            task=task,
+            lane=lane,
+            key=key,
+            source=source,
+            since=since,
+            until=until,
+        )
+        while all_pages or len(jobs) < limit:
+            size = PAGE if all_pages else min(PAGE, limit - len(jobs))
+            page = await app.list(wanted, cursor=cursor, limit=size)
+            jobs += page.jobs
+            cursor = page.cursor
+            if cursor is None:
+                break
+        now = app.clock.utcnow()
+    if session.json:
+        print_json({"jobs": [job.to_dict() for job in jobs], "cursor": cursor})
+    elif not jobs and is_terminal():
+        print_line("No jobs match." if wanted != filters.make_filter(now) else "No jobs yet.")
+    else:
+        print_table(
+            ("ID", "STATUS", "TASK", "QUEUE", "ATTEMPT", "CREATED", "LANE", "WHAT"),
+            [
+                (
+                    job.id,
+                    job.status.value,
+                    job.task,
+                    job.queue,
+                    f"{job.attempt}/{job.max_attempts}",
+                    ago(job.created_at, now),
+                    job.lane or "-",
+                    summary(job),
+                )
+                for job in jobs
+            ],
+            right=("ATTEMPT",),
+        )
+        if cursor is not None and is_terminal():
+            print_line(f"More: add --cursor {cursor}, or --all.")
+
+
+def summary(job: Job) -> str:
+    """The one thing worth knowing about a job beside its status."""
+    match job.status:
+        case Status.RUNNING:
+            parts = [job.stage, job.message, f"{job.progress:.0f}%" if job.progress else None]
+            return " ".join(part for part in parts if part) or "-"
+        case Status.COMPLETED | Status.PENDING:
+            return "-"
+        case _:
+            error = (job.error or "").partition("\n")[0]
+            return (error if len(error) <= 80 else f"{error[:79]}…") or "-"
+
+
+@command(commands, "show")
+async def show(session: Session, *, job_id: JobId) -> None:
+    """Show everything about one job: arguments, result, error, attempts, stages.
+
+    \b
+    Example:
+      headrace jobs show 01980000-0000-7000-8000-000000000000
+    """
+    async with session.store() as app:
+        job = await app.get(job_id)
+        found = await details(app, job)
+    if session.json:
+        print_json(found)
+    else:
+        print_details(job, found, app.clock.utcnow())
+
+
+@command(commands, "why")
+async def why(session: Session, *, job_id: JobId) -> None:
+    """Say why a job is not running, or what it is doing.
+
+    \b
+    Example:
+      headrace jobs why 01980000-0000-7000-8000-000000000000
+    """
+    async with session.store() as app:
+        job = await app.get(job_id)
+        reasons = list(await app.why(job_id))
+    if session.json:
+        print_json({"job_id": job.id, "status": job.status, "reasons": reasons})
+    else:
+        for reason in reasons:
+            print_line(reason)
+
+
+@command(commands, "watch")
+async def watch_job(
+    session: Session,
+    *,
+    job_id: JobId,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Give up after: 30s, 10m, …")
+    ] = None,
+) -> int:
+    """Follow a job until it is finished. The exit code is 1 if it did not complete.
+
+    With --json each change is one line of JSON.
+
+    \b
+    Example:
+      headrace jobs watch 01980000-0000-7000-8000-000000000000 --timeout 10m
+    """
+    return await watch(session, job_id, timeout)
+
+
+add_steering(commands)

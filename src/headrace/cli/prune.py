@@ -1,0 +1,86 @@
+"""`headrace prune`: delete old finished jobs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from headrace.app import App
+from headrace.cli.command import command, group
+from headrace.cli.output import print_json, print_line, progress
+from headrace.cli.session import Session
+from headrace.cli.words import parse_span, plural, span
+from headrace.errors import InvalidInput
+from headrace.model.job import JobFilter
+from headrace.model.status import FINAL
+
+commands = group("Delete old finished jobs.")
+
+STEP = 1_000
+
+
+@command(commands, "prune")
+async def prune(
+    session: Session,
+    *,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Finished longer ago: 12h, 7d, …")
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option(metavar="N", help="Only beyond the newest N finished jobs.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell how many.")] = False,
+) -> None:
+    """Delete old finished jobs.
+
+    Oldest first, in small steps that disturb nobody.
+
+    Without options the settings history_seconds and history_count decide, as workers do it.
+
+    \b
+    Examples:
+      headrace prune --older-than 30d
+      headrace prune --keep 100000 --dry-run
+    """
+    if keep is not None and keep < 0:
+        raise InvalidInput(f"--keep must be 0 or more, got {keep}")
+    async with session.store() as app:
+        if older_than is None and keep is None:
+            age: float | None = app.settings.history_seconds
+            keep = app.settings.history_count
+        else:
+            age = None if older_than is None else parse_span("--older-than", older_than)
+        count = 0
+        if dry_run:
+            count = await _count(app, age, keep)
+        else:
+            with progress("Prune", quiet=session.json) as advance:
+                while step := await app.engine.prune(older_than=age, keep=keep, limit=STEP):
+                    count += step
+                    advance(count)
+    if session.json:
+        print_json({"pruned": count, "older_than": age, "keep": keep, "dry_run": dry_run})
+    else:
+        which = [] if age is None else [f"finished more than {span(age)} ago"]
+        which += [] if keep is None else [f"beyond the newest {keep:,}"]
+        verb = "Would delete" if dry_run else "Deleted"
+        print_line(f"{verb} {plural(count, 'job')} ({' or '.join(which)}).")
+
+
+async def _count(app: App, age: float | None, keep: int | None) -> int:
+    """Both rules delete from the old end, so together they delete as many as the wider one."""
+    cutoff = None if age is None else app.clock.utcnow() - timedelta(seconds=age)
+    finished = old = 0
+    cursor = None
+    while True:
+        page = await app.list(JobFilter(statuses=tuple(FINAL)), cursor=cursor, limit=STEP)
+        finished += len(page.jobs)
+        old += sum(
+            cutoff is not None and job.completed_at is not None and job.completed_at < cutoff
+            for job in page.jobs
+        )
+        cursor = page.cursor
+        if cursor is None:
+            return max(old, 0 if keep is None else finished - keep)

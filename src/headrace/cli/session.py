@@ -1,0 +1,78 @@
+"""What every command is given: where the jobs live, which App, and how to answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from headrace.app import App
+from headrace.cli.errors import tell
+from headrace.cli.loading import load_app, reconfigure
+from headrace.config import Settings, load
+from headrace.engine.open import redacted
+from headrace.engine.sqlite.address import parse_address
+from headrace.errors import InvalidInput
+
+TOUR = "headrace.cli.tour:app"
+
+
+class Session:
+    """The options that all commands share."""
+
+    def __init__(
+        self,
+        *,
+        url: str | None = None,
+        app: str | None = None,
+        json: bool = False,
+        debug: bool = False,
+    ) -> None:
+        self.url = url
+        self.json = json
+        self.debug = debug
+        self.settings: Settings = load(url=url, app=app)
+
+    def load_app(self, task: str | None = None) -> App:
+        """The App that was named. A task of the built-in tour needs no name."""
+        reference = self.settings.app
+        if reference is None and task is not None and task.startswith("tour."):
+            reference = TOUR
+        if reference is None:
+            raise InvalidInput(
+                "which App? name it with --app module:attribute, HEADRACE_APP, or "
+                'app = "…" in headrace.toml; to look around first, try: headrace up'
+            )
+        return reconfigure(load_app(reference), url=self.url)
+
+    @asynccontextmanager
+    async def store(self) -> AsyncIterator[App]:
+        """An open App for looking at jobs and steering them; tasks need not be known.
+
+        Jobs live where the named App keeps them; without one, where HEADRACE_URL says.
+        """
+        if self.settings.app is not None and self.url is None:
+            app = self.load_app()
+        else:
+            app = App(settings=self.settings)
+        fresh = missing_file(app.settings.url)
+        async with app:
+            if fresh is not None:
+                tell(
+                    f"note: there was no store at {fresh} yet, so it is new and empty; "
+                    "if yours is elsewhere, set HEADRACE_URL or --url"
+                )
+            yield app
+
+    @property
+    def shown_url(self) -> str:
+        """Where the jobs live, without the password."""
+        return redacted(self.settings.url)
+
+
+def missing_file(url: str) -> Path | None:
+    """The file of an embedded store that does not exist yet."""
+    if not url.startswith("sqlite:"):
+        return None
+    path = parse_address(url).path
+    return None if path is None or path.exists() else path

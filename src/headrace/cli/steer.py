@@ -1,0 +1,213 @@
+"""`headrace jobs cancel` and `retry`: by id, or many at once by filter."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from headrace.app import App
+from headrace.cli import filters
+from headrace.cli.command import command
+from headrace.cli.errors import FAILED, OK, tell
+from headrace.cli.output import print_json, print_line, progress
+from headrace.cli.session import Session
+from headrace.cli.words import plural
+from headrace.errors import InvalidInput, JobConflict, JobNotFound
+from headrace.model.ids import parse_id
+from headrace.model.job import Job, JobFilter
+from headrace.model.status import ACTIVE, Status
+
+PAGE = 500
+Act = Callable[[Sequence[str]], Awaitable[int]]
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Whole ids.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a bulk change.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell how many jobs match.")]
+Everything = Annotated[bool, typer.Option("--all", help="Every job that this verb applies to.")]
+
+
+def add_steering(commands: typer.Typer) -> None:
+    """Add the verbs that change jobs."""
+    command(commands, "cancel")(cancel)
+    command(commands, "retry")(retry)
+
+
+async def cancel(
+    session: Session,
+    *,
+    ids: Ids = None,
+    status: filters.Statuses = None,
+    queue: filters.Queues = None,
+    task: filters.Tasks = None,
+    lane: filters.LaneName = None,
+    key: filters.Key = None,
+    source: filters.SourceName = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    everything: Everything = False,
+    reason: Annotated[str, typer.Option(help="Kept with the job.")] = "cancelled from the CLI",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> int:
+    """Cancel jobs by id, or all unfinished ones that match a filter.
+
+    A running job is asked to stop; its handler is told at once.
+
+    \b
+    Examples:
+      headrace jobs cancel 01980000-0000-7000-8000-000000000000
+      headrace jobs cancel --queue mail --status pending --dry-run
+    """
+    flags = _flags(status, queue, task, lane, key, source, since, until)
+    async with session.store() as app:
+        if ids:
+            stop = functools.partial(app.cancel, reason=reason)
+            return await _each(session, app, ids, flags or everything, "cancelled", stop)
+        wanted = _wanted(app, flags, everything=everything, default=tuple(sorted(ACTIVE)))
+
+        async def act(batch: Sequence[str]) -> int:
+            return len(await app.engine.cancel(batch, reason))
+
+        return await _bulk(session, app, wanted, "cancel", act, dry_run=dry_run, yes=yes)
+
+
+async def retry(
+    session: Session,
+    *,
+    ids: Ids = None,
+    status: filters.Statuses = None,
+    queue: filters.Queues = None,
+    task: filters.Tasks = None,
+    lane: filters.LaneName = None,
+    key: filters.Key = None,
+    source: filters.SourceName = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    everything: Everything = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> int:
+    """Run jobs again: by id, or all failed and timed-out ones that match a filter.
+
+    Finished stages are not run again. A scheduled job given by id runs now.
+
+    \b
+    Examples:
+      headrace jobs retry 01980000-0000-7000-8000-000000000000
+      headrace jobs retry --task invoice.send --since 2h --yes
+    """
+    flags = _flags(status, queue, task, lane, key, source, since, until)
+    async with session.store() as app:
+        if ids:
+            return await _each(session, app, ids, flags or everything, "to run again", app.retry)
+        wanted = _wanted(app, flags, everything=everything, default=(Status.FAILED, Status.TIMEOUT))
+
+        async def act(batch: Sequence[str]) -> int:
+            return len(await app.engine.rerun(batch))
+
+        return await _bulk(session, app, wanted, "retry", act, dry_run=dry_run, yes=yes)
+
+
+def _flags(*values: Any) -> dict[str, Any]:
+    names = ("status", "queue", "task", "lane", "key", "source", "since", "until")
+    return {name: value for name, value in zip(names, values, strict=True) if value}
+
+
+def _wanted(
+    app: App, flags: dict[str, Any], *, everything: bool, default: tuple[Status, ...]
+) -> JobFilter:
+    if not flags and not everything:
+        raise InvalidInput("which jobs? give ids, a filter such as --queue or --task, or --all")
+    wanted = filters.make_filter(app.clock.utcnow(), **flags)
+    return wanted if wanted.statuses else msgspec.structs.replace(wanted, statuses=default)
+
+
+async def _each(
+    session: Session,
+    app: App,
+    ids: list[str],
+    filtered: object,
+    done: str,
+    verb: Callable[[str], Awaitable[Job]],
+) -> int:
+    """One after the other, so that each gets its own answer; a bad id changes nothing."""
+    if filtered:
+        raise InvalidInput("give ids or a filter, not both")
+    answers: list[dict[str, Any]] = []
+    code = OK
+    for job_id in [parse_id(text) for text in ids]:
+        try:
+            job = await verb(job_id)
+        except (JobNotFound, JobConflict) as error:
+            tell(f"error: {error}")
+            answers.append({"job_id": job_id, "done": False, "error": str(error)})
+            code = FAILED
+            continue
+        answers.append({"job_id": job_id, "done": True, "status": job.status})
+        if not session.json:
+            asked = job.cancel_requested and not job.status.final
+            print_line(f"{job_id}  {'asked to stop' if asked else done} ({job.status})")
+    if session.json:
+        print_json({"jobs": answers})
+    return code
+
+
+async def _bulk(
+    session: Session,
+    app: App,
+    wanted: JobFilter,
+    verb: str,
+    act: Act,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Page by page, so that a million jobs need no more memory than a page."""
+    matching = 0
+    async for page in _pages(app, wanted):
+        matching += len(page)
+    changed = 0
+    if dry_run:
+        _tell_bulk(session, verb, matching, 0, dry_run=True)
+        return OK
+    if matching and not yes:
+        if not sys.stdin.isatty():
+            raise InvalidInput(
+                f"this would {verb} {plural(matching, 'job')}; add --yes to do it, "
+                "or --dry-run to only count"
+            )
+        typer.confirm(f"{verb.capitalize()} {plural(matching, 'job')}?", abort=True, err=True)
+    seen = 0
+    with progress(verb.capitalize(), matching, quiet=session.json) as advance:
+        async for page in _pages(app, wanted):
+            changed += await act(page)
+            seen += len(page)
+            advance(min(seen, matching))
+    _tell_bulk(session, verb, matching, changed, dry_run=False)
+    return OK
+
+
+async def _pages(app: App, wanted: JobFilter) -> AsyncIterator[list[str]]:
+    cursor = None
+    while True:
+        page = await app.list(wanted, cursor=cursor, limit=PAGE)
+        if page.jobs:
+            yield [job.id for job in page.jobs]
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _tell_bulk(session: Session, verb: str, matching: int, changed: int, *, dry_run: bool) -> None:
+    if session.json:
+        print_json({"verb": verb, "matching": matching, "changed": changed, "dry_run": dry_run})
+    elif dry_run:
+        print_line(f"Would {verb} {plural(matching, 'job')}.")
+    else:
+        done = "Cancelled, or asked to stop" if verb == "cancel" else "To run again"
+        print_line(f"{done}: {plural(changed, 'job')} of {matching:,} that matched.")

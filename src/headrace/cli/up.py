@@ -1,0 +1,5 @@
+"""x"""
+
+from headrace.cli.command import group
+
+commands = group("x")
