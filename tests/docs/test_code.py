@@ -1,0 +1,86 @@
+"""The code in the documentation runs as it stands."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Servers
+from tests.docs.pages import ROOT, Block, blocks, name_of, pages
+
+LIMIT = 90
+FRAMEWORKS = ("fastapi", "flask", "django")
+
+
+def runnable(page: Path) -> bool:
+    return any(block.language in ("python", "hidden") for block in blocks(page))
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if runnable(page)], ids=name_of)
+def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, servers: Servers) -> None:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HEADRACE_", "WORKER_"))
+    }
+    environment |= {
+        "PYTHONPATH": str(ROOT),
+        "DATABASE_URL": servers.url("postgres"),
+        "REDIS_URL": servers.url("redis"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.docs.run_page", str(page)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 0, f"{name_of(page)}:\n{done.stdout}\n{done.stderr}"
+
+
+PYTHON = [block for page in pages() for block in blocks(page) if block.language == "python"]
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.place)
+def test_every_block_is_valid_python(block: Block) -> None:
+    compile(block.text, block.place, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in PYTHON if block.mark == "not run"], ids=lambda block: block.place
+)
+def test_a_block_that_is_not_run_needs_a_framework_that_is_not_here(block: Block) -> None:
+    named = re.findall(r"[a-z]+", block.value.lower())
+    missing = [name for name in FRAMEWORKS if importlib.util.find_spec(name) is None]
+    assert set(named) & set(missing), f"{block.place}: {block.value!r} is no reason any more"
+
+
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
+def test_every_example_compiles(path: Path) -> None:
+    compile(path.read_text(encoding="utf-8"), str(path), "exec")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
+def test_every_example_is_shown_in_the_documentation(path: Path) -> None:
+    assert any(
+        block.value == name_of(path) and block.text == path.read_text(encoding="utf-8")
+        for block in PYTHON
+        if block.mark == "file"
+    ), f"no page shows {name_of(path)} as it is"
+
+
+def test_every_file_that_is_shown_exists() -> None:
+    shown = {block.value for block in PYTHON if block.value.startswith("examples/")}
+    assert shown <= {name_of(path) for path in EXAMPLES}
