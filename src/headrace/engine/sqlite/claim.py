@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -15,6 +13,8 @@ from headrace.model.job import ClaimedJob
 
 CLAIM = query("claim")
 CLAIMABLE = query("claimable")
+CLAIMABLE_KEYS = query("claimable_keys")
+CLAIMABLE_CHOSEN = query("claimable_chosen")
 WORKER_ALIVE = query("worker_alive")
 QUEUES_OPEN = query("queues_open")
 HELD = query("held")
@@ -32,20 +32,28 @@ def claim(
     names = {name for (name,) in connection.execute(QUEUES_OPEN)}
     if queues is not None:
         names.intersection_update(queues)
-    lines = [connection.execute(CLAIMABLE, (name, limit)).fetchall() for name in names]
-    if len(lines) == 1:
-        chosen = [seq for _, seq in lines[0]]
+    if len(names) == 1:
+        rows = connection.execute(CLAIMABLE, (*names, limit, now)).fetchall()
+        chosen = msgspec.json.encode([row[SEQ] for row in rows]).decode()
     else:
-        merged = heapq.merge(*lines, key=lambda row: (-row[0], row[1]))
-        chosen = [seq for _, seq in islice(merged, limit)]
-    if not chosen:
-        return []
-    rows = connection.execute(
-        CLAIM, (worker_id, now, msgspec.json.encode(chosen).decode())
-    ).fetchall()
-    rank = {seq: place for place, seq in enumerate(chosen)}
-    rows.sort(key=lambda row: rank[row[SEQ]])
+        chosen = msgspec.json.encode(_best(transaction, names, limit)).decode()
+        rows = connection.execute(CLAIMABLE_CHOSEN, (chosen, now)).fetchall()
+    if rows:
+        connection.execute(CLAIM, (worker_id, now, chosen))
     return [claimed(row) for row in rows]
+
+
+def _best(transaction: Transaction, names: Iterable[str], limit: int) -> list[int]:
+    """The best ready jobs of several queues, by priority, then arrival."""
+    best: list[tuple[int, int]] = []
+    for name in names:
+        line: list[tuple[int, int]] = []
+        for priority, seq in transaction.connection.execute(CLAIMABLE_KEYS, (name, limit)):
+            if len(best) == limit and (-priority, seq) > best[-1]:
+                break
+            line.append((-priority, seq))
+        best = sorted(best + line)[:limit]
+    return [seq for _, seq in best]
 
 
 def held(transaction: Transaction, worker_id: str) -> list[ClaimedJob]:

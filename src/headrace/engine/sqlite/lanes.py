@@ -11,6 +11,9 @@ looking and acting. The invariants that each function leaves behind:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
@@ -18,37 +21,41 @@ from headrace.engine.sqlite.thread import Transaction
 Place = tuple[str, str]
 """A queue and a lane in it."""
 
-LANE_READ = query("lane_read")
+LANES_LOOK = query("lanes_look")
+LANES_LOOK_HEADS = query("lanes_look_heads")
 LANE_WRITE = query("lane_write")
 PROMOTE = query("promote")
+PROMOTE_CHOSEN = query("promote_chosen")
 BEST_WAITING = query("best_waiting")
 WORST_HEAD = query("worst_head")
 PUT_BACK = query("put_back")
 
 
-def read(transaction: Transaction, place: Place) -> tuple[int, int] | None:
-    """The lane's width and how many places are used."""
-    row: tuple[int, int] | None = transaction.connection.execute(LANE_READ, place).fetchone()
-    return row
+class Changes:
+    """What becomes of lanes, gathered so that many are written in few statements."""
 
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._promoted: list[int] = []
+        self._lanes: list[tuple[str, str, int, int]] = []
 
-def write(transaction: Transaction, place: Place, width: int, used: int) -> None:
-    """Remember a lane's width and how many places are used."""
-    transaction.connection.execute(LANE_WRITE, (*place, width, used))
+    def promote(self, place: Place, seq: int) -> None:
+        """Make this waiting job ready."""
+        self._promoted.append(seq)
+        self._transaction.made_ready.add(place[0])
 
+    def write(self, place: Place, width: int, used: int) -> None:
+        """Remember a lane's width and how many places are used."""
+        self._lanes.append((*place, width, used))
 
-def release(transaction: Transaction, freed: Mapping[Place, int]) -> None:
-    """Give freed places to those who wait."""
-    for place, count in freed.items():
-        row = read(transaction, place)
-        if row is None:
-            continue
-        width, used = row
-        left = used - count
-        left += promote(transaction, place, width - left)
-        # A place that is handed on leaves the count as it was: nothing to write.
-        if left != used:
-            write(transaction, place, width, left)
+    def apply(self) -> None:
+        """Write everything down."""
+        connection = self._transaction.connection
+        if self._promoted:
+            chosen = msgspec.json.encode(self._promoted).decode()
+            connection.execute(PROMOTE_CHOSEN, (chosen,))
+        if self._lanes:
+            connection.executemany(LANE_WRITE, self._lanes)
 
 
 class Arrivals:
@@ -71,14 +78,42 @@ class Arrivals:
 
         Places of these lanes that others gave up at the same time are in `freed`.
         """
-        for place, (brought, new) in self.widths.items():
-            row = read(transaction, place)
-            width_before, used_before = row or (brought, 0)
-            width = brought if new else width_before
-            used = used_before - (freed or {}).get(place, 0)
-            used = arrange(transaction, place, width, used)
-            if row is None or (width, used) != row:
-                write(transaction, place, width, used)
+        changes = Changes(transaction)
+        places = list(self.widths)
+        for key, width_before, used_before, first, beats in _look(
+            transaction, LANES_LOOK_HEADS, places
+        ):
+            place = places[key]
+            brought, new = self.widths[place]
+            width = brought if new or width_before is None else width_before
+            used = (used_before or 0) - (freed or {}).get(place, 0)
+            if first is not None and used == 0 and width == 1:
+                changes.promote(place, first)
+                used = 1
+            elif first is not None and (used < width or beats):
+                used = arrange(transaction, place, width, used)
+            if (width, used) != (width_before, used_before):
+                changes.write(place, width, used)
+        changes.apply()
+
+
+def release(transaction: Transaction, freed: Mapping[Place, int]) -> None:
+    """Give freed places to those who wait."""
+    changes = Changes(transaction)
+    places = list(freed)
+    for key, width, used_before, first in _look(transaction, LANES_LOOK, places):
+        place = places[key]
+        used = used_before - freed[place]
+        if first is not None:
+            if used == width - 1:
+                changes.promote(place, first)
+                used += 1
+            else:
+                used += promote(transaction, place, width - used)
+        # A place that is handed on leaves the count as it was: nothing to write.
+        if used != used_before:
+            changes.write(place, width, used)
+    changes.apply()
 
 
 def arrange(transaction: Transaction, place: Place, width: int, used: int) -> int:
@@ -100,21 +135,17 @@ def promote(transaction: Transaction, place: Place, count: int) -> int:
     return moved
 
 
-def beats(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether (priority, seq) `one` goes before `other`."""
-    return (-one[0], one[1]) < (-other[0], other[1])
-
-
-def worst_head(transaction: Transaction, place: Place) -> tuple[int, int] | None:
-    """The (priority, seq) of the ready job that would be put back first."""
-    row: tuple[int, int] | None = transaction.connection.execute(WORST_HEAD, place).fetchone()
-    return row
+def _look(transaction: Transaction, statement: str, places: list[Place]) -> list[tuple[Any, ...]]:
+    if not places:
+        return []
+    asked = msgspec.json.encode(places).decode()
+    return transaction.connection.execute(statement, (asked,)).fetchall()
 
 
 def _put_back_beaten(transaction: Transaction, place: Place) -> bool:
-    worst = worst_head(transaction, place)
+    worst = transaction.connection.execute(WORST_HEAD, place).fetchone()
     best = transaction.connection.execute(BEST_WAITING, place).fetchone()
-    if worst is None or best is None or not beats(best, worst):
+    if worst is None or best is None or (-best[0], best[1]) > (-worst[0], worst[1]):
         return False
     transaction.connection.execute(PUT_BACK, (worst[1],))
     return True

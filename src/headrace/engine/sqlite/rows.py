@@ -75,7 +75,7 @@ def job(row: Row) -> Job:
 
 
 def claimed(row: Row) -> ClaimedJob:
-    """A row of claim.sql, held.sql or lost.sql; what follows the first 16 columns is theirs."""
+    """A row of claimable.sql, held.sql or lost.sql; what follows the first 16 columns is theirs."""
     return ClaimedJob(
         id=row[0],
         token=row[1],

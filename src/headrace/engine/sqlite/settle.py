@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from headrace.engine.sqlite import lanes
 from headrace.engine.sqlite.rows import LONGEST_WAIT, id_list
 from headrace.engine.sqlite.sql import query
@@ -26,6 +28,7 @@ from headrace.model.outcome import (
 )
 
 LOOK = query("settle_look")
+COMPLETE = query("complete")
 FINISH = query("finish")
 FINISH_REMOVE = query("finish_remove")
 REQUEUE = query("requeue")
@@ -66,6 +69,7 @@ class Batch:
 
     def __init__(self, transaction: Transaction) -> None:
         self.transaction = transaction
+        self.completed: dict[int, str] = {}
         self.finished: list[tuple[Any, ...]] = []
         self.requeued: list[tuple[Any, ...]] = []
         self.freed: Counter[lanes.Place] = Counter()
@@ -84,22 +88,32 @@ class Batch:
                 continue
             del found[settlement.job_id]  # a second outcome of the same attempt is refused
             self.judge(settlement, row)
+        self.write()
+        return refused
+
+    def write(self) -> None:
+        """Write down what was judged, then hand freed places on."""
+        connection = self.transaction.connection
+        gone = [*self.completed, *(row[-1] for row in self.finished)]
+        if self.completed:
+            results = msgspec.json.encode(self.completed).decode()
+            connection.execute(COMPLETE, (results, self.transaction.now))
         if self.finished:
             connection.executemany(FINISH, self.finished)
-            connection.executemany(FINISH_REMOVE, [row[6:] for row in self.finished])
+        if gone:
+            connection.execute(FINISH_REMOVE, (msgspec.json.encode(gone).decode(),))
         if self.requeued:
             connection.executemany(REQUEUE, self.requeued)
         self.arrivals.admit(self.transaction, self.freed)
         for place in self.arrivals.widths:
             self.freed.pop(place, None)
         lanes.release(self.transaction, self.freed)
-        return refused
 
     def judge(self, settlement: Settlement, row: tuple[Any, ...]) -> None:
         """Decide what becomes of one job."""
         match settlement.outcome:
             case Completed(result=result):
-                self.finish(settlement, row, COMPLETED, None, result)
+                self.complete(settlement, row, result)
             case Retry() | Snoozed() | Released() if row[9] is not None:
                 # Somebody wants it cancelled: another turn would forget that.
                 self.finish(settlement, row, CANCELLED, Failure("Cancelled", row[9]))
@@ -115,6 +129,15 @@ class Batch:
                 self.again(settlement, row, delay, None, spent=False)
             case Released():
                 self.give_back(settlement, row)
+
+    def complete(self, settlement: Settlement, row: tuple[Any, ...], result: bytes) -> None:
+        """The job is over as it should be: nearly all are, so they are written together."""
+        if settlement.entry is not None or b"\0" in result:
+            self.finish(settlement, row, COMPLETED, None, result)
+            return
+        self.completed[row[1]] = result.decode()
+        if row[5] is not None:
+            self.freed[row[4], row[5]] += 1
 
     def finish(
         self,

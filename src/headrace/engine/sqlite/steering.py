@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from headrace.engine.sqlite import lanes, upkeep
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.settle import (
@@ -33,6 +35,7 @@ def cancel(transaction: Transaction, ids: Sequence[str], reason: str) -> dict[st
     """Cancel jobs that do not run, ask those that do to stop."""
     connection, now = transaction.connection, transaction.now
     answer: dict[str, bool] = {}
+    gone: list[int] = []
     freed: Counter[lanes.Place] = Counter()
     unique = list(dict.fromkeys(ids))
     for row in connection.execute(CANCEL_LOOK, (id_list(unique),)).fetchall():
@@ -43,10 +46,11 @@ def cancel(transaction: Transaction, ids: Sequence[str], reason: str) -> dict[st
             answer[job_id] = False
             continue
         connection.execute(FINISH, (CANCELLED, now, "Cancelled", storable(reason), None, None, seq))
-        connection.execute(FINISH_REMOVE, (seq,))
+        gone.append(seq)
         answer[job_id] = True
         if lane is not None and (state == READY or pinned):
             freed[queue, lane] += 1
+    connection.execute(FINISH_REMOVE, (msgspec.json.encode(gone).decode(),))
     lanes.release(transaction, freed)
     return answer
 

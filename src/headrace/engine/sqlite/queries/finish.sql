@@ -1,5 +1,6 @@
--- Copy a finished job to history; finish_remove.sql follows in the same transaction. The caller has
--- checked state and token there. The log keeps its newest 262144 characters.
+-- Copy one finished job to history, however it ended; finish_remove.sql follows in the same
+-- transaction. The caller has checked state and token there. The log keeps its newest 262144
+-- characters.
 INSERT INTO history (
     id, state, token, attempt, worker, started_at, completed_at, cancel_requested, priority, queue,
     lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,

@@ -1,2 +1,2 @@
--- Take a finished job out of the hot table, right after finish.sql has copied it.
-DELETE FROM job WHERE seq = ?1;
+-- Take finished jobs out of the hot table, right after they were copied to history.
+DELETE FROM job WHERE seq IN (SELECT value FROM json_each(?1));
