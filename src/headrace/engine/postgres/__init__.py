@@ -1,0 +1,1 @@
+"""Jobs in PostgreSQL: many machines, one server, enqueue inside the caller's own transaction."""

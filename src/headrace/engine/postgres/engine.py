@@ -1,0 +1,57 @@
+"""The PostgreSQL engine: the whole contract, and inserting inside the caller's transaction."""
+
+from __future__ import annotations
+
+import time
+
+from headrace.engine.postgres.migrate import migrate
+from headrace.engine.postgres.producing import Producing
+from headrace.engine.postgres.records import Records
+from headrace.engine.postgres.report import findings
+from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.steering import Steering
+from headrace.engine.postgres.upkeep import Upkeep
+from headrace.engine.postgres.viewing import Viewing
+from headrace.engine.postgres.working import Working
+from headrace.model.views import EngineReport, Finding
+
+_REPORT = query("report")
+_AUDIT = query("audit")
+
+_REMEDY = "report this with the version of Headrace; `headrace jobs show` tells how the jobs stand"
+
+
+class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing, Records):
+    """Jobs in one schema of a PostgreSQL database, version 15 to 18.
+
+    The URL is asyncpg's, with one more parameter: `schema` (default "headrace").
+    """
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date; safe when several processes do it at once."""
+        await migrate(self._common)
+
+    async def close(self) -> None:
+        """Close every connection. Closing twice is fine."""
+        await self._signals.close()
+        for link in (self._trips, self._common, self._views):
+            await link.close()
+
+    async def report(self) -> EngineReport:
+        """Tell version, durability settings and clock skew, each with a remedy if it is wrong."""
+        before = time.time()
+        [row] = await self._common.fetch(_REPORT)
+        skew = row["now"] - (before + time.time()) / 2
+        return EngineReport(
+            engine=self.name,
+            server_version=row["version"],
+            schema_version=row["schema_version"],
+            clock_skew=skew,
+            findings=findings(row, skew),
+        )
+
+    async def audit(self) -> list[Finding]:
+        """Check the invariants over the whole store in one snapshot. Empty means all is well."""
+        return [
+            Finding("error", row[0], row[1], _REMEDY) for row in await self._views.fetch(_AUDIT)
+        ]

@@ -1,0 +1,76 @@
+"""New jobs as the columns, or the JSON, that the insert functions take."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from headrace.engine.postgres.rows import wait_seconds
+from headrace.model.job import NewJob
+
+T = TypeVar("T")
+
+# What stands for "no timeout" where a column is sent as one element.
+NO_TIMEOUT = -1.0
+
+
+def columns(jobs: Sequence[NewJob]) -> tuple[list[object] | None, ...]:
+    """One list per column. A column whose values are all the same is one element long; one that
+    no job has a value for is None.
+    """
+    return (
+        [job.id for job in jobs],
+        _folded([job.args for job in jobs]),
+        _folded([job.task for job in jobs]),
+        _folded([job.queue for job in jobs]),
+        _folded([job.priority for job in jobs]),
+        _folded([wait_seconds(job.delay) for job in jobs]),
+        _present([job.run_at for job in jobs]),
+        _present([job.key for job in jobs]),
+        _present([job.lane for job in jobs]),
+        _folded([job.width for job in jobs]),
+        _folded([job.hold for job in jobs]),
+        _folded([job.max_attempts for job in jobs]),
+        _folded([NO_TIMEOUT if job.timeout is None else job.timeout for job in jobs]),
+        _folded([job.on_crash == "fail" for job in jobs]),
+        _folded([job.source for job in jobs]),
+        _present([job.meta for job in jobs]),
+    )
+
+
+def as_json(jobs: Sequence[NewJob]) -> str:
+    """The same as one text, which every driver passes on unchanged."""
+    return msgspec.json.encode(
+        [
+            {
+                "id": job.id,
+                "args": b64encode(job.args),
+                "task": job.task,
+                "queue": job.queue,
+                "priority": job.priority,
+                "delay": wait_seconds(job.delay),
+                "run_at_epoch": job.run_at,
+                "key": job.key,
+                "lane": job.lane,
+                "width": job.width,
+                "hold": job.hold,
+                "max_attempts": job.max_attempts,
+                "timeout": job.timeout,
+                "fail_on_crash": job.on_crash == "fail",
+                "source": job.source,
+                "meta": None if job.meta is None else b64encode(job.meta).decode(),
+            }
+            for job in jobs
+        ]
+    ).decode()
+
+
+def _folded(values: list[T]) -> list[object]:
+    return [values[0]] if values.count(values[0]) == len(values) else list(values)
+
+
+def _present(values: list[T]) -> list[object] | None:
+    return None if values.count(values[0]) == len(values) and values[0] is None else list(values)

@@ -1,0 +1,131 @@
+"""One connection that opens itself when it is needed and again after it was lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from headrace.engine.postgres.address import Address
+from headrace.engine.postgres.trouble import REPEATABLE, translated
+from headrace.errors import EngineUnavailable
+
+CONNECT_SECONDS = 10.0
+COMMAND_SECONDS = 30.0
+REPEATS = 8
+
+if TYPE_CHECKING:
+    # Only the driver's stubs know it as generic.
+    Connection = asyncpg.Connection[Any]
+else:
+    Connection = asyncpg.Connection
+Rows = list[Any]
+
+
+class Link:
+    """A connection for one purpose. Calls that meet wait for each other, first come first served.
+
+    After a time-out the connection is dropped: whether the statement took effect is open then,
+    as it is after a loss, and every statement here may be repeated safely.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        purpose: str,
+        *,
+        settings: dict[str, str] | None = None,
+        timeout: float = COMMAND_SECONDS,
+        idle_seconds: float | None = None,
+    ) -> None:
+        self.address = address
+        self.on_open: Callable[[Connection], Awaitable[None]] | None = None
+        self._settings = {
+            "search_path": f"{address.quoted_schema}, pg_temp",
+            "application_name": f"headrace {purpose}",
+            "client_min_messages": "warning",
+            # The estimates that would switch it on are wrong for statements over a few rows.
+            "jit": "off",
+            **(settings or {}),
+        }
+        self._timeout = timeout
+        self._idle_seconds = idle_seconds
+        self._idle: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection now."""
+        return self._connection is not None and not self._connection.is_closed()
+
+    async def fetch(self, statement: str, *arguments: object) -> Rows:
+        """Run one statement and answer its rows."""
+        for repeat in range(REPEATS):
+            try:
+                async with self.hold() as connection:
+                    rows: Rows = await connection.fetch(statement, *arguments)
+                    return rows
+            except EngineUnavailable as error:
+                if repeat == REPEATS - 1 or not isinstance(error.__cause__, REPEATABLE):
+                    raise
+            await asyncio.sleep(random.random() * 0.01 * 2**repeat)  # noqa: S311 - only a jitter
+        raise AssertionError("unreachable")
+
+    @contextlib.asynccontextmanager
+    async def hold(self) -> AsyncIterator[Connection]:
+        """Have the connection alone for several statements. Errors become those of the contract."""
+        async with self._turn:
+            if self._idle is not None:
+                self._idle.cancel()
+                self._idle = None
+            connection: Connection | None = None
+            try:
+                connection = await self._opened()
+                yield connection
+            except Exception as error:
+                if connection is not None and isinstance(error, TimeoutError):
+                    connection.terminate()
+                better = translated(error, self.address)
+                if better is None:
+                    raise
+                raise better from error
+            finally:
+                if self._idle_seconds is not None and self.is_open:
+                    loop = asyncio.get_running_loop()
+                    self._idle = loop.call_later(self._idle_seconds, self._close_when_idle)
+
+    async def close(self) -> None:
+        """Close the connection, if there is one. The next use opens another."""
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        async with self._turn:
+            connection, self._connection = self._connection, None
+            if connection is not None and not connection.is_closed():
+                try:
+                    await connection.close(timeout=5)
+                except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                    connection.terminate()
+
+    def _close_when_idle(self) -> None:
+        self._closing = asyncio.get_running_loop().create_task(self.close())
+
+    async def _opened(self) -> Connection:
+        connection = self._connection
+        if connection is None or connection.is_closed():
+            connection = await asyncpg.connect(
+                self.address.dsn,
+                timeout=CONNECT_SECONDS,
+                command_timeout=self._timeout,
+                server_settings=self._settings,
+            )
+            self._connection = connection
+            if self.on_open is not None:
+                await self.on_open(connection)
+        return connection

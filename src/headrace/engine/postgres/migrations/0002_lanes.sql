@@ -1,0 +1,126 @@
+-- Giving places in lanes.
+--
+-- The order of locks, for every verb: jobs without a lane -> bells (SKIP LOCKED) -> lanes, sorted,
+-- in one statement -> jobs with a lane -> ready jobs to claim (SKIP LOCKED), last.
+-- A lane is locked in one statement and acted upon in a later one: a statement sees what was
+-- committed before it began, and what matters is what was committed before the lock was given.
+-- Waiting jobs change only under the lock of their lane, so no promotion has to lock them first.
+--
+-- `state + 0` instead of `state` keeps the planner from walking a partial index over all jobs of
+-- that state where it should look up the few that are asked for.
+
+-- Lock lanes, made where they do not exist: a lock on a missing row locks nothing.
+-- Where a lane is named twice, the later width counts; `p_widen` says whether to set it.
+CREATE FUNCTION lock_lanes(p_queue text[], p_lane text[], p_width integer[], p_widen boolean)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO lane AS l (queue, lane, width, used)
+    SELECT DISTINCT ON (u.queue COLLATE "C", u.lane COLLATE "C") u.queue, u.lane, u.width, 0
+    FROM unnest(p_queue, p_lane, p_width) WITH ORDINALITY AS u (queue, lane, width, ordinal)
+    ORDER BY u.queue COLLATE "C", u.lane COLLATE "C", u.ordinal DESC
+    -- A row that fails this WHERE is locked all the same.
+    ON CONFLICT (queue, lane) DO UPDATE SET width = EXCLUDED.width
+        WHERE p_widen AND l.width <> EXCLUDED.width;
+END $$;
+
+-- Take back `p_freed` places of each lane and give what is free to its best waiting jobs.
+-- Answers how many became ready. The lanes are locked; one may be named several times.
+CREATE FUNCTION fill_lanes(p_queue text[], p_lane text[], p_freed integer[])
+RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    raised integer;
+BEGIN
+    WITH looked AS MATERIALIZED (
+        SELECT u.queue, u.lane, sum(u.freed)::integer AS freed
+        FROM unnest(p_queue, p_lane, p_freed) AS u (queue, lane, freed)
+        GROUP BY u.queue, u.lane
+    ), picked AS MATERIALIZED (
+        SELECT w.place
+        FROM looked k
+        CROSS JOIN LATERAL (
+            SELECT l.width - l.used AS free FROM lane l
+            WHERE l.queue = k.queue AND l.lane = k.lane
+        ) l
+        CROSS JOIN LATERAL (
+            SELECT j.ctid AS place FROM job j
+            WHERE j.queue = k.queue AND j.lane = k.lane AND j.state = 1
+            ORDER BY j.priority DESC, j.seq
+            LIMIT greatest(l.free + k.freed, 0)
+        ) w
+    ), risen AS (
+        UPDATE job SET state = 2
+        WHERE ctid = ANY (ARRAY(SELECT p.place FROM picked p)) AND state + 0 = 1
+        RETURNING queue, lane
+    ), change AS MATERIALIZED (
+        -- Counted by what was updated. A place that changes hands leaves `used` as it is.
+        SELECT c.queue, c.lane, sum(c.amount)::integer AS amount
+        FROM (
+            SELECT k.queue, k.lane, -k.freed AS amount FROM looked k
+            UNION ALL
+            SELECT r.queue, r.lane, 1 FROM risen r
+        ) c
+        GROUP BY c.queue, c.lane HAVING sum(c.amount) <> 0
+    ), counted AS (
+        UPDATE lane l SET used = l.used + c.amount
+        FROM change c WHERE l.queue = c.queue AND l.lane = c.lane
+    )
+    SELECT count(*) INTO raised FROM risen;
+    RETURN raised;
+END $$;
+
+-- Let waiting jobs put back ready ones of their lane that they beat, then fill the lanes.
+-- Needed where jobs came into a lane; where some only left it, `fill_lanes` is enough.
+CREATE FUNCTION admit_to_lanes(p_queue text[], p_lane text[], p_freed integer[])
+RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    back_queue text[];
+    back_lane text[];
+BEGIN
+    WITH looked AS MATERIALIZED (
+        SELECT u.queue, u.lane, sum(u.freed)::integer AS freed
+        FROM unnest(p_queue, p_lane, p_freed) AS u (queue, lane, freed)
+        GROUP BY u.queue, u.lane
+    ), beaten AS MATERIALIZED (
+        SELECT y.id
+        FROM looked k
+        CROSS JOIN LATERAL (
+            SELECT l.width, l.width - l.used + k.freed AS free FROM lane l
+            WHERE l.queue = k.queue AND l.lane = k.lane
+        ) l
+        CROSS JOIN LATERAL (
+            SELECT x.id, x.state, x.rank, x.ready,
+                min(x.rank) FILTER (WHERE x.state = 1) OVER () AS best_waiting
+            FROM (
+                SELECT u.id, u.state,
+                    row_number() OVER (ORDER BY u.priority DESC, u.seq) AS rank,
+                    count(*) FILTER (WHERE u.state = 2) OVER () AS ready
+                FROM (
+                    SELECT j.id, j.state, j.priority, j.seq FROM job j
+                    WHERE j.queue = k.queue AND j.lane = k.lane
+                        AND j.state = 2 AND j.lane IS NOT NULL AND NOT j.pinned
+                    UNION ALL
+                    (SELECT j.id, j.state, j.priority, j.seq FROM job j
+                     WHERE j.queue = k.queue AND j.lane = k.lane AND j.state = 1
+                     ORDER BY j.priority DESC, j.seq LIMIT l.width)
+                ) u
+            ) x
+        ) y
+        -- `free` is negative in a lane that was made narrower; its heads stay unless beaten.
+        WHERE y.state = 2 AND y.rank > y.ready + l.free AND y.rank > y.best_waiting
+    ), back AS (
+        -- A claim may take a beaten job first; then it runs, and is not put back.
+        UPDATE job SET state = 1
+        WHERE id = ANY (ARRAY(
+            SELECT j.id FROM job j
+            WHERE j.id = ANY (ARRAY(SELECT b.id FROM beaten b)) AND j.state + 0 = 2
+            ORDER BY j.id FOR UPDATE
+        ))
+        RETURNING queue, lane
+    )
+    SELECT array_agg(b.queue), array_agg(b.lane) INTO back_queue, back_lane FROM back b;
+    RETURN fill_lanes(
+        p_queue || back_queue,
+        p_lane || back_lane,
+        p_freed || array_fill(1, ARRAY[coalesce(cardinality(back_lane), 0)])
+    );
+END $$;

@@ -1,0 +1,204 @@
+-- Taking jobs in.
+
+-- Make the keys of jobs theirs, or find whose they are. Answers for each job the id that its
+-- (task, key) belongs to; NULL for one without a key. Of equal ones in a call the first counts.
+CREATE FUNCTION own_keys(p_id uuid[], p_task text[], p_key text[])
+RETURNS uuid[] LANGUAGE plpgsql AS $$
+DECLARE
+    owners uuid[];
+    orphans integer;
+BEGIN
+    LOOP
+        INSERT INTO job_key (key, task, job_id)
+        SELECT DISTINCT ON (u.key COLLATE "C", u.task COLLATE "C") u.key, u.task, u.id
+        FROM unnest(p_id, p_task, p_key) WITH ORDINALITY AS u (id, task, key, ordinal)
+        WHERE u.key IS NOT NULL
+        ORDER BY u.key COLLATE "C", u.task COLLATE "C", u.ordinal
+        ON CONFLICT DO NOTHING;
+        SELECT array_agg(k.job_id ORDER BY u.ordinal),
+            count(*) FILTER (WHERE u.key IS NOT NULL AND k.job_id IS NULL)
+        INTO owners, orphans
+        FROM unnest(p_task, p_key) WITH ORDINALITY AS u (task, key, ordinal)
+        LEFT JOIN job_key k ON k.key = u.key AND k.task = u.task;
+        -- A key that was pruned between the two statements is free now: once more.
+        EXIT WHEN orphans = 0;
+    END LOOP;
+    RETURN owners;
+END $$;
+
+-- Store jobs in a transaction of our own. A column whose values are all the same is sent as one
+-- element; `p_key`, `p_lane`, `p_run_at` and `p_meta` are NULL if no job has one; a timeout of -1
+-- means none. Answers the jobs that were not stored, with the id of the one that exists instead.
+-- An id that is stored already is left alone, so that a call can be repeated.
+CREATE FUNCTION insert_jobs(
+    p_offset double precision,
+    p_id uuid[], p_args bytea[], p_task text[], p_queue text[], p_priority smallint[],
+    p_delay double precision[], p_run_at double precision[], p_key text[], p_lane text[],
+    p_width integer[], p_hold boolean[], p_max_attempts integer[], p_timeout double precision[],
+    p_fail_on_crash boolean[], p_source text[], p_meta bytea[]
+)
+RETURNS TABLE (ordinal integer, existing uuid)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    owners uuid[];
+    known uuid[];
+    stored uuid[];
+    ready boolean;
+    lane_queues text[]; lane_names text[]; lane_widths integer[];
+BEGIN
+    -- Keys before lanes: who waits for another's key must not hold up a lane meanwhile.
+    IF p_key IS NOT NULL THEN
+        owners := own_keys(
+            p_id,
+            CASE WHEN cardinality(p_task) = 1
+                THEN array_fill(p_task[1], ARRAY[cardinality(p_id)]) ELSE p_task END,
+            p_key
+        );
+    END IF;
+    -- A repeated call may come after its jobs have finished. Ids grow with time, so one probe
+    -- rules that out for nearly every call.
+    IF (SELECT h.id FROM history h ORDER BY h.id DESC LIMIT 1) >= ANY (p_id) THEN
+        known := ARRAY(
+            SELECT h.id FROM unnest(p_id) AS u (id) JOIN history h ON h.id = u.id
+        );
+    END IF;
+    IF p_lane IS NOT NULL THEN
+        SELECT array_agg(u.queue), array_agg(u.lane), array_agg(u.width)
+        INTO lane_queues, lane_names, lane_widths
+        FROM (
+            SELECT u.id, u.lane, u.owner, coalesce(u.queue, p_queue[1]) AS queue,
+                coalesce(u.width, p_width[1]) AS width
+            FROM unnest(p_id, p_lane, p_queue, p_width, owners)
+                AS u (id, lane, queue, width, owner)
+        ) u
+        WHERE u.lane IS NOT NULL AND (u.owner IS NULL OR u.owner = u.id)
+            AND u.id NOT IN (SELECT unnest(known));
+        IF lane_names IS NOT NULL THEN
+            PERFORM lock_lanes(lane_queues, lane_names, lane_widths, true);
+        END IF;
+    END IF;
+
+    WITH fresh AS (
+        INSERT INTO job (
+            id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
+            fail_on_crash, queue, task, source, lane, key, args, meta
+        )
+        SELECT u.id, moment, u.run_at,
+            nullif(coalesce(u.timeout, p_timeout[1]), -1),
+            coalesce(u.max_attempts, p_max_attempts[1]), coalesce(u.width, p_width[1]),
+            CASE WHEN u.run_at > moment THEN 0 WHEN u.lane IS NULL THEN 2 ELSE 1 END,
+            coalesce(u.priority, p_priority[1]), coalesce(u.hold, p_hold[1]),
+            coalesce(u.fail_on_crash, p_fail_on_crash[1]), coalesce(u.queue, p_queue[1]),
+            coalesce(u.task, p_task[1]), coalesce(u.source, p_source[1]), u.lane, u.key,
+            coalesce(u.args, p_args[1]), u.meta
+        FROM (
+            SELECT u.*, coalesce(
+                to_timestamp(u.run_at_epoch),
+                moment + coalesce(u.delay, p_delay[1]) * interval '1 second'
+            ) AS run_at
+            FROM unnest(
+                p_id, p_args, p_task, p_queue, p_priority, p_delay, p_run_at, p_key, p_lane,
+                p_width, p_hold, p_max_attempts, p_timeout, p_fail_on_crash, p_source, p_meta,
+                owners
+            ) AS u (
+                id, args, task, queue, priority, delay, run_at_epoch, key, lane,
+                width, hold, max_attempts, timeout, fail_on_crash, source, meta,
+                owner
+            )
+        ) u
+        WHERE (u.owner IS NULL OR u.owner = u.id) AND u.id NOT IN (SELECT unnest(known))
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id, state
+    )
+    SELECT array_agg(f.id), bool_or(f.state = 2) INTO stored, ready FROM fresh f;
+
+    IF lane_names IS NOT NULL THEN
+        ready := admit_to_lanes(lane_queues, lane_names,
+            array_fill(0, ARRAY[cardinality(lane_names)])) > 0 OR ready;
+    END IF;
+    IF ready THEN
+        PERFORM pg_notify(current_schema(), 'work');
+    END IF;
+    IF coalesce(cardinality(stored), 0) < cardinality(p_id) THEN
+        RETURN QUERY
+        SELECT u.ordinal::integer, coalesce(u.owner, u.id)
+        FROM unnest(p_id, owners) WITH ORDINALITY AS u (id, owner, ordinal)
+        WHERE u.id NOT IN (SELECT unnest(stored));
+    END IF;
+END $$;
+
+-- Store jobs in a transaction of the caller, who calls this with a JSON array of jobs: one text
+-- parameter means the same to every driver. Nothing is locked but the new rows and keys; a bell
+-- for each lane asks the next claim to do what `insert_jobs` does itself. The notification is
+-- delivered when, and only if, the caller commits.
+CREATE FUNCTION insert_jobs_within(p_offset double precision, p_jobs text)
+RETURNS TABLE (ordinal integer, existing uuid)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    owners uuid[];
+    stored uuid[];
+    ids uuid[]; tasks text[]; keys text[];
+BEGIN
+    SELECT array_agg(u.id ORDER BY u.ordinal), array_agg(u.task ORDER BY u.ordinal),
+        array_agg(u.key ORDER BY u.ordinal)
+    INTO ids, tasks, keys
+    FROM (
+        SELECT (e.item ->> 'id')::uuid AS id, e.item ->> 'task' AS task, e.item ->> 'key' AS key,
+            e.ordinal
+        FROM json_array_elements(p_jobs::json) WITH ORDINALITY AS e (item, ordinal)
+    ) u;
+    owners := own_keys(ids, tasks, keys);
+    WITH fresh AS (
+        INSERT INTO job (
+            id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
+            fail_on_crash, queue, task, source, lane, key, args, meta
+        )
+        SELECT u.id, moment, u.run_at, u.timeout, u.max_attempts, u.width,
+            CASE WHEN u.run_at > moment THEN 0 WHEN u.lane IS NULL THEN 2 ELSE 1 END,
+            u.priority, u.hold, u.fail_on_crash, u.queue, u.task, u.source, u.lane, u.key,
+            decode(u.args, 'base64'), decode(u.meta, 'base64')
+        FROM (
+            SELECT r.*, coalesce(
+                to_timestamp(r.run_at_epoch), moment + r.delay * interval '1 second'
+            ) AS run_at, e.ordinal
+            FROM json_array_elements(p_jobs::json) WITH ORDINALITY AS e (item, ordinal)
+            CROSS JOIN LATERAL json_to_record(e.item) AS r (
+                id uuid, args text, task text, queue text, priority smallint,
+                delay double precision, run_at_epoch double precision, key text, lane text,
+                width integer, hold boolean, max_attempts integer, timeout double precision,
+                fail_on_crash boolean, source text, meta text
+            )
+        ) u
+        WHERE coalesce(owners[u.ordinal], u.id) = u.id
+            AND NOT EXISTS (SELECT FROM history h WHERE h.id = u.id)
+        ORDER BY u.ordinal
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id, state, queue, lane, width, seq
+    ), rung AS (
+        INSERT INTO bell (queue, lane, width)
+        SELECT DISTINCT ON (f.queue, f.lane) f.queue, f.lane, f.width
+        FROM fresh f WHERE f.lane IS NOT NULL
+        ORDER BY f.queue, f.lane, f.seq DESC
+    )
+    SELECT array_agg(f.id) INTO stored FROM fresh f;
+    PERFORM pg_notify(current_schema(), 'work');
+    RETURN QUERY
+    SELECT u.ordinal::integer, coalesce(u.owner, u.id)
+    FROM unnest(ids, owners) WITH ORDINALITY AS u (id, owner, ordinal)
+    WHERE u.id NOT IN (SELECT unnest(stored));
+END $$;

@@ -1,0 +1,271 @@
+-- Moving jobs on because their time has come, or because somebody says so.
+-- Each looks at jobs without locking them to learn their lanes, locks those, and checks again.
+
+-- Make scheduled jobs pending whose time has come, the earliest first. One at a time in a store:
+-- a second caller would wait for the first only to find nothing left.
+CREATE FUNCTION due_jobs(p_offset double precision, p_limit integer)
+RETURNS TABLE (moved integer, next_in double precision)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    alone boolean := pg_try_advisory_xact_lock('job'::regclass::oid::integer, 1);
+    ids uuid[];
+    lane_queues text[]; lane_names text[]; lane_widths integer[];
+    ready integer;
+    total integer := 0;
+BEGIN
+    IF alone THEN
+        ids := ARRAY(
+            SELECT j.id FROM job j WHERE j.state = 0 AND j.run_at <= moment
+            ORDER BY j.run_at LIMIT p_limit
+        );
+    END IF;
+    IF cardinality(ids) > 0 THEN
+        UPDATE job SET state = 2 WHERE id = ANY (ARRAY(
+            SELECT j.id FROM job j
+            WHERE j.id = ANY (ids) AND j.state + 0 = 0 AND j.run_at <= moment
+                AND (j.lane IS NULL OR j.pinned)
+            ORDER BY j.id FOR UPDATE SKIP LOCKED
+        ));
+        GET DIAGNOSTICS ready = ROW_COUNT;
+        total := ready;
+        IF total < cardinality(ids) THEN
+            SELECT array_agg(j.queue), array_agg(j.lane), array_agg(j.width)
+            INTO lane_queues, lane_names, lane_widths
+            FROM job j WHERE j.id = ANY (ids) AND j.state + 0 = 0
+                AND j.lane IS NOT NULL AND NOT j.pinned;
+        END IF;
+        IF lane_names IS NOT NULL THEN
+            PERFORM lock_lanes(lane_queues, lane_names, lane_widths, false);
+            WITH moved AS (
+                UPDATE job SET state = 1 WHERE id = ANY (ARRAY(
+                    SELECT j.id FROM job j
+                    WHERE j.id = ANY (ids) AND j.state + 0 = 0 AND j.run_at <= moment
+                        AND j.lane IS NOT NULL AND NOT j.pinned
+                    ORDER BY j.id FOR UPDATE
+                ))
+                RETURNING queue, lane
+            )
+            SELECT array_agg(m.queue), array_agg(m.lane), total + count(*)
+            INTO lane_queues, lane_names, total FROM moved m;
+        END IF;
+        IF lane_names IS NOT NULL THEN
+            ready := ready + admit_to_lanes(lane_queues, lane_names,
+                array_fill(0, ARRAY[cardinality(lane_names)]));
+        END IF;
+        IF ready > 0 THEN
+            PERFORM pg_notify(current_schema(), 'work');
+        END IF;
+    END IF;
+    RETURN QUERY SELECT total, (
+        SELECT greatest(date_part('epoch', j.run_at - moment),
+            -- Whoever is moving those will be done in a moment.
+            CASE WHEN alone THEN 0 ELSE 0.1 END)
+        FROM job j WHERE j.state = 0 ORDER BY j.run_at LIMIT 1
+    );
+END $$;
+
+-- Move jobs that are not running to history as cancelled; with a lane (locked) or without.
+CREATE FUNCTION cancel_unstarted(
+    p_moment timestamptz, p_laned boolean, p_id uuid[], p_reason text,
+    OUT ids uuid[], OUT queues text[], OUT lanes text[], OUT freed integer[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH gone AS (
+        DELETE FROM job WHERE id = ANY (ARRAY(
+            SELECT j.id FROM job j
+            WHERE j.id = ANY (p_id) AND j.state + 0 < 3 AND (j.lane IS NOT NULL) = p_laned
+            ORDER BY j.id FOR UPDATE
+        ))
+        RETURNING *
+    ), kept AS (
+        INSERT INTO history (
+            id, created_at, run_at, started_at, completed_at, timeout, progress, token, attempt,
+            max_attempts, width, state, priority, hold, fail_on_crash, queue, task, source, lane,
+            key, worker, stage, message, error_type, error, cancel_reason, args, meta, log, result
+        )
+        SELECT id, created_at, run_at, NULL, greatest(p_moment, created_at), timeout, progress,
+            token, attempt, max_attempts, width, 7, priority, hold, fail_on_crash, queue, task,
+            source, lane, key, NULL, stage, message, NULL, p_reason, p_reason, args, meta, log, NULL
+        FROM gone
+    )
+    SELECT array_agg(g.id), array_agg(g.queue), array_agg(g.lane),
+        array_agg(CASE WHEN g.state = 2 OR g.pinned THEN 1 ELSE 0 END)
+    INTO ids, queues, lanes, freed FROM gone g;
+END $$;
+
+-- Ask running jobs to stop; with a lane (locked) or without.
+CREATE FUNCTION cancel_running(p_laned boolean, p_id uuid[], p_reason text)
+RETURNS uuid[] LANGUAGE plpgsql AS $$
+DECLARE
+    asked uuid[];
+BEGIN
+    WITH asked AS (
+        UPDATE job SET cancel_reason = coalesce(cancel_reason, p_reason)
+        WHERE id = ANY (ARRAY(
+            SELECT j.id FROM job j
+            WHERE j.id = ANY (p_id) AND j.state + 0 = 3 AND (j.lane IS NOT NULL) = p_laned
+            ORDER BY j.id FOR UPDATE
+        ))
+        RETURNING id
+    )
+    SELECT array_agg(a.id) INTO asked FROM asked a;
+    PERFORM pg_notify(current_schema(), 'cancel:' || a.id) FROM unnest(asked) AS a (id);
+    RETURN coalesce(asked, '{}');
+END $$;
+
+-- Cancel jobs. Answers those that are cancelled now, and running ones that were asked to stop.
+CREATE FUNCTION cancel_jobs(p_offset double precision, p_id uuid[], p_reason text)
+RETURNS TABLE (id uuid, cancelled boolean)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    left_over uuid[] := p_id;
+    gone uuid[] := '{}';
+    asked uuid[] := '{}';
+    step record;
+    lane_queues text[]; lane_names text[]; lane_widths integer[];
+BEGIN
+    -- A job may be claimed or given back between two statements: repeat until each was met.
+    FOR round IN 1..10 LOOP
+        SELECT * INTO step FROM cancel_unstarted(moment, false, left_over, p_reason);
+        gone := gone || step.ids;
+        asked := asked || cancel_running(false, left_over, p_reason);
+
+        SELECT array_agg(j.queue), array_agg(j.lane), array_agg(j.width)
+        INTO lane_queues, lane_names, lane_widths
+        FROM job j WHERE j.id = ANY (left_over) AND j.lane IS NOT NULL;
+        IF lane_names IS NOT NULL THEN
+            PERFORM lock_lanes(lane_queues, lane_names, lane_widths, false);
+            SELECT * INTO step FROM cancel_unstarted(moment, true, left_over, p_reason);
+            gone := gone || step.ids;
+            asked := asked || cancel_running(true, left_over, p_reason);
+            IF step.lanes IS NOT NULL
+                AND fill_lanes(step.queues, step.lanes, step.freed) > 0 THEN
+                PERFORM pg_notify(current_schema(), 'work');
+            END IF;
+        END IF;
+        left_over := ARRAY(
+            SELECT j.id FROM job j
+            WHERE j.id = ANY (left_over) AND j.id NOT IN (SELECT unnest(asked))
+        );
+        EXIT WHEN cardinality(left_over) = 0;
+    END LOOP;
+    RETURN QUERY
+    SELECT g.id, true FROM unnest(gone) AS g (id)
+    UNION ALL
+    SELECT a.id, false FROM unnest(asked) AS a (id);
+END $$;
+
+-- Put finished jobs at the end of the line, and scheduled ones into it; with a lane (locked) or
+-- without. They wait in their lane until they are admitted.
+CREATE FUNCTION rerun_some(
+    p_moment timestamptz, p_laned boolean, p_id uuid[],
+    OUT ids uuid[], OUT queues text[], OUT lanes text[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH old AS (
+        DELETE FROM history WHERE id = ANY (ARRAY(
+            SELECT h.id FROM history h
+            WHERE h.id = ANY (p_id) AND (h.lane IS NOT NULL) = p_laned
+            ORDER BY h.id FOR UPDATE
+        ))
+        RETURNING *
+    ), again AS (
+        INSERT INTO job (
+            id, created_at, run_at, timeout, token, max_attempts, width, state, priority, hold,
+            fail_on_crash, queue, task, source, lane, key, args, meta, log
+        )
+        SELECT o.id, o.created_at, p_moment, o.timeout, o.token, o.max_attempts, o.width,
+            CASE WHEN p_laned THEN 1 ELSE 2 END, o.priority, o.hold,
+            o.fail_on_crash, o.queue, o.task, o.source, o.lane, o.key, o.args, o.meta, o.log
+        FROM old o ORDER BY array_position(p_id, o.id)
+        RETURNING id, queue, lane
+    ), now AS (
+        UPDATE job SET run_at = p_moment, state = CASE WHEN p_laned AND NOT pinned THEN 1 ELSE 2 END
+        WHERE id = ANY (ARRAY(
+            SELECT j.id FROM job j
+            WHERE j.id = ANY (p_id) AND j.state + 0 = 0 AND (j.lane IS NOT NULL) = p_laned
+            ORDER BY j.id FOR UPDATE
+        ))
+        RETURNING id, queue, lane
+    )
+    SELECT array_agg(x.id), array_agg(x.queue), array_agg(x.lane) INTO ids, queues, lanes
+    FROM (SELECT * FROM again UNION ALL SELECT * FROM now) x;
+END $$;
+
+-- Run finished jobs again, and scheduled ones now. Answers those that were moved.
+CREATE FUNCTION rerun_jobs(p_offset double precision, p_id uuid[])
+RETURNS uuid[]
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    step record;
+    moved uuid[];
+    lane_queues text[]; lane_names text[]; lane_widths integer[];
+BEGIN
+    SELECT * INTO step FROM rerun_some(moment, false, p_id);
+    moved := coalesce(step.ids, '{}');
+    SELECT array_agg(x.queue), array_agg(x.lane), array_agg(x.width)
+    INTO lane_queues, lane_names, lane_widths
+    FROM (
+        SELECT h.queue, h.lane, h.width FROM history h
+        WHERE h.id = ANY (p_id) AND h.lane IS NOT NULL
+        UNION ALL
+        SELECT j.queue, j.lane, j.width FROM job j
+        WHERE j.id = ANY (p_id) AND j.state + 0 = 0 AND j.lane IS NOT NULL
+    ) x;
+    IF lane_names IS NOT NULL THEN
+        PERFORM lock_lanes(lane_queues, lane_names, lane_widths, false);
+        SELECT * INTO step FROM rerun_some(moment, true, p_id);
+        moved := moved || step.ids;
+        IF step.lanes IS NOT NULL THEN
+            PERFORM admit_to_lanes(step.queues, step.lanes,
+                array_fill(0, ARRAY[cardinality(step.lanes)]));
+        END IF;
+    END IF;
+    IF cardinality(moved) > 0 THEN
+        PERFORM pg_notify(current_schema(), 'work');
+    END IF;
+    RETURN moved;
+END $$;
+
+-- Let a worker take leave. One that holds nothing is gone; one that does is dead, and its jobs are
+-- lost to it at once. The lock waits for an exchange of its own that is under way, and the
+-- statement after it sees the jobs which that exchange leased.
+CREATE FUNCTION retire_worker(p_offset double precision, p_worker text)
+RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM FROM worker w WHERE w.id = p_worker FOR UPDATE;
+    DELETE FROM worker w WHERE w.id = p_worker
+        AND NOT EXISTS (SELECT FROM job j WHERE j.holder = w.number AND j.state = 3);
+    UPDATE worker w
+    SET died_at = clock_timestamp() + p_offset * interval '1 second'
+    WHERE w.id = p_worker AND w.died_at IS NULL;
+END $$;

@@ -1,0 +1,58 @@
+"""Notes as the columns that note.sql takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.engine.postgres.rows import clean
+from headrace.model.note import Entry, Note
+
+
+def merged(notes: Sequence[Note]) -> list[Note]:
+    """One note for each attempt, by id: what came later replaces what came before."""
+    together: dict[tuple[str, int], Note] = {}
+    for note in notes:
+        attempt = (note.job_id, note.token)
+        before = together.get(attempt)
+        together[attempt] = note if before is None else _after(before, note)
+    return [together[attempt] for attempt in sorted(together)]
+
+
+def _after(before: Note, note: Note) -> Note:
+    return Note(
+        note.job_id,
+        note.token,
+        before.stage if note.stage is None else note.stage,
+        before.progress if note.progress is None else note.progress,
+        before.message if note.message is None else note.message,
+        before.entries + note.entries,
+    )
+
+
+def columns(notes: Sequence[Note]) -> tuple[list[object], ...]:
+    """Ids, tokens, stages, progress, messages; then entries with the number of their note."""
+    numbers: list[object] = []
+    kinds: list[object] = []
+    names: list[object] = []
+    bodies: list[object] = []
+    for number, note in enumerate(notes, start=1):
+        last: dict[tuple[str, str], Entry] = {}
+        for entry in note.entries:
+            # A name that is written twice keeps its first place and its last body.
+            last[entry.kind, entry.name] = entry
+        for entry in last.values():
+            numbers.append(number)
+            kinds.append(clean(entry.kind))
+            names.append(clean(entry.name))
+            bodies.append(entry.body)
+    return (
+        [note.job_id for note in notes],
+        [note.token for note in notes],
+        [clean(note.stage) for note in notes],
+        [note.progress for note in notes],
+        [clean(note.message) for note in notes],
+        numbers,
+        kinds,
+        names,
+        bodies,
+    )

@@ -1,0 +1,48 @@
+"""Taking jobs in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.engine.postgres.jobs import as_json, columns
+from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.store import Store
+from headrace.engine.postgres.within import call_within
+from headrace.model.job import Inserted, NewJob
+
+_INSERT = query("insert")
+
+
+class Producing(Store):
+    """Inserting, in a transaction of our own or of the caller."""
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Store jobs durably, in this order; the answer is in the same order."""
+        if not jobs:
+            return []
+        await self._ensure_queues({job.queue for job in jobs})
+        found = await self._common.fetch(_INSERT, self.clock.offset, *columns(jobs))
+        return _answer(jobs, found)
+
+    async def insert_within(self, connection: Any, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Store jobs in the open transaction of the caller's connection or session.
+
+        What goes wrong on that connection is raised as the caller's driver raises it.
+        """
+        if not jobs:
+            return []
+        # Not in the caller's transaction: a new queue would be locked until it ends.
+        await self._ensure_queues({job.queue for job in jobs})
+        found = await call_within(
+            connection, self.address.quoted_schema, self.clock.offset, as_json(jobs)
+        )
+        return _answer(jobs, found)
+
+
+def _answer(jobs: Sequence[NewJob], found: Sequence[Any]) -> list[Inserted]:
+    """`found` has the jobs that were not stored, by their number, with the one that exists."""
+    answers = [Inserted(job.id, True) for job in jobs]
+    for row in found:
+        answers[row[0] - 1] = Inserted(str(row[1]), False)
+    return answers

@@ -1,0 +1,43 @@
+-- The invariants, over the whole store in one snapshot. No row means that all is well.
+WITH job_lane AS (
+    SELECT queue, lane, max(width) AS width,
+        count(*) FILTER (WHERE state IN (2, 3) OR pinned) AS holders,
+        count(*) FILTER (WHERE state = 1) AS waiting
+    FROM job WHERE lane IS NOT NULL GROUP BY queue, lane
+), place AS (
+    SELECT queue, lane, coalesce(l.width, j.width) AS width, coalesce(l.used, 0) AS used,
+        coalesce(j.holders, 0) AS holders, coalesce(j.waiting, 0) AS waiting
+    FROM job_lane j FULL JOIN lane l USING (queue, lane)
+)
+(SELECT 'lane' AS subject,
+    format('lane %L of queue %L counts %s places taken, but %s jobs hold one',
+        lane, queue, used, holders) AS detail
+ FROM place WHERE used <> holders LIMIT 100)
+UNION ALL
+(SELECT 'lane', format('lane %L of queue %L has a free place (%s of %s) and %s jobs waiting',
+    p.lane, p.queue, p.used, p.width, p.waiting)
+ FROM place p
+ WHERE p.used < p.width AND p.waiting > 0
+    AND NOT EXISTS (SELECT FROM bell b WHERE b.queue = p.queue AND b.lane = p.lane) LIMIT 100)
+UNION ALL
+(SELECT 'job', format('job %s is both finished and unfinished', j.id)
+ FROM job j JOIN history h ON h.id = j.id LIMIT 100)
+UNION ALL
+(SELECT 'job', format('job %s runs on a worker that is not known', j.id)
+ FROM job j WHERE j.state = 3
+    AND NOT EXISTS (SELECT FROM worker w WHERE w.number = j.holder) LIMIT 100)
+UNION ALL
+(SELECT 'queue', format('jobs are in queue %L, which no claim looks at', j.queue)
+ FROM (SELECT DISTINCT queue FROM job) j
+ WHERE NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue) LIMIT 100)
+UNION ALL
+(SELECT 'key', format('key %L of task %L belongs to job %s, which does not exist',
+    k.key, k.task, k.job_id)
+ FROM job_key k
+ WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = k.job_id)
+    AND NOT EXISTS (SELECT FROM history h WHERE h.id = k.job_id) LIMIT 100)
+UNION ALL
+(SELECT 'entry', format('entry %L of job %s, which does not exist', e.name, e.job_id)
+ FROM entry e
+ WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = e.job_id)
+    AND NOT EXISTS (SELECT FROM history h WHERE h.id = e.job_id) LIMIT 100)

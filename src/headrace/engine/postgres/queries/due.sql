@@ -1,0 +1,2 @@
+-- Make scheduled jobs pending whose time has come; see migrations/0006_steering.sql.
+SELECT * FROM due_jobs($1, $2)

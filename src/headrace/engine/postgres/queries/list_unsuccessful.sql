@@ -1,0 +1,14 @@
+-- The same page among finished jobs that did not complete: they are few among very many, and have
+-- an index of their own.
+SELECT * FROM every_job
+WHERE state <> 4 AND state > 4
+    AND ($1::uuid IS NULL OR id < $1)
+    AND state = ANY ($2)
+    AND ($3::text[] IS NULL OR queue = ANY ($3))
+    AND ($4::text[] IS NULL OR task = ANY ($4))
+    AND ($5::text IS NULL OR lane = $5)
+    AND ($6::text IS NULL OR source = $6)
+    AND ($7::timestamptz IS NULL OR created_at >= $7)
+    AND ($8::timestamptz IS NULL OR created_at < $8)
+    AND ($9::text IS NULL OR id = ANY (ARRAY(SELECT job_id FROM job_key WHERE key = $9)))
+ORDER BY id DESC LIMIT $10

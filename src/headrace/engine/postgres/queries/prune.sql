@@ -1,0 +1,29 @@
+-- Delete finished jobs, the oldest first, with their keys and entries: those older than $2 seconds
+-- and those beyond the newest $3. Several callers share the work: each skips what another deletes.
+WITH doomed AS MATERIALIZED (
+    SELECT h.id FROM history h
+    WHERE (h.completed_at, h.id) <= (
+        SELECT b.completed_at, b.id
+        FROM (
+            SELECT clock_timestamp() + ($1::double precision - $2::double precision)
+                    * interval '1 second' AS completed_at,
+                'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid AS id
+            WHERE $2 IS NOT NULL
+            UNION ALL
+            (SELECT k.completed_at, k.id FROM history k WHERE $3::bigint IS NOT NULL
+             ORDER BY k.completed_at DESC, k.id DESC OFFSET $3::bigint LIMIT 1)
+        ) b
+        ORDER BY b.completed_at DESC, b.id DESC LIMIT 1
+    )
+    ORDER BY h.completed_at, h.id LIMIT $4::integer
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM history WHERE id = ANY (ARRAY(SELECT id FROM doomed))
+    RETURNING id, task, key
+), keys AS (
+    DELETE FROM job_key k USING gone g
+    WHERE k.key = g.key AND k.task = g.task AND k.job_id = g.id
+), entries AS (
+    DELETE FROM entry WHERE job_id = ANY (ARRAY(SELECT id FROM doomed))
+)
+SELECT count(*)::integer FROM gone

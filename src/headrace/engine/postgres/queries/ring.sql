@@ -1,0 +1,2 @@
+-- Tell all workers that jobs are ready.
+SELECT pg_notify(current_schema(), 'work')

@@ -1,0 +1,57 @@
+"""Small administrative records, each with a version that guards changes."""
+
+from __future__ import annotations
+
+from headrace.engine.postgres import rows
+from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.store import Store
+from headrace.errors import RecordConflict
+from headrace.model.views import Record
+
+_GET = query("record_get")
+_LIST = query("record_list")
+_PUT = query("record_put")
+_CREATE = query("record_create")
+_REPLACE = query("record_replace")
+_DELETE = query("record_delete")
+
+
+class Records(Store):
+    """Records by kind and key."""
+
+    async def record_get(self, kind: str, key: str) -> Record | None:
+        """One record."""
+        found = await self._common.fetch(_GET, kind, key)
+        return rows.record(found[0]) if found else None
+
+    async def record_put(
+        self, kind: str, key: str, body: bytes, *, version: int | None = None
+    ) -> Record:
+        """Write a record. `version` None: whatever is there; 0: a new one; n: only if it has n."""
+        offset = self.clock.offset
+        match version:
+            case None:
+                found = await self._common.fetch(_PUT, offset, kind, key, body)
+            case 0:
+                found = await self._common.fetch(_CREATE, offset, kind, key, body)
+            case _:
+                found = await self._common.fetch(_REPLACE, offset, kind, key, body, version)
+        if not found:
+            raise _conflict(kind, key, version)
+        return rows.record(found[0])
+
+    async def record_delete(self, kind: str, key: str, *, version: int | None = None) -> bool:
+        """Delete a record, with the same guard. False if it did not exist."""
+        [(deleted, existed)] = await self._common.fetch(_DELETE, kind, key, version)
+        if existed and not deleted and version is not None:
+            raise _conflict(kind, key, version)
+        return bool(deleted)
+
+    async def record_list(self, kind: str, *, after: str = "", limit: int = 1_000) -> list[Record]:
+        """Records of a kind by key, after a key."""
+        return [rows.record(row) for row in await self._common.fetch(_LIST, kind, after, limit)]
+
+
+def _conflict(kind: str, key: str, version: int | None) -> RecordConflict:
+    expected = "exists already" if version == 0 else f"no longer has version {version}"
+    return RecordConflict(f"{kind} {key!r} {expected}; read it again and repeat the change")

@@ -1,0 +1,46 @@
+"""What every group of verbs stands on: the connections of one process and its clock."""
+
+from __future__ import annotations
+
+from headrace.clock import Clock
+from headrace.engine.postgres.address import parse_address
+from headrace.engine.postgres.link import Link
+from headrace.engine.postgres.signals import Signals
+from headrace.engine.postgres.sql import query
+
+_ENSURE_QUEUES = query("ensure_queues")
+
+VIEW_SECONDS = 120.0
+VIEW_IDLE_SECONDS = 10.0
+
+
+class Store:
+    """Connections by purpose, each opened at its first use.
+
+    `trips` is the worker's: exchanges and nothing else, so that none waits behind another verb.
+    `common` is for all short verbs and for signals. `views` is for what may read much; it closes
+    again when nobody looks. A process that only enqueues has one connection, a worker two and its
+    lease keeper's.
+    """
+
+    name = "postgres"
+
+    def __init__(self, url: str, *, clock: Clock) -> None:
+        self.clock = clock
+        self.address = parse_address(url)
+        self._trips = Link(
+            self.address, "exchange", settings={"plan_cache_mode": "force_generic_plan"}
+        )
+        self._common = Link(self.address, "common")
+        self._views = Link(
+            self.address, "views", timeout=VIEW_SECONDS, idle_seconds=VIEW_IDLE_SECONDS
+        )
+        self._signals = Signals(self._common, channel=self.address.schema)
+        self._known_queues: set[str] = set()
+
+    async def _ensure_queues(self, names: set[str]) -> None:
+        """Make queues known before their first job, once per name and process."""
+        fresh = names - self._known_queues
+        if fresh:
+            await self._common.fetch(_ENSURE_QUEUES, sorted(fresh))
+            self._known_queues |= fresh

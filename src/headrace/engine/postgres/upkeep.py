@@ -1,0 +1,42 @@
+"""What keeps the store moving."""
+
+from __future__ import annotations
+
+from headrace.engine.postgres import rows
+from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.store import Store
+from headrace.model.job import LostJob
+from headrace.model.views import Due
+
+_DUE = query("due")
+_LOST = query("lost")
+_PRUNE = query("prune")
+_PRUNE_LANES = query("prune_lanes")
+_PRUNE_WORKERS = query("prune_workers")
+
+
+class Upkeep(Store):
+    """Due jobs, lost jobs, old jobs. Each verb works in bounded steps."""
+
+    async def due(self, limit: int) -> Due:
+        """Make up to `limit` scheduled jobs pending whose time has come."""
+        [row] = await self._common.fetch(_DUE, self.clock.offset, limit)
+        return Due(row[0], row[1])
+
+    async def lost(self, limit: int) -> list[LostJob]:
+        """Declare workers with a lapsed lease dead and answer jobs that dead workers hold."""
+        found = await self._common.fetch(_LOST, self.clock.offset, limit)
+        return [rows.lost(row) for row in found]
+
+    async def prune(
+        self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
+    ) -> int:
+        """Delete up to `limit` finished jobs, oldest first, and what is idle or long dead."""
+        offset = self.clock.offset
+        removed = 0
+        if older_than is not None or keep is not None:
+            [row] = await self._common.fetch(_PRUNE, offset, older_than, keep, limit)
+            removed = row[0]
+        await self._common.fetch(_PRUNE_LANES, limit)
+        await self._common.fetch(_PRUNE_WORKERS, offset)
+        return removed

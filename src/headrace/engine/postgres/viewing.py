@@ -1,0 +1,70 @@
+"""What people see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.engine.postgres import rows
+from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.store import Store
+from headrace.model.job import Job, JobFilter
+from headrace.model.status import STATES, State
+from headrace.model.views import JobPage, LaneView, QueueView
+from headrace.model.worker import Worker
+
+_GET = query("get")
+_LIST = query("list")
+_LIST_UNSUCCESSFUL = query("list_unsuccessful")
+_QUEUES = query("queues")
+_LANES = query("lanes")
+_WORKERS = query("workers")
+
+_UNSUCCESSFUL = {State.FAILED, State.TIMEOUT, State.CANCELLED}
+
+
+class Viewing(Store):
+    """Read-only. What may read much has a connection of its own."""
+
+    async def get(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs with these ids, in that order; unknown ones are left out."""
+        asked = rows.known_form(ids)
+        if not asked:
+            return []
+        found = {job.id: job for job in map(rows.job, await self._common.fetch(_GET, asked))}
+        return [found[each] for each in asked if each in found]
+
+    async def list_jobs(
+        self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """A page of jobs by descending id (newest first). `cursor` is the last id seen."""
+        states = {state for status in filter.statuses for state in STATES[status]}
+        found = await self._views.fetch(
+            _LIST_UNSUCCESSFUL if states and states <= _UNSUCCESSFUL else _LIST,
+            cursor,
+            sorted(states) or None,
+            filter.queues or None,
+            filter.tasks or None,
+            filter.lane,
+            filter.source,
+            filter.created_after,
+            filter.created_before,
+            filter.key,
+            limit + 1,
+        )
+        jobs = [rows.job(row) for row in found[:limit]]
+        return JobPage(jobs, jobs[-1].id if len(found) > limit and jobs else None)
+
+    async def queues(self) -> list[QueueView]:
+        """Every queue that has been used or paused, by name."""
+        return [rows.queue(row) for row in await self._views.fetch(_QUEUES, self.clock.offset)]
+
+    async def lanes(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> list[LaneView]:
+        """Lanes with holders or waiting jobs, the most waiting first."""
+        found = await self._views.fetch(_LANES, self.clock.offset, queue, lane, limit)
+        return [rows.lane(row) for row in found]
+
+    async def workers(self) -> list[Worker]:
+        """Workers, alive ones first, then by name."""
+        return [rows.worker(row) for row in await self._common.fetch(_WORKERS, self.clock.offset)]

@@ -1,0 +1,152 @@
+"""What a worker does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headrace.engine.base import CancelSignal, LeaseKeeper, WorkSignal
+from headrace.engine.postgres import rows
+from headrace.engine.postgres.keeper import PostgresLeaseKeeper
+from headrace.engine.postgres.notes import columns as note_columns
+from headrace.engine.postgres.notes import merged
+from headrace.engine.postgres.settlements import columns
+from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.store import Store
+from headrace.errors import InvalidInput
+from headrace.model.job import ClaimedJob
+from headrace.model.note import Note, StoredEntry
+from headrace.model.outcome import Settlement
+from headrace.model.views import Exchange
+from headrace.model.worker import WorkerInfo
+
+_REGISTER = query("register")
+_RETIRE = query("retire")
+_EXCHANGE = query("exchange")
+_NOTE = query("note")
+_HELD = query("held")
+_ENTRIES = query("entries")
+
+
+class Working(Store):
+    """Leases, exchanges, notes and signals."""
+
+    async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
+        """Introduce a worker and start its lease."""
+        await self._common.fetch(
+            _REGISTER,
+            self.clock.offset,
+            worker.id,
+            worker.name,
+            worker.host,
+            worker.pid,
+            worker.version,
+            worker.queues,
+            worker.slots,
+            lease_seconds,
+        )
+
+    def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
+        """Make the object that renews this worker's lease."""
+        return PostgresLeaseKeeper(self.address, self.clock, worker_id, lease_seconds)
+
+    async def retire(self, worker_id: str) -> None:
+        """Take leave."""
+        await self._common.fetch(_RETIRE, self.clock.offset, worker_id)
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        worker_id: str | None = None,
+        queues: Sequence[str] | None = None,
+        limit: int = 0,
+    ) -> Exchange:
+        """Record outcomes, then lease ready jobs: one statement, one transaction."""
+        if worker_id is None:
+            limit = 0
+        if not settlements and limit <= 0:
+            return Exchange((), [])
+        try:
+            return await self._trip(settlements, worker_id, queues, limit)
+        except InvalidInput:
+            # A value that the server cannot store. Nothing has happened: go one by one.
+            if not settlements:
+                raise
+        refused = await self._settle_singly(settlements)
+        answer = await self._trip([], worker_id, queues, limit)
+        return Exchange(refused, answer.jobs)
+
+    async def _settle_singly(self, settlements: Sequence[Settlement]) -> tuple[str, ...]:
+        refused: list[str] = []
+        for each in settlements:
+            try:
+                refused.extend((await self._trip([each], None, None, 0)).refused)
+            except InvalidInput:
+                refused.append(each.job_id)
+        return tuple(refused)
+
+    async def _trip(
+        self,
+        settlements: Sequence[Settlement],
+        worker_id: str | None,
+        queues: Sequence[str] | None,
+        limit: int,
+    ) -> Exchange:
+        found = await self._trips.fetch(
+            _EXCHANGE,
+            self.clock.offset,
+            *columns(settlements),
+            worker_id,
+            queues,
+            max(limit, 0),
+        )
+        refused: list[str] = []
+        jobs: list[ClaimedJob] = []
+        for row in found:
+            if row[2] is not None:
+                jobs.append(rows.claimed(row))
+            elif row[0] is not None:
+                refused.append(str(row[0]))
+            else:
+                self._signals.ring()
+        return Exchange(tuple(refused), jobs)
+
+    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+        """Record progress, stage, message and entries of running jobs; answer the refused ids."""
+        told = merged(notes)
+        if not told:
+            return ()
+        try:
+            return await self._take(told)
+        except InvalidInput:
+            refused: list[str] = []
+            for each in told:
+                try:
+                    refused.extend(await self._take([each]))
+                except InvalidInput:
+                    refused.append(each.job_id)
+            return tuple(refused)
+
+    async def _take(self, told: list[Note]) -> tuple[str, ...]:
+        taken = await self._common.fetch(_NOTE, self.clock.offset, *note_columns(told))
+        numbers = {row[0] for row in taken}
+        return tuple(each.job_id for n, each in enumerate(told, start=1) if n not in numbers)
+
+    async def held(self, worker_id: str) -> list[ClaimedJob]:
+        """The jobs that are leased to this worker."""
+        return [rows.claimed(row) for row in await self._common.fetch(_HELD, worker_id)]
+
+    async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
+        """What was kept with a job by `note`, in the order it was first written."""
+        if not rows.known_form([job_id]):
+            return []
+        return [StoredEntry(*row) for row in await self._common.fetch(_ENTRIES, job_id, kind)]
+
+    async def listen(self, on_work: WorkSignal, on_cancel: CancelSignal) -> Callable[[], None]:
+        """Call back soon after jobs became ready, and for running jobs that should stop."""
+        return await self._signals.listen(on_work, on_cancel)
+
+    @property
+    def listening(self) -> bool:
+        """Whether signals arrive now."""
+        return self._signals.listening
