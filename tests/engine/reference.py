@@ -1,0 +1,202 @@
+"""The contract as a plain Python model: slow, in memory, and simple enough to be seen to be right.
+
+`test_state_machine.py` drives it beside each engine. Every move of a job is checked against
+`headrace.model.transitions`. What the contract leaves open is settled by looking at the engine:
+the machine tells the model which of the permitted answers it saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headrace.model.job import Inserted, NewJob
+from headrace.model.note import Note
+from headrace.model.outcome import (
+    Cancelled,
+    Completed,
+    Failed,
+    Released,
+    Retry,
+    Settlement,
+    Snoozed,
+    TimedOut,
+)
+from headrace.model.status import State
+from tests.engine.reference_parts import ChooseWidth, ModelJob, Workforce
+
+
+class Reference(Workforce):
+    """Each verb answers what an engine has to answer."""
+
+    def __init__(self, choose_width: ChooseWidth) -> None:
+        super().__init__(choose_width)
+        self.keys: dict[tuple[str, str], str] = {}
+        self.paused: set[str] = set()
+
+    def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        self.step += 1
+        answers, stored = [], []
+        for new in jobs:
+            owner = None if new.key is None else self.keys.get((new.task, new.key))
+            if owner is not None:
+                answers.append(Inserted(owner, False))
+                continue
+            later = new.delay > 0
+            first = State.SCHEDULED if later else State.WAITING if new.lane else State.READY
+            job = ModelJob(new, self.arrive(), first, self.now + new.delay, self.step)
+            self.jobs[new.id] = job
+            if new.key is not None:
+                self.keys[new.task, new.key] = new.id
+            if job.place is not None and not later:
+                self.widths[job.place] = new.width
+            stored.append(job)
+            answers.append(Inserted(new.id, True))
+        self.arrange(stored)
+        return answers
+
+    def settle(self, settlements: Sequence[Settlement]) -> set[str]:
+        """Record outcomes; answers the refused ids."""
+        self.step += 1
+        refused, settled = set(), []
+        for settlement in settlements:
+            job = self.jobs.get(settlement.job_id)
+            if job is None or job.state is not State.RUNNING or job.token != settlement.token:
+                refused.add(settlement.job_id)
+                continue
+            self._settle(job, settlement)
+            settled.append(job)
+        self.arrange(settled)
+        return refused
+
+    def _settle(self, job: ModelJob, settlement: Settlement) -> None:
+        outcome = settlement.outcome
+        if job.cancel_requested and isinstance(outcome, Retry | Snoozed | Released):
+            outcome = Cancelled()
+        match outcome:
+            case Completed():
+                job.progress = 100.0
+                self.finish(job, State.COMPLETED)
+            case Failed():
+                self.finish(job, State.FAILED)
+            case TimedOut():
+                self.finish(job, State.TIMEOUT)
+            case Cancelled():
+                self.finish(job, State.CANCELLED)
+            case Released():
+                job.attempt -= 1
+                job.move(State.READY)
+            case Retry(delay=delay) | Snoozed(delay=delay):
+                if isinstance(outcome, Snoozed):
+                    job.attempt -= 1
+                job.pinned = job.place is not None and job.new.hold
+                job.run_at, job.step = self.now + delay, self.step
+                if delay > 0:
+                    job.move(State.SCHEDULED)
+                else:
+                    self.make_pending(job)
+        job.worker = None
+
+    def claim(self, worker_id: str, queues: Sequence[str] | None, limit: int) -> list[ModelJob]:
+        if not self.alive(worker_id):
+            return []
+        served = [
+            job
+            for job in self.in_state(State.READY)
+            if job.new.queue not in self.paused and (queues is None or job.new.queue in queues)
+        ][:limit]
+        for job in served:
+            job.move(State.RUNNING)
+            job.token += 1
+            job.attempt += 1
+            job.worker = worker_id
+        return served
+
+    def note(self, notes: Sequence[Note]) -> set[str]:
+        """Record what running attempts tell; answers the refused ids."""
+        refused = set()
+        for note in notes:
+            job = self.jobs.get(note.job_id)
+            if job is None or job.state is not State.RUNNING or job.token != note.token:
+                refused.add(note.job_id)
+                continue
+            if note.progress is not None:
+                job.progress = note.progress
+            for entry in note.entries:
+                job.entries[entry.kind, entry.name] = (entry.body, note.token)
+        return refused
+
+    def due(self, limit: int, moved: set[str]) -> int:
+        """Make scheduled jobs pending; `moved` are those that the engine chose, earliest first."""
+        self.step += 1
+        candidates = {
+            job.new.id: job for job in self.in_state(State.SCHEDULED) if job.run_at <= self.now
+        }
+        _check_oldest(candidates, moved, lambda job: (job.run_at, job.step))
+        chosen = [candidates[each] for each in moved]
+        for job in chosen:
+            self.make_pending(job)
+        self.arrange(chosen)
+        return min(limit, len(candidates))
+
+    def next_due(self) -> float | None:
+        """In how many seconds the next scheduled job is due."""
+        times = [job.run_at for job in self.in_state(State.SCHEDULED)]
+        return max(min(times) - self.now, 0.0) if times else None
+
+    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        self.step += 1
+        answer, freed = {}, []
+        for job_id in ids:
+            job = self.jobs.get(job_id)
+            if job is None or job.state.status.final:
+                continue
+            if job.state is State.RUNNING:
+                job.cancel_requested = True
+                answer[job_id] = False
+            else:
+                self.finish(job, State.CANCELLED)
+                answer[job_id] = True
+                freed.append(job)
+        self.arrange(freed)
+        return answer
+
+    def rerun(self, ids: Sequence[str]) -> list[str]:
+        moved = []
+        for job_id in ids:
+            job = self.jobs.get(job_id)
+            if job is None or not (job.state is State.SCHEDULED or job.state.status.final):
+                continue
+            if job.state.status.final:
+                job.attempt, job.number, job.progress = 0, self.arrive(), None
+                job.cancel_requested = False
+            self.make_pending(job)
+            moved.append(job_id)
+        self.arrange(self.jobs[each] for each in moved)
+        return moved
+
+    def prune(self, older_than: float | None, keep: int | None, limit: int, gone: set[str]) -> int:
+        """Forget finished jobs; `gone` are those that the engine chose, oldest first."""
+        finished = {job.new.id: job for job in self.finished()}
+        _check_oldest(finished, gone, lambda job: (job.finished_at, job.step))
+        old = 0
+        if older_than is not None:
+            limit_at = self.now - older_than
+            old = sum(job.finished_at < limit_at for job in finished.values())
+        surplus = 0 if keep is None else len(finished) - keep
+        for job_id in gone:
+            job = self.jobs.pop(job_id)
+            if job.new.key is not None:
+                del self.keys[job.new.task, job.new.key]
+        return min(limit, max(old, surplus, 0))
+
+
+def _check_oldest(
+    candidates: dict[str, ModelJob],
+    chosen: set[str],
+    age: Callable[[ModelJob], tuple[float, int]],
+) -> None:
+    """The engine may choose among equals only; everybody older comes first."""
+    assert chosen <= candidates.keys(), f"{chosen - candidates.keys()} should have stayed"
+    left = [age(job) for job_id, job in candidates.items() if job_id not in chosen]
+    if chosen and left:
+        assert max(age(candidates[each]) for each in chosen) <= min(left), "not the oldest first"

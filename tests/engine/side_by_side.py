@@ -1,0 +1,156 @@
+"""An engine and the reference model side by side: what they know, and that they agree."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from headrace.engine.base import Engine, LeaseKeeper
+from headrace.model.outcome import Outcome, Settlement
+from headrace.model.status import State
+from tests.engine.reference import Reference
+from tests.engine.reference_parts import ModelJob, Place
+
+T = TypeVar("T")
+
+
+class SideBySide(RuleBasedStateMachine):
+    """An engine and the model, side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.lease_thread = ThreadPoolExecutor(1)
+        self.keepers: dict[str, LeaseKeeper] = {}
+        self.engine = self.store()
+        self.run(self.engine.open())
+        self.model = Reference(self.observed_width)
+        self.made = 0
+
+    def store(self) -> Engine:
+        """An engine on an empty store."""
+        raise NotImplementedError
+
+    def finish_everything(self) -> None:
+        """Walk on until every job has come to its end."""
+        raise NotImplementedError
+
+    def run(self, verb: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(verb)
+
+    def teardown(self) -> None:
+        try:
+            self.finish_everything()
+        finally:
+            for keeper in self.keepers.values():
+                self.lease_thread.submit(keeper.close).result()
+            self.lease_thread.shutdown()
+            self.run(self.engine.close())
+            self.runner.close()
+
+    # -- what the walk knows --------------------------------------------------------------------
+
+    def new_id(self) -> str:
+        """Ids that do not sort by arrival, and are the same in each run."""
+        self.made += 1
+        return f"{self.made * 7919 % 10007:08x}-0000-7000-8000-{self.made:012d}"
+
+    def pick(self, number: int, *states: State) -> ModelJob | None:
+        jobs = self.model.in_state(*states)
+        return jobs[number % len(jobs)] if jobs else None
+
+    def worker(self, number: int) -> str:
+        """A worker, dead or alive, but not one that is lapsed and that nobody has buried: whether
+        that one may claim is left open by the contract.
+        """
+        known = [
+            worker_id
+            for worker_id, worker in self.model.workers.items()
+            if worker.dead or self.model.alive(worker_id)
+        ]
+        return known[-1 - number % len(known)] if known else self.new_id()
+
+    def observed_width(self, place: Place, asked: set[int]) -> int:
+        for lane in self.run(self.engine.lanes(queue=place[0], lane=place[1])):
+            assert lane.width in asked, f"lane {place} has width {lane.width}, asked were {asked}"
+            return lane.width
+        return self.model.widths[place]
+
+    def settlements(self, choices: Sequence[tuple[int, Outcome, int]]) -> list[Settlement]:
+        """Outcomes of running jobs, and some under a wrong token or of jobs that do not run."""
+        made: dict[str, Settlement] = {}
+        for number, outcome, wrong in choices:
+            states = list(State) if wrong else [State.RUNNING]
+            if (job := self.pick(number, *states)) is not None:
+                running = job.state is State.RUNNING
+                token = job.token + wrong if running else job.token
+                made[job.new.id] = Settlement(job.new.id, token, outcome)
+        return list(made.values())
+
+    @rule()
+    def look(self) -> None:
+        """What people see agrees as well: lanes, queues, workers, entries."""
+        self.look_at_lanes()
+        self.look_at_queues()
+        alive = {each.id for each in self.run(self.engine.workers()) if each.alive}
+        assert alive == {each for each in self.model.workers if self.model.alive(each)}
+        for worker in alive:
+            held = self.run(self.engine.held(worker))
+            assert {job.id for job in held} == self.model.held(worker)
+        for job in self.model.jobs.values():
+            kept = self.run(self.engine.entries(job.new.id)) if job.entries else []
+            assert [((e.kind, e.name), (bytes(e.body), e.token)) for e in kept] == list(
+                job.entries.items()
+            )
+
+    def look_at_lanes(self) -> None:
+        shown = {(lane.queue, lane.lane): lane for lane in self.run(self.engine.lanes())}
+        for place in {job.place for job in self.model.jobs.values() if job.place is not None}:
+            holders = {job.new.id for job in self.model.holders(place)}
+            waiting = len(self.model.waiting(place))
+            lane = shown.pop(place, None)
+            if lane is None:
+                assert (holders, waiting) == (set(), 0)
+            else:
+                assert (set(lane.holders), lane.used) == (holders, len(holders))
+                assert lane.waiting == waiting
+        assert shown == {}
+
+    def look_at_queues(self) -> None:
+        for queue in self.run(self.engine.queues()):
+            jobs = [job.state for job in self.model.jobs.values() if job.new.queue == queue.name]
+            counts = (queue.scheduled, queue.waiting, queue.ready, queue.running)
+            expected = (State.SCHEDULED, State.WAITING, State.READY, State.RUNNING)
+            assert counts == tuple(jobs.count(state) for state in expected)
+            assert queue.paused == (queue.name in self.model.paused)
+
+    # -- what holds at any moment --------------------------------------------------------------
+
+    @invariant()
+    def agrees_on_every_job(self) -> None:
+        jobs = self.model.jobs
+        seen = self.run(self.engine.get(list(jobs)))
+        assert {
+            job.id[-3:]: (job.state.name, job.attempt, job.token, job.progress) for job in seen
+        } == {
+            job_id[-3:]: (
+                jobs[job_id].state.name,
+                jobs[job_id].attempt,
+                jobs[job_id].token,
+                each.progress if jobs[job_id].progress is None else jobs[job_id].progress,
+            )
+            for job_id, each in zip(jobs, seen, strict=True)
+        }
+        for job in seen:
+            if job.state is State.RUNNING:
+                known = jobs[job.id]
+                assert job.worker == self.model.workers[known.worker or ""].name
+                assert job.cancel_requested == known.cancel_requested
+
+    @invariant()
+    def audits_clean(self) -> None:
+        assert self.run(self.engine.audit()) == []

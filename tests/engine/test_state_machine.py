@@ -1,0 +1,284 @@
+"""Random walks over the whole contract: each engine has to do what the reference model does.
+
+After every step the two must agree on every job (state, attempt, token, worker), on what was
+answered, and the engine's own audit must be empty. Times move in whole steps of 100 s, far more
+than a walk takes, so that it never matters how fast the machine is.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import note as tell
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from headrace.engine.base import Engine
+from headrace.engine.open import open_engine
+from headrace.model.job import ClaimedJob, NewJob
+from headrace.model.note import Entry, Note
+from headrace.model.outcome import (
+    Cancelled,
+    Completed,
+    Failed,
+    Outcome,
+    Released,
+    Retry,
+    Settlement,
+    Snoozed,
+    TimedOut,
+)
+from headrace.model.status import State
+from headrace.model.worker import WorkerInfo, WorkerStats
+from tests.conftest import ENGINES, Servers, store_url
+from tests.engine.side_by_side import SideBySide
+from tests.support.verbs import A_FAILURE
+
+STEP = 100.0
+LEASE = 250.0
+QUEUES = ["a", "b"]
+
+# Walks and steps of the usual run fit into a minute for all engines. With HEADRACE_TEST_WALKS there
+# are more of them, and a failure is made as small as possible, which takes minutes.
+WALKS = os.environ.get("HEADRACE_TEST_WALKS")
+LIMITS = settings(
+    max_examples=int(WALKS or "60"),
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.reuse, Phase.generate, *([Phase.shrink] if WALKS else [])],
+)
+
+outcomes: st.SearchStrategy[Outcome] = st.sampled_from(
+    [
+        Completed(b"1"),
+        Released(),
+        Retry(A_FAILURE, 0),
+        Retry(A_FAILURE, STEP),
+        Failed(A_FAILURE),
+        TimedOut(A_FAILURE),
+        Cancelled("enough"),
+        Snoozed(0),
+        Snoozed(2 * STEP),
+    ]
+)
+# Which one is meant follows from what there is: the number is taken modulo the number of jobs.
+picks = st.integers(0, 30)
+queue_choices = st.sampled_from([None, None, ["a"], ["b"], ["b", "a"], []])
+requests = st.fixed_dictionaries(
+    {
+        "queue": st.sampled_from(QUEUES),
+        "lane": st.sampled_from(["x", "x", "y", None]),
+        "width": st.sampled_from([1, 1, 2, 3]),
+        "priority": st.sampled_from([0, 0, 0, 5, -5]),
+        "key": st.sampled_from([None, None, "k1", "k2"]),
+        "delay": st.sampled_from([0.0, 0.0, 0.0, STEP, 2 * STEP]),
+        "hold": st.booleans(),
+    }
+)
+settling = st.tuples(picks, outcomes, st.sampled_from([0, 0, 0, 0, -1, 1]))
+
+
+class Walk(SideBySide):
+    """What may happen to a store, in any order."""
+
+    @initialize()
+    def begin(self) -> None:
+        for name in ("one", "two"):
+            self.register(name)
+
+    @rule(wanted=st.lists(requests, min_size=1, max_size=4))
+    def insert(self, wanted: list[dict[str, Any]]) -> None:
+        jobs = [NewJob(id=self.new_id(), task="work", **fields) for fields in wanted]
+        tell(f"insert {[job.id[-3:] for job in jobs]}")
+        assert self.run(self.engine.insert(jobs)) == self.model.insert(jobs)
+
+    @rule(number=picks, queues=queue_choices, limit=st.integers(0, 6))
+    def claim(self, number: int, queues: list[str] | None, limit: int) -> None:
+        self.exchange([], number, queues, limit)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(choices=st.lists(settling, min_size=1, max_size=4))
+    def settle(self, choices: list[tuple[int, Outcome, int]]) -> None:
+        settlements = self.settlements(choices)
+        answer = self.run(self.engine.exchange(settlements))
+        assert set(answer.refused) == self.model.settle(settlements)
+        assert answer.jobs == []
+
+    @precondition(lambda self: self.model.in_state(State.RUNNING))
+    @rule(
+        choices=st.lists(settling, min_size=1, max_size=4),
+        number=picks,
+        queues=queue_choices,
+        limit=st.integers(1, 6),
+    )
+    def settle_and_claim(
+        self,
+        choices: list[tuple[int, Outcome, int]],
+        number: int,
+        queues: list[str] | None,
+        limit: int,
+    ) -> None:
+        self.exchange(self.settlements(choices), number, queues, limit)
+
+    def exchange(
+        self,
+        settlements: list[Settlement],
+        number: int,
+        queues: list[str] | None,
+        limit: int,
+    ) -> list[ClaimedJob]:
+        worker = self.worker(number)
+        answer = self.run(
+            self.engine.exchange(settlements, worker_id=worker, queues=queues, limit=limit)
+        )
+        tell(f"claimed {[job.id[-3:] for job in answer.jobs]}")
+        assert set(answer.refused) == self.model.settle(settlements)
+        expected = self.model.claim(worker, queues, limit)
+        assert [
+            (job.id[-3:], job.token, job.attempt, job.lane, job.cancel_requested)
+            for job in answer.jobs
+        ] == [(job.new.id[-3:], job.token, job.attempt, job.new.lane, False) for job in expected]
+        return answer.jobs
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(number=picks, wrong=st.sampled_from([0, 0, -1, 1]), progress=st.integers(1, 99))
+    def note(self, number: int, wrong: int, progress: int) -> None:
+        job = self.pick(number, State.RUNNING) if not wrong else self.pick(number, *State)
+        if job is not None:
+            entry = Entry("stage", f"s{progress % 3}", b"%d" % progress)
+            token = job.token + wrong if job.state is State.RUNNING else job.token
+            note = Note(job.new.id, token, "stage", float(progress), None, (entry,))
+            assert set(self.run(self.engine.note([note]))) == self.model.note([note])
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(numbers=st.lists(picks, min_size=1, max_size=3))
+    def cancel(self, numbers: list[int]) -> None:
+        ids = {job.new.id for number in numbers if (job := self.pick(number, *State))}
+        answer = self.run(self.engine.cancel([*sorted(ids), self.new_id()]))
+        assert answer == self.model.cancel(sorted(ids))
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(numbers=st.lists(picks, min_size=1, max_size=3, unique=True))
+    def rerun(self, numbers: list[int]) -> None:
+        jobs = [self.pick(number, *State) for number in numbers]
+        ids = list(dict.fromkeys(job.new.id for job in jobs if job is not None))
+        moved = self.run(self.engine.rerun([*ids, self.new_id()]))
+        assert sorted(moved) == sorted(self.model.rerun(ids))
+
+    @rule(steps=st.integers(1, 3))
+    def time_passes(self, steps: int) -> None:
+        self.engine.clock.advance(steps * STEP)
+        self.model.now += steps * STEP
+
+    @precondition(lambda self: self.model.in_state(State.SCHEDULED))
+    @rule(limit=st.sampled_from([1, 2, 100]))
+    def due(self, limit: int) -> None:
+        scheduled = {job.new.id for job in self.model.in_state(State.SCHEDULED)}
+        answer = self.run(self.engine.due(limit))
+        still = self.run(self.engine.get(sorted(scheduled)))
+        moved = scheduled - {job.id for job in still if job.state is State.SCHEDULED}
+        assert (answer.moved, len(moved)) == (self.model.due(limit, moved),) * 2
+        expected = self.model.next_due()
+        if expected is None:
+            assert answer.next_in is None
+        else:
+            assert answer.next_in is not None
+            assert expected - STEP / 2 < answer.next_in < expected + STEP / 2
+
+    @rule(limit=st.sampled_from([1, 100]), outcome=outcomes, finish_late=st.booleans())
+    def sweep(self, limit: int, outcome: Outcome, finish_late: bool) -> None:
+        """Find jobs of dead workers and settle them; a dead worker may settle one before."""
+        found = self.run(self.engine.lost(limit))
+        expected = self.model.lost()
+        ids = {each.job.id for each in found}
+        assert ids <= expected
+        assert len(found) == len(ids) == min(limit, len(expected))
+        settlements = [Settlement(each.job.id, each.job.token, outcome) for each in found]
+        late = [Settlement(each.job_id, each.token, Completed(b"2")) for each in settlements[:1]]
+        for batch in (late, settlements) if finish_late else (settlements, late):
+            assert set(self.run(self.engine.exchange(batch)).refused) == self.model.settle(batch)
+
+    @rule(name=st.sampled_from(["one", "two", "three"]))
+    def register(self, name: str) -> None:
+        """Start a worker; one of the same name that runs is replaced."""
+        worker = self.new_id()
+        info = WorkerInfo(id=worker, name=name, host="here", pid=1, version="0")
+        self.run(self.engine.register(info, LEASE))
+        self.model.register(worker, name, LEASE)
+
+    @rule(number=picks)
+    def retire(self, number: int) -> None:
+        worker = self.worker(number)
+        if worker in self.model.workers:
+            self.run(self.engine.retire(worker))
+            self.model.retire(worker)
+
+    @precondition(lambda self: self.model.workers)
+    @rule(number=picks)
+    def renew(self, number: int) -> None:
+        workers = list(self.model.workers)
+        worker = workers[-1 - number % len(workers)]
+
+        def on_thread() -> tuple[bool, set[str]]:
+            if worker not in self.keepers:
+                self.keepers[worker] = self.engine.keeper(worker, LEASE)
+            answer = self.keepers[worker].renew(WorkerStats())
+            return answer.alive, set(answer.cancelled)
+
+        alive = self.model.renew(worker, LEASE)
+        asked = {each for each in self.model.held(worker) if self.model.jobs[each].cancel_requested}
+        assert self.lease_thread.submit(on_thread).result() == (alive, asked if alive else set())
+
+    @rule(queue=st.sampled_from(QUEUES), paused=st.booleans())
+    def pause(self, queue: str, paused: bool) -> None:
+        self.run(self.engine.pause(queue, paused))
+        (self.model.paused.add if paused else self.model.paused.discard)(queue)
+
+    @precondition(lambda self: self.model.finished())
+    @rule(
+        older_than=st.sampled_from([None, 50.0, 150.0]),
+        keep=st.sampled_from([None, 0, 2]),
+        limit=st.sampled_from([1, 2, 100]),
+    )
+    def prune(self, older_than: float | None, keep: int | None, limit: int) -> None:
+        finished = {job.new.id for job in self.model.finished()}
+        count = self.run(self.engine.prune(older_than=older_than, keep=keep, limit=limit))
+        gone = finished - {job.id for job in self.run(self.engine.get(sorted(finished)))}
+        assert (count, len(gone)) == (self.model.prune(older_than, keep, limit, gone),) * 2
+
+    def finish_everything(self) -> None:
+        """Nothing is stuck: with a living worker and time, every job comes to its end."""
+        for queue in QUEUES:
+            self.pause(queue, False)
+        for _ in range(3 + 2 * len(self.model.jobs)):
+            self.time_passes(3)
+            self.register("last")
+            self.sweep(100, Retry(A_FAILURE, 0), False)
+            if self.model.in_state(State.SCHEDULED):
+                self.due(100)
+            jobs = self.exchange([], 0, None, 100)
+            self.exchange([Settlement(job.id, job.token, Completed()) for job in jobs], 0, None, 0)
+            if len(self.model.finished()) == len(self.model.jobs):
+                break
+        self.agrees_on_every_job()
+        assert len(self.model.finished()) == len(self.model.jobs), "a job is stuck"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_walk_agrees_with_the_model(name: str, servers: Servers, tmp_path: Path) -> None:
+    class WalkHere(Walk):
+        def store(self) -> Engine:
+            return open_engine(store_url(name, servers, tmp_path))
+
+    run_state_machine_as_test(WalkHere, settings=LIMITS)
