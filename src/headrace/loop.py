@@ -1,0 +1,161 @@
+"""The life of every background loop: start, tick, wait, wake, stop.
+
+A loop never ends by itself: an error is logged, waited out and tried again, and shows in `healthy`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from headrace.errors import EngineUnavailable
+
+log = logging.getLogger("headrace.loop")
+
+# One error may be chance; this many in a row are a state that people should see.
+UNHEALTHY_AFTER = 3
+LONGEST_BACKOFF = 30.0
+
+
+def backoff(failures: int) -> float:
+    """Seconds to wait after this many failures in a row: 1, 2, 4 … at most 30."""
+    return min(2.0 ** min(max(failures - 1, 0), 16), LONGEST_BACKOFF)
+
+
+class Loop:
+    """Calls `tick` again and again, each time after the seconds that the last one answered."""
+
+    name = "loop"
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.failures = 0
+        self.last_error: BaseException | None = None
+        self._said: str | None = None
+        self._woken = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._stopping = False
+        self._parked = asyncio.Event()
+
+    async def tick(self) -> float | None:
+        """Do one round. Answer seconds until the next; None waits until somebody calls `wake`."""
+        raise NotImplementedError
+
+    def failed(self, error: Exception) -> None:
+        """Called after a round raised. What this raises ends the loop, loudly."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the loop has been started and goes on."""
+        return self.task is not None and not self.task.done()
+
+    @property
+    def healthy(self) -> bool:
+        """False while rounds fail again and again, or after the loop gave up."""
+        if self.task is not None and self.task.done() and not self._stopping:
+            return False
+        return self.failures < UNHEALTHY_AFTER
+
+    def start(self) -> asyncio.Task[None]:
+        """Begin. The first round runs soon."""
+        if self.task is not None and not self.task.done():
+            return self.task
+        self._stopping = False
+        self._woken = False
+        self._parked = asyncio.Event()
+        self.task = asyncio.create_task(self._run(), name=f"headrace {self.name}")
+        return self.task
+
+    async def stop(self, patience: float = 5.0) -> None:
+        """End after the round that is under way, or cancel it when it takes too long."""
+        task, parked = self.task, self._parked
+        if task is None:
+            return
+        self._stopping = True
+        self.wake()
+        if not task.done():
+            # Cancelling a round half-way would leave open what it has changed.
+            waiter = asyncio.ensure_future(parked.wait())
+            await asyncio.wait({waiter, task}, timeout=patience, return_when="FIRST_COMPLETED")
+            waiter.cancel()
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def wake(self) -> None:
+        """Run the next round now. Only on the event loop's own thread."""
+        self._woken = True
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def _run(self) -> None:
+        try:
+            while not self._stopping:
+                try:
+                    pause = await self.tick()
+                except Exception as error:  # a loop survives whatever its round does
+                    self._failing(error)
+                    self.failed(error)
+                    await self._rest(backoff(self.failures))
+                else:
+                    self._healed()
+                    await self._wait(pause)
+        finally:
+            self._parked.set()
+        await asyncio.get_running_loop().create_future()  # parked until `stop` cancels
+
+    def _failing(self, error: Exception) -> None:
+        self.failures += 1
+        self.last_error = error
+        said = f"{type(error).__name__}: {error}"
+        unhealthy = self.failures == UNHEALTHY_AFTER
+        if said == self._said and not unhealthy:
+            return  # an outage of an hour is one line, not thousands
+        self._said = said
+        trace = None if isinstance(error, EngineUnavailable) else error
+        log.error(
+            "%s failed (%d in a row), trying again in %g s%s: %s",
+            self.name,
+            self.failures,
+            backoff(self.failures),
+            "; it is unhealthy now" if unhealthy else "",
+            said,
+            exc_info=trace,
+        )
+
+    def _healed(self) -> None:
+        if self.failures:
+            log.warning("%s works again after %d failures", self.name, self.failures)
+            self.failures = 0
+            self.last_error = None
+            self._said = None
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait out an error. Only `stop` ends it early: signals must not hammer a sick server."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while not self._stopping and (left := end - loop.time()) > 0:
+            self._woken = False
+            await self._wait(left)
+        self._woken = False
+
+    async def _wait(self, seconds: float | None) -> None:
+        if self._woken or self._stopping or (seconds is not None and seconds <= 0):
+            self._woken = False
+            await asyncio.sleep(0)
+            return
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, _ring, waiter)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            self._woken = False
+            if timer is not None:
+                timer.cancel()
+
+
+def _ring(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

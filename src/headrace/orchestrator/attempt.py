@@ -1,0 +1,67 @@
+"""One try at one job, from the moment a slot takes it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from enum import Enum
+from typing import Any
+
+from headrace.model.job import ClaimedJob
+
+FOREVER = float("inf")
+
+
+class Reason(Enum):
+    """Why an attempt was told to stop before its handler came to an end."""
+
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    STOPPED = "stopped"
+    LOST = "lost"
+
+
+class Attempt:
+    """What is known about a running attempt. Times are `time.monotonic` plus the clock's offset."""
+
+    __slots__ = (
+        "abandoned",
+        "cooperative",
+        "deadline",
+        "job",
+        "noticed",
+        "patience_until",
+        "reason",
+        "started",
+        "task",
+        "thread",
+    )
+
+    def __init__(self, job: ClaimedJob, started: float) -> None:
+        self.job = job
+        self.started = started
+        self.deadline = FOREVER if job.timeout is None else started + job.timeout
+        self.reason: Reason | None = None
+        self.task: asyncio.Task[Any] | None = None
+        # A handler in a thread cannot be cancelled: it is told, and has to look.
+        self.cooperative = False
+        self.noticed = False
+        self.patience_until = FOREVER
+        self.abandoned = False
+        self.thread: int | None = None
+
+    def interrupt(self, reason: Reason, *, now: float, patience: float) -> None:
+        """Tell the handler to stop. The first reason counts, except that a lost lease beats all."""
+        if self.reason is not None and reason is not Reason.LOST:
+            return
+        self.reason = reason
+        self.patience_until = now + patience
+        if self.cooperative and reason is Reason.CANCELLED:
+            return  # it may look at `ctx.cancelled` and leave in good order
+        if self.task is not None:
+            self.task.cancel()
+
+
+def monotonic() -> float:
+    """The clock of durations on this machine."""
+    return time.monotonic()

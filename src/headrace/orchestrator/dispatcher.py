@@ -1,0 +1,325 @@
+"""The dispatcher: the one who talks to the engine about claims and outcomes.
+
+One exchange per trip settles what has finished and claims what there is room for. A trip goes out
+when there is room enough, when the first outcome has lingered 5 ms, or when nothing else is in
+hand. While it is under way the slots go on with what was claimed before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+from headrace.engine.base import Engine
+from headrace.errors import EngineUnavailable, StorageFull, WorkerUnhealthy
+from headrace.loop import Loop
+from headrace.model.job import ClaimedJob
+from headrace.model.outcome import Completed, Released, Settlement
+from headrace.model.views import Exchange
+from headrace.orchestrator.ahead import PATIENCE, Arrivals, Pace
+from headrace.orchestrator.attempt import monotonic
+from headrace.orchestrator.notes import Notes
+from headrace.orchestrator.settle import SettleBuffer
+from headrace.telemetry import Telemetry
+
+log = logging.getLogger("headrace.dispatcher")
+
+LINGER = 0.005
+# Enough outcomes to make a trip worth while, before the linger is over.
+TRIP = 200
+SHORTEST_POLL = 0.05
+LONGEST_POLL = 1.0
+LONGEST_POLL_DEAF = 0.25
+
+RELEASED = Released()
+
+
+class Dispatcher(Loop):
+    """Fills the internal queue from the engine, and empties the settle buffer into it."""
+
+    name = "dispatcher"
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        queue: asyncio.Queue[ClaimedJob],
+        queues: Sequence[str],
+        slots: int,
+        notes: Notes,
+        telemetry: Telemetry,
+        lease_seconds: float,
+        connection_retries: int | None,
+        register: Callable[[], Awaitable[str]],
+        on_refused: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self.engine = engine
+        self.queue = queue
+        self.queues = tuple(queues) or None
+        self.slots = slots
+        self.notes = notes
+        self.telemetry = telemetry
+        self.lease_seconds = lease_seconds
+        self.connection_retries = connection_retries
+        self.worker_id: str | None = None
+        self.pace = Pace(slots)
+        self.buffer = SettleBuffer()
+        self.backlog: deque[ClaimedJob] = deque()
+        self.arrivals = Arrivals()
+        # Every job that the engine believes to be ours, with its token.
+        self.held: dict[str, int] = {}
+        # Claimed and not finished: waiting for a slot, or running.
+        self.in_hand = 0
+        self.draining = False
+        # Raised by whoever may make jobs ready; a claim that began before says nothing about them.
+        self.heard = 0
+        self.empty_claims = 0
+        self._register = register
+        self._on_refused = on_refused
+        self._drained = False
+        self._low_water = slots - 1
+        self._linger_until = 0.0
+        self._poll = SHORTEST_POLL
+        self._next_poll = 0.0
+        self._next_check = 0.0
+        self._reply_lost = False
+        self._unknown: dict[str, int] = {}
+        self._waiting: list[asyncio.Future[None]] = []
+
+    # --- what slots and signals call
+
+    def taken(self) -> None:
+        """A slot took a job from the queue: move the next one up."""
+        self.arrivals.gone += 1
+        if self.backlog:
+            self.queue.put_nowait(self.backlog.popleft())
+
+    def finished(self, job: ClaimedJob, settlement: Settlement | None, now: float) -> None:
+        """An attempt has ended. None: its lease is lost, and there is nothing to say."""
+        self.in_hand -= 1
+        if settlement is None:
+            if self.held.get(job.id) == job.token:
+                del self.held[job.id]
+            self.wake()
+            return
+        pending = self.buffer.pending
+        pending.append(settlement)
+        if len(pending) == 1:
+            self._linger_until = now + LINGER
+            self.wake()
+        elif self.in_hand <= self._low_water or len(pending) == TRIP:
+            self.wake()
+        if type(settlement.outcome) is not Completed:
+            self.heard += 1  # it may be ready again at once
+            self._drained = False
+
+    def work(self) -> None:
+        """Somebody says that jobs have become ready."""
+        self.heard += 1
+        self._drained = False
+        self.wake()
+
+    def drain(self) -> None:
+        """Claim no more, and give back what has not started."""
+        self.draining = True
+        self.give_back(self.arrivals.unstarted)
+        self.wake()
+
+    def forget(self) -> None:
+        """The lease is lost: nothing is ours any more. What waits unstarted is given back, which
+        counts only where nobody has taken over yet.
+        """
+        self.worker_id = None
+        self.give_back(self.arrivals.unstarted)
+        self.held.clear()
+        self._unknown.clear()
+        self.wake()
+
+    def give_back(self, count: int) -> None:
+        """Return this many unstarted jobs, the oldest first, unharmed."""
+        for _ in range(count):
+            job = self.queue.get_nowait()
+            self.taken()
+            self.telemetry.released += 1
+            self.finished(job, Settlement(job.id, job.token, RELEASED), 0.0)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is claimed, running or waiting to be settled."""
+        return not (self.in_hand or self.buffer.pending or self.held)
+
+    @property
+    def unsettled(self) -> int:
+        """How many outcomes the engine has not taken yet."""
+        return len(self.buffer.pending) + self.in_hand
+
+    async def next_round(self, timeout: float) -> None:
+        """Wait until a round has ended, or for `timeout` seconds."""
+        ended = asyncio.get_running_loop().create_future()
+        self._waiting.append(ended)
+        await asyncio.wait({ended}, timeout=timeout)
+        ended.cancel()
+
+    # --- the round
+
+    async def tick(self) -> float:
+        """One trip, if there is reason for one."""
+        pause = await self._round()
+        while self._waiting:
+            ended = self._waiting.pop()
+            if not ended.done():
+                ended.set_result(None)
+        return pause
+
+    async def _round(self) -> float:
+        if self.worker_id is None and not self.draining:
+            self.worker_id = await self._register()
+        now = monotonic()
+        if self.worker_id is not None and (self._reply_lost or now >= self._next_check):
+            await self._reconcile(self.worker_id)
+        overdue = self.arrivals.overdue(now)
+        if overdue:
+            self.pace.misjudged()
+            self.give_back(overdue)
+        room = self._room()
+        if not self._worth_a_trip(room, now):
+            return self._pause(room, now)
+        if self.notes.owed:
+            await self.notes.flush()
+        await self._trip(room, now)
+        now = monotonic()
+        room = self._room()
+        return 0.0 if self._worth_a_trip(room, now) else self._pause(room, now)
+
+    def failed(self, error: Exception) -> None:
+        """Go on trying, or give up where the settings say so."""
+        self.telemetry.exchange_failures += 1
+        retries = self.connection_retries
+        if retries is not None and self.failures > retries:
+            raise WorkerUnhealthy(
+                f"the engine failed {self.failures} times in a row and connection_retries is "
+                f"{retries}; the last error was {type(error).__name__}: {error}"
+            ) from error
+
+    def _room(self) -> int:
+        if self.draining or self.worker_id is None or self.buffer.narrowed:
+            return 0
+        ahead = self.pace.ahead()
+        capacity = self.slots + ahead
+        # With long jobs each free slot is worth a trip; with short ones half a load is.
+        self._low_water = 0 if self._drained else capacity // 2 if ahead else capacity - 1
+        return max(capacity - self.in_hand, 0)
+
+    def _worth_a_trip(self, room: int, now: float) -> bool:
+        pending = self.buffer.pending
+        if pending and (
+            self.in_hand == 0 or now >= self._linger_until or len(pending) >= TRIP or self.draining
+        ):
+            return True
+        if room <= 0:
+            return False
+        return now >= self._next_poll or (not self._drained and self.in_hand <= self._low_water)
+
+    def _pause(self, room: int, now: float) -> float:
+        until = self._next_check
+        if self.buffer.pending:
+            until = min(until, self._linger_until)
+        if room > 0:
+            until = min(until, self._next_poll)
+        oldest = self.arrivals.oldest()
+        if oldest is not None:
+            until = min(until, oldest + PATIENCE)
+        return max(until - now, 0.0)
+
+    async def _trip(self, room: int, began: float) -> None:
+        settlements = self.buffer.take()
+        heard, worker_id = self.heard, self.worker_id
+        try:
+            reply = await self.engine.exchange(
+                settlements,
+                worker_id=worker_id if room else None,
+                queues=self.queues,
+                limit=room,
+            )
+        except BaseException as error:
+            # Whether it arrived is not known: send again, and look for claims whose reply is lost.
+            away = (EngineUnavailable, StorageFull, asyncio.CancelledError)
+            self.buffer.unsent(suspicious=not isinstance(error, away))
+            self._reply_lost = True
+            raise
+        self.buffer.sent()
+        now = monotonic()
+        self._linger_until = now + LINGER
+        self.telemetry.exchanges += 1
+        self.telemetry.exchange_seconds.observe(now - began)
+        self._settled(settlements, reply)
+        if room:
+            self._drained = len(reply.jobs) < room and heard == self.heard
+            self._plan_poll(found=bool(reply.jobs), now=now)
+        self.receive(reply.jobs, now=now, ours=worker_id == self.worker_id)
+
+    def _settled(self, settlements: Sequence[Settlement], reply: Exchange) -> None:
+        held = self.held
+        for settlement in settlements:
+            if held.get(settlement.job_id) == settlement.token:
+                del held[settlement.job_id]
+        if reply.refused:
+            self.telemetry.refused += len(reply.refused)
+            log.warning(
+                "The engine refused the outcomes of %d attempts that are not ours any more: %s",
+                len(reply.refused),
+                ", ".join(reply.refused[:5]),
+            )
+            self._on_refused()
+
+    def receive(self, jobs: Sequence[ClaimedJob], *, now: float, ours: bool = True) -> None:
+        """Take in claimed jobs; give them back when the worker stops or has a new name by now."""
+        if not jobs:
+            return
+        self.telemetry.claimed += len(jobs)
+        self.in_hand += len(jobs)
+        self.arrivals.add(len(jobs), now)
+        held, queue, backlog = self.held, self.queue, self.backlog
+        for job in jobs:
+            held[job.id] = job.token
+            if backlog or queue.full():
+                backlog.append(job)
+            else:
+                queue.put_nowait(job)
+        if self.draining or not ours:
+            self.give_back(self.arrivals.unstarted)
+
+    def _plan_poll(self, *, found: bool, now: float) -> None:
+        """Signals may be lost, so look now and then, less often the longer nothing was there."""
+        if found:
+            self._poll = SHORTEST_POLL
+        else:
+            self.empty_claims += 1
+            listening = self.telemetry.listening = self.engine.listening
+            longest = LONGEST_POLL if listening else LONGEST_POLL_DEAF
+            self._poll = min(self._poll * 2, longest)
+        self._next_poll = now + self._poll
+
+    async def _reconcile(self, worker_id: str) -> None:
+        """Take on jobs that are leased to us and that nobody here knows: their reply was lost.
+
+        After a failed trip at once; otherwise when two checks in a row have seen them.
+        """
+        leased = await self.engine.held(worker_id)
+        unknown = {job.id: job for job in leased if self.held.get(job.id) != job.token}
+        sure = [
+            job
+            for job in unknown.values()
+            if self._reply_lost or self._unknown.get(job.id) == job.token
+        ]
+        self._unknown = {job.id: job.token for job in unknown.values()}
+        self._reply_lost = False
+        now = monotonic()
+        self._next_check = now + self.lease_seconds
+        if sure:
+            log.warning("Took on %d jobs whose claim was answered into the void", len(sure))
+            self.telemetry.adopted += len(sure)
+            self.receive(sure, now=now)

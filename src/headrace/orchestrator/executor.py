@@ -1,0 +1,154 @@
+"""The executor: runs one attempt and decides what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headrace.clock import Clock
+from headrace.errors import PayloadTooLarge
+from headrace.model.job import ClaimedJob
+from headrace.model.outcome import Cancelled, Completed, Failed, Outcome
+from headrace.orchestrator import verdict
+from headrace.orchestrator.attempt import Attempt, Reason
+from headrace.orchestrator.context import JobContext, Services
+from headrace.orchestrator.journal import failure_of
+from headrace.orchestrator.middleware import Chain
+from headrace.orchestrator.threads import Threads
+from headrace.task import Task
+from headrace.task.codec import encode
+
+if TYPE_CHECKING:
+    from headrace.orchestrator.isolation import ProcessPool
+
+NOTHING = Completed()
+
+
+class Executor:
+    """Runs attempts: `async def` on the loop, `def` in a thread, isolated ones in a process."""
+
+    def __init__(
+        self,
+        *,
+        tasks: Mapping[str, Task[..., Any]],
+        services: Services,
+        threads: Threads,
+        processes: Callable[[], ProcessPool],
+        clock: Clock,
+        chain: Chain | None,
+    ) -> None:
+        self.tasks = tasks
+        self.services = services
+        self.threads = threads
+        self.processes = processes
+        self.clock = clock
+        self.chain = chain
+        # Jobs that were cancelled while they waited for a slot, with the token they had then.
+        self.unwanted: dict[str, int] = {}
+
+    async def run(self, attempt: Attempt) -> Outcome | None:
+        """Run one attempt to its end. Never raises, whatever the handler does. None: the lease is
+        lost and the outcome is not ours to tell.
+        """
+        job = attempt.job
+        task = self.tasks.get(job.task)
+        if task is None:
+            return verdict.of_unknown_task(job, list(self.tasks))
+        if job.cancel_requested or (self.unwanted and self.unwanted.pop(job.id, None) == job.token):
+            return Cancelled("cancelled before it started")
+        try:
+            signature = task.signature
+            try:
+                arguments = signature.decode(job.args)
+            except Exception as error:  # a hook of the user's may raise anything
+                return verdict.of_bad_arguments(job, error)
+            if self.chain is None and task.kind == "async":
+                context = JobContext(attempt, self.services) if signature.takes_context else None
+                value = await signature.call(context, arguments)
+            else:
+                value = await self._around(attempt, task, arguments)
+            if attempt.noticed and attempt.cooperative and attempt.reason is not None:
+                # A thread has no other way to obey than to return.
+                return verdict.of_interruption(job, task.policy, attempt.reason)
+            return NOTHING if value is None else self._completed(job, value)
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # also SystemExit must not end the worker
+            return self._ended(attempt, task, error)
+
+    def interrupted(self, attempt: Attempt) -> Outcome | None:
+        """The outcome of an attempt that was stopped before its handler began, or that is given
+        up because its handler does not stop.
+        """
+        task = self.tasks.get(attempt.job.task)
+        policy = verdict.DEFAULT_POLICY if task is None else task.policy
+        return verdict.of_interruption(attempt.job, policy, attempt.reason or Reason.STOPPED)
+
+    async def _around(self, attempt: Attempt, task: Task[..., Any], arguments: Any) -> Any:
+        context = JobContext(attempt, self.services)
+        if self.chain is None:
+            return await self._invoke(attempt, task, context, arguments)
+        return await self.chain(
+            lambda: self._invoke(attempt, task, context, arguments), attempt.job, context
+        )
+
+    async def _invoke(
+        self, attempt: Attempt, task: Task[..., Any], context: JobContext, arguments: Any
+    ) -> Any:
+        match task.kind:
+            case "async":
+                return await task.signature.call(context, arguments)
+            case "thread":
+                value = await self.threads.run(
+                    attempt, lambda: task.signature.call(context, arguments)
+                )
+                return await value if inspect.isawaitable(value) else value
+            case "process":
+                # The child has encoded its result; it is not taken apart here.
+                return msgspec.Raw(await self.processes().run(task, attempt.job, context))
+
+    def _completed(self, job: ClaimedJob, value: Any) -> Outcome:
+        try:
+            result = encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            return Failed(
+                failure_of(
+                    TypeError(
+                        f'task "{job.task}" returned what cannot be kept as its result: {error}; '
+                        "return plain data"
+                    )
+                )
+            )
+        limit = self.services.payload_limit
+        if len(result) > limit:
+            return Failed(
+                failure_of(
+                    PayloadTooLarge(
+                        f'task "{job.task}": the result takes {len(result):,} bytes, the limit is '
+                        f"{limit:,}; keep it as an artifact and return a reference, or raise "
+                        "HEADRACE_PAYLOAD_LIMIT"
+                    )
+                )
+            )
+        return Completed(result)
+
+    def _ended(
+        self, attempt: Attempt, task: Task[..., Any], error: BaseException
+    ) -> Outcome | None:
+        if attempt.reason is not None:
+            # It was told to stop; how exactly it did is of no interest.
+            return verdict.of_interruption(attempt.job, task.policy, attempt.reason)
+        if isinstance(error, asyncio.CancelledError):
+            error = _explained(error)
+        return verdict.of_error(attempt.job, task.policy, error, now=self.clock.now())
+
+
+def _explained(error: asyncio.CancelledError) -> BaseException:
+    """Nobody cancelled the job: something that the handler awaited was cancelled."""
+    if not error.args:
+        error.args = ("something that the handler awaited was cancelled",)
+    return error

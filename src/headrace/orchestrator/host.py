@@ -1,0 +1,32 @@
+"""What an orchestrator needs from the App that it works for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from headrace.artifacts import ArtifactStore
+from headrace.clock import Clock
+from headrace.config import Settings
+from headrace.engine.base import Engine
+from headrace.loop import Loop
+from headrace.task import Task
+
+
+class Host(Protocol):
+    """An App, as the orchestrator knows it."""
+
+    settings: Settings
+    clock: Clock
+    tasks: dict[str, Task[..., Any]]
+    artifacts: ArtifactStore
+
+    @property
+    def engine(self) -> Engine:
+        """Where the jobs live."""
+
+    async def open(self) -> None:
+        """Connect. Doing it again is fine."""
+
+    def upkeep(self) -> Sequence[Loop]:
+        """The loops that keep the store moving."""

@@ -1,0 +1,34 @@
+"""Running until nothing is left to do, for tests and batches."""
+
+from __future__ import annotations
+
+from headrace.errors import WorkerUnhealthy
+from headrace.orchestrator.works import Works
+
+BATCH = 500
+# Others may be running jobs of the same queues; there is no signal for when they are done.
+LOOK_AGAIN = 0.05
+
+
+async def run_everything(works: Works) -> None:
+    """Return when nothing that this worker serves is ready or running."""
+    dispatcher = works.dispatcher
+    while True:
+        while (await works.engine.due(BATCH)).moved:
+            pass
+        dispatcher.work()
+        await dispatcher.next_round(LOOK_AGAIN)
+        while not dispatcher.idle:
+            await dispatcher.next_round(LOOK_AGAIN)
+            if not dispatcher.running:
+                raise WorkerUnhealthy("the worker stopped before everything was done")
+        if not await _work_left(works):
+            return
+
+
+async def _work_left(works: Works) -> bool:
+    return any(
+        view.running or (view.ready and not view.paused)
+        for view in await works.engine.queues()
+        if not works.queues or view.name in works.queues
+    )

@@ -1,0 +1,172 @@
+"""What running attempts write: progress in batches, stages at once, all guarded by the token."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+
+from headrace.engine.base import Engine
+from headrace.errors import EngineUnavailable
+from headrace.loop import Loop
+from headrace.model.job import ClaimedJob
+from headrace.model.note import Entry, Note
+from headrace.telemetry import Telemetry
+
+log = logging.getLogger("headrace.notes")
+
+PAUSE = 0.2
+BATCH = 200
+
+
+class Draft:
+    """The latest word of one attempt on its progress. None leaves a field as it is."""
+
+    __slots__ = ("message", "progress", "stage", "token")
+
+    def __init__(self, token: int) -> None:
+        self.token = token
+        self.stage: str | None = None
+        self.progress: float | None = None
+        self.message: str | None = None
+
+
+class Notes(Loop):
+    """Sends what attempts have to say: the latest progress of each, and every durable write."""
+
+    name = "notes"
+
+    def __init__(
+        self, *, engine: Engine, telemetry: Telemetry, on_refused: Callable[[str, int], None]
+    ) -> None:
+        super().__init__()
+        self.engine = engine
+        self.telemetry = telemetry
+        # Drafts stay here until they have been written; also while they are on their way.
+        self.unsent: dict[str, Draft] = {}
+        # A job with an unsent draft has finished: write it before its outcome is settled.
+        self.owed = False
+        self._writes: list[tuple[Note, asyncio.Future[bool]]] = []
+        self._on_refused = on_refused
+        self._sending = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._guard = threading.Lock()
+        self._armed = False
+
+    def progress(
+        self,
+        job: ClaimedJob,
+        *,
+        stage: str | None = None,
+        progress: float | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Remember the latest. May be called from any thread; costs no trip."""
+        with self._guard:
+            draft = self.unsent.get(job.id)
+            if draft is None or draft.token != job.token:
+                draft = self.unsent[job.id] = Draft(job.token)
+            if stage is not None:
+                draft.stage = stage
+            if progress is not None:
+                draft.progress = progress
+            if message is not None:
+                draft.message = message
+            if self._armed:
+                return
+            self._armed = True
+        self._loop.call_soon_threadsafe(self._arm)
+
+    async def write(
+        self, job: ClaimedJob, *, stage: str | None, progress: float | None, entry: Entry | None
+    ) -> bool:
+        """Write durably, together with what others write now. False: refused, the lease is lost.
+
+        Waits as long as the engine is away: work that is done is worth more than a retry.
+        """
+        note = Note(job.id, job.token, stage, progress, entries=() if entry is None else (entry,))
+        done: asyncio.Future[bool] = self._loop.create_future()
+        self._writes.append((note, done))
+        self.wake()
+        return await done
+
+    def forget(self, job_id: str, token: int) -> None:
+        """Drop what a lost attempt had to say."""
+        with self._guard:
+            draft = self.unsent.get(job_id)
+            if draft is not None and draft.token == token:
+                del self.unsent[job_id]
+
+    async def tick(self) -> None:
+        """Send everything that waits, then wait for more."""
+        await self.flush()
+        if self._writes:
+            self.wake()
+
+    async def flush(self) -> None:
+        """Send everything that waits. Returns when it, and what was on its way, has arrived."""
+        async with self._sending:
+            self.owed = False
+            drafts = self._drafts()
+            writes, self._writes = self._writes[:BATCH], self._writes[BATCH:]
+            # An attempt's draft goes before its write: it was there first.
+            notes = [*drafts, *(note for note, _ in writes)]
+            if not notes:
+                return
+            try:
+                answers = await self._send(notes)
+            except BaseException:
+                self._writes[:0] = writes
+                self.owed = True
+                raise
+            self._sent(drafts)
+            for (_, done), answer in zip(writes, answers[len(drafts) :], strict=True):
+                _answer(done, answer)
+            for note, answer in zip(notes, answers, strict=True):
+                if answer is False:
+                    self._on_refused(note.job_id, note.token)
+
+    def _drafts(self) -> list[Note]:
+        with self._guard:
+            self._armed = False
+            return [
+                Note(job_id, draft.token, draft.stage, draft.progress, draft.message)
+                for job_id, draft in self.unsent.items()
+            ]
+
+    def _sent(self, notes: list[Note]) -> None:
+        with self._guard:
+            for note in notes:
+                draft = self.unsent.get(note.job_id)
+                if draft is not None and note == Note(
+                    note.job_id, draft.token, draft.stage, draft.progress, draft.message
+                ):
+                    del self.unsent[note.job_id]  # nothing newer was said meanwhile
+
+    async def _send(self, notes: list[Note]) -> list[bool | Exception]:
+        """For each note: written, refused, or the error that it alone is to blame for."""
+        try:
+            self.telemetry.notes += len(notes)
+            refused = await self.engine.note(notes)
+        except EngineUnavailable:
+            raise
+        except Exception as error:
+            if len(notes) == 1:
+                log.exception("The note of job %s cannot be written", notes[0].job_id)
+                return [error]
+            # One bad note must not take the others with it.
+            return [answer for note in notes for answer in await self._send([note])]
+        return [note.job_id not in refused for note in notes]
+
+    def _arm(self) -> None:
+        self._loop.call_later(PAUSE, self.wake)
+
+
+def _answer(done: asyncio.Future[bool], answer: bool | Exception) -> None:
+    if done.done():
+        return  # nobody waits any more
+    if isinstance(answer, Exception):
+        done.set_exception(answer)
+    else:
+        done.set_result(answer)

@@ -1,0 +1,201 @@
+"""One worker: a dispatcher, an internal queue, and worker slots.
+
+engine -> dispatcher -> internal_queue -> slots -> handler -> settle buffer -> engine
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headrace.errors import InvalidSetting, WorkerUnhealthy
+from headrace.model.job import ClaimedJob
+from headrace.model.names import check_name
+from headrace.orchestrator.host import Host
+from headrace.orchestrator.idle import run_everything
+from headrace.orchestrator.isolation.state import refuse_while_loading
+from headrace.orchestrator.middleware import Middleware, chain_of
+from headrace.orchestrator.shutdown import shut_down
+from headrace.orchestrator.works import Works
+from headrace.telemetry import Telemetry
+
+log = logging.getLogger("headrace.worker")
+
+QUEUE_SIZE = 100
+
+
+class JobOrchestrator:
+    """Runs the jobs of an App. `queues` None or empty: those of the settings, or all.
+
+    Slots take jobs only from `internal_queue`; the dispatcher alone claims. What it has claimed
+    and not started is given back by `stop`, and running jobs may finish within the grace time.
+    """
+
+    def __init__(
+        self,
+        app: Host,
+        *,
+        queues: Sequence[str] | None = None,
+        max_workers: int | None = None,
+        name: str | None = None,
+        middleware: Sequence[Middleware] = (),
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        settings = app.settings
+        self.app = app
+        self.queues = tuple(
+            dict.fromkeys(check_name("queue", queue) for queue in queues or settings.queues)
+        )
+        self.max_workers = settings.max_workers if max_workers is None else max_workers
+        if self.max_workers < 1:
+            raise InvalidSetting(f"max_workers must be at least 1, got {self.max_workers}")
+        self.name = name or settings.worker_name
+        self.internal_queue: asyncio.Queue[ClaimedJob] = asyncio.Queue(maxsize=QUEUE_SIZE)
+        self.running = False
+        self.telemetry = telemetry or Telemetry()
+        self.failure: BaseException | None = None
+        # Called on the lease thread when the event loop hangs for good.
+        self.on_hang: Callable[[], None] = lambda: None
+        self._chain = chain_of(middleware)
+        self._works: Works | None = None
+        self._starting = asyncio.Lock()
+        self._stopping: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+
+    def __repr__(self) -> str:
+        state = "running" if self.running else "stopped"
+        return f"<JobOrchestrator {state} max_workers={self.max_workers}>"
+
+    # --- what people look at
+
+    @property
+    def dispatcher_task(self) -> asyncio.Task[None] | None:
+        """The task that exchanges outcomes for jobs; cancelled after `stop`."""
+        return None if self._works is None else self._works.dispatcher.task
+
+    @property
+    def workers(self) -> list[asyncio.Task[None]]:
+        """The tasks of the slots; empty after `stop`."""
+        return [] if self._works is None else self._works.slots.tasks
+
+    @property
+    def worker_id(self) -> str | None:
+        """Under which id the engine knows this worker now."""
+        return None if self._works is None else self._works.dispatcher.worker_id
+
+    @property
+    def worker_name(self) -> str | None:
+        """Under which name people know this worker."""
+        return None if self._works is None else self._works.name
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it runs, reaches its engine and keeps its lease."""
+        return self.running and self._works is not None and self._works.healthy
+
+    @property
+    def stuck_threads(self) -> int:
+        """Threads of handlers that were told to stop and do not; they keep a process from
+        ending.
+        """
+        return 0 if self._works is None else len(self._works.threads.abandoned)
+
+    # --- what people do
+
+    async def start(self) -> None:
+        """Connect, introduce the worker and begin to run jobs. Starting twice is fine.
+
+        Raises `EngineUnavailable` if the engine is away now; once started, it waits for it.
+        """
+        refuse_while_loading()
+        async with self._starting:
+            if self._stopping is not None:
+                await asyncio.shield(self._stopping)
+            if self.running:
+                return
+            await self.app.open()
+            works = Works(
+                host=self.app,
+                queue=self.internal_queue,
+                queues=self.queues,
+                slots=self.max_workers,
+                name=self.name,
+                chain=self._chain,
+                telemetry=self.telemetry,
+                on_hang=self._hung,
+                on_death=self._died,
+            )
+            await works.start()
+            self._works = works
+            self._stopping = None
+            self.failure = None
+            self._ended.clear()
+            self.running = True
+
+    async def stop(self, *, grace: float | None = None) -> None:
+        """Give unstarted jobs back, let running ones finish within the grace time, and take leave.
+
+        `grace` is in seconds; None takes `grace_seconds`. Cancelling this call does not cut it
+        short; calling it again with a shorter grace does.
+        """
+        works = self._works
+        if works is None:
+            return
+        if self._stopping is None:
+            self.running = False
+            seconds = self.app.settings.grace_seconds if grace is None else grace
+            self._stopping = asyncio.create_task(shut_down(works, seconds), name="headrace stop")
+            self._stopping.add_done_callback(lambda _: self._ended.set())
+        elif grace is not None:
+            works.hurry(grace)
+        await asyncio.shield(self._stopping)
+
+    async def wait(self) -> None:
+        """Wait until the worker has been stopped. Raises `WorkerUnhealthy` if it gave up."""
+        await self._ended.wait()
+        if self.failure is not None:
+            raise self.failure
+
+    async def run_until_idle(self) -> None:
+        """Run everything that may run now, and what that makes ready, then return.
+
+        For tests and batch use. Jobs that are due later, or wait behind one that is, are left
+        alone. Starts the worker for the time if it is not running.
+        """
+        visiting = not self.running
+        works = await self._started()
+        try:
+            await run_everything(works)
+        finally:
+            if visiting:
+                await self.stop()
+
+    async def _started(self) -> Works:
+        await self.start()
+        if self._works is None:
+            raise WorkerUnhealthy("the worker was stopped while it started")
+        return self._works
+
+    async def __aenter__(self) -> JobOrchestrator:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.stop()
+
+    # --- what its parts tell
+
+    def _hung(self) -> None:
+        self.on_hang()
+
+    def _died(self, error: BaseException) -> None:
+        """The dispatcher gave up. Never a silent stop."""
+        self.failure = (
+            error
+            if isinstance(error, WorkerUnhealthy)
+            else WorkerUnhealthy(f"the dispatcher ended: {type(error).__name__}: {error}")
+        )
+        log.critical("The worker gave up: %s", self.failure)
+        self._ended.set()

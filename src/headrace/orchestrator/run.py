@@ -1,0 +1,117 @@
+"""A worker as a program: signals, exit codes, and waiting for an engine that is not there yet."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from headrace.errors import EngineUnavailable, WorkerUnhealthy
+from headrace.loop import backoff
+from headrace.orchestrator.orchestrator import JobOrchestrator
+
+log = logging.getLogger("headrace.worker")
+
+UNHEALTHY = 1
+HUNG = 70
+# After a second signal handlers are cancelled at once; this long they may clean up.
+HURRY = 0.0
+
+
+async def run_worker(orchestrator: JobOrchestrator) -> int:
+    """Run until SIGTERM or SIGINT, then stop in good order. Answers the exit code.
+
+    A second signal cuts the grace time short and shows in the exit code; a third ends the process.
+    """
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+    stop = asyncio.Event()
+
+    def on_signal(number: int) -> None:
+        received.append(number)
+        name = signal.Signals(number).name
+        match len(received):
+            case 1:
+                log.info("%s: finishing running jobs; send it again to stop at once", name)
+                stop.set()
+            case 2:
+                log.warning("%s again: stopping at once", name)
+                hurry.append(asyncio.ensure_future(orchestrator.stop(grace=HURRY)))
+            case _:
+                _exit_now(128 + number)
+
+    hurry: list[asyncio.Future[None]] = []
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal, number)
+    orchestrator.on_hang = _hung
+    try:
+        if not await _start(orchestrator, stop):
+            return 0
+        code = await _serve(orchestrator, stop)
+        await asyncio.gather(*hurry)
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+    return 128 + received[1] if len(received) > 1 else code
+
+
+def exit_worker(orchestrator: JobOrchestrator, code: int) -> NoReturn:
+    """End the process, also when threads of handlers that cannot be stopped are left."""
+    if orchestrator.stuck_threads:
+        log.warning("%d threads do not stop; ending without them", orchestrator.stuck_threads)
+        _exit_now(code)
+    sys.exit(code)
+
+
+async def _start(orchestrator: JobOrchestrator, stop: asyncio.Event) -> bool:
+    """Start, waiting for an engine that is away. False: told to stop before it came."""
+    retries = orchestrator.app.settings.connection_retries
+    failures = 0
+    while True:
+        try:
+            await orchestrator.start()
+        except EngineUnavailable as error:
+            failures += 1
+            if retries is not None and failures > retries:
+                raise WorkerUnhealthy(
+                    f"the engine was not there {failures} times in a row and connection_retries "
+                    f"is {retries}: {error}"
+                ) from error
+            log.warning("The engine is away, trying again in %g s: %s", backoff(failures), error)
+        else:
+            return True
+        try:
+            await asyncio.wait_for(stop.wait(), backoff(failures))
+        except TimeoutError:
+            continue
+        return False
+
+
+async def _serve(orchestrator: JobOrchestrator, stop: asyncio.Event) -> int:
+    ended = asyncio.ensure_future(orchestrator.wait())
+    told = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({ended, told}, return_when="FIRST_COMPLETED")
+    told.cancel()
+    await orchestrator.stop()
+    try:
+        await ended
+    except WorkerUnhealthy:
+        return UNHEALTHY
+    return 0
+
+
+def _hung() -> None:
+    """On the lease thread: the loop will not come back, so nothing orderly is possible."""
+    log.critical("The worker ends with code %d; its jobs are taken over by others", HUNG)
+    _exit_now(HUNG)
+
+
+def _exit_now(code: int) -> NoReturn:
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

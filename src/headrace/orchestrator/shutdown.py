@@ -1,0 +1,66 @@
+"""Stopping a worker so that nothing is lost: unstarted jobs go back, running ones may finish."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from headrace.orchestrator.attempt import Reason, monotonic
+from headrace.orchestrator.works import Works
+
+log = logging.getLogger("headrace.worker")
+
+# How long a handler may take to clean up after it was cancelled.
+CANCEL_PATIENCE = 5.0
+# How long to try to tell the engine about the last outcomes.
+SETTLE_PATIENCE = 10.0
+
+
+async def shut_down(works: Works, grace: float) -> None:
+    """Stop everything in order. What cannot be told to the engine is told by the lapsing lease."""
+    works.grace_until = min(works.grace_until, monotonic() + grace)
+    for loop in works.upkeep:
+        await loop.stop()
+    works.dispatcher.drain()
+    await _finish_running(works)
+    await _settle(works)
+    await works.dispatcher.stop()
+    await works.slots.stop()
+    await works.notes.stop()
+    await works.leases.stop()
+    await works.take_leave()
+    log.info("Worker %s has stopped", works.name)
+
+
+async def _finish_running(works: Works) -> None:
+    while (left := works.grace_until - monotonic()) > 0 and works.slots.busy:
+        works.hurried.clear()
+        hurried = asyncio.ensure_future(works.hurried.wait())
+        running = [attempt.task for attempt in works.slots.attempts() if attempt.task is not None]
+        await asyncio.wait({*running, hurried}, timeout=left, return_when="FIRST_COMPLETED")
+        hurried.cancel()
+        await asyncio.sleep(0)  # a slot hands in its outcome one step after its task has ended
+    for attempt in list(works.slots.attempts()):
+        works.interrupt(attempt, Reason.STOPPED, patience=CANCEL_PATIENCE)
+    end = monotonic() + CANCEL_PATIENCE
+    while (left := end - monotonic()) > 0 and works.slots.busy:
+        running = [attempt.task for attempt in works.slots.attempts() if attempt.task is not None]
+        await asyncio.wait(running, timeout=left)
+        await asyncio.sleep(0)
+    for attempt in list(works.slots.attempts()):
+        works.slots.give_up(attempt)
+
+
+async def _settle(works: Works) -> None:
+    dispatcher = works.dispatcher
+    end = monotonic() + SETTLE_PATIENCE
+    while dispatcher.unsettled and dispatcher.running and (left := end - monotonic()) > 0:
+        dispatcher.wake()
+        await dispatcher.next_round(left)
+    if dispatcher.unsettled:
+        log.error(
+            "Worker %s could not record the outcomes of %d jobs: the engine is away. They will be "
+            "run again after the lease has lapsed.",
+            works.name,
+            dispatcher.unsettled,
+        )

@@ -1,0 +1,104 @@
+"""What an attempt's end means for its job. Pure: values in, outcome out."""
+
+from __future__ import annotations
+
+import math
+
+from headrace.errors import InvalidArguments, RetryLater, Snooze, UnknownTask
+from headrace.model.job import ClaimedJob
+from headrace.model.outcome import (
+    Cancelled,
+    Failed,
+    Failure,
+    Outcome,
+    Retry,
+    Snoozed,
+    TimedOut,
+)
+from headrace.model.policy import TaskPolicy
+from headrace.model.retry import LONGEST_DELAY, retryable
+from headrace.orchestrator.attempt import Reason
+from headrace.orchestrator.journal import failure_of
+
+DEFAULT_POLICY = TaskPolicy()
+
+
+def of_error(job: ClaimedJob, policy: TaskPolicy, error: BaseException, *, now: float) -> Outcome:
+    """The handler raised. `now` is the time that `RetryLater(at=…)` counts from."""
+    match error:
+        case Snooze():
+            return Snoozed(_delay(error.delay))
+        case RetryLater():
+            failure = failure_of(error)
+            if job.attempt >= job.max_attempts:
+                return Failed(failure)
+            return Retry(failure, _chosen_delay(error, policy, job.attempt, now))
+    failure = failure_of(error)
+    if job.attempt < job.max_attempts and retryable(error, policy.never_retry):
+        return Retry(failure, policy.retry.delay(job.attempt))
+    return Failed(failure)
+
+
+def of_interruption(job: ClaimedJob, policy: TaskPolicy, reason: Reason) -> Outcome | None:
+    """The attempt was told to stop and did. None: it is not ours to settle any more."""
+    last = job.attempt >= job.max_attempts
+    match reason:
+        case Reason.LOST:
+            return None
+        case Reason.CANCELLED:
+            return Cancelled("cancelled while it ran")
+        case Reason.TIMEOUT:
+            failure = Failure(
+                "TimedOut",
+                f"attempt {job.attempt} of {job.max_attempts} did not finish within "
+                f"{job.timeout or 0:g} s",
+            )
+            if last or not retryable(TimeoutError(), policy.never_retry):
+                return TimedOut(failure)
+            return Retry(failure, policy.retry.delay(job.attempt))
+        case Reason.STOPPED:
+            failure = Failure(
+                "WorkerStopped",
+                f"the worker stopped during attempt {job.attempt} of {job.max_attempts}, "
+                "and the handler did not finish within the grace time",
+            )
+            return Failed(failure) if last or job.on_crash == "fail" else Retry(failure, 0.0)
+
+
+def of_unknown_task(job: ClaimedJob, registered: list[str]) -> Outcome:
+    """This worker has no such task; another, or a newer one, may have it."""
+    known = ", ".join(f'"{name}"' for name in sorted(registered)[:20]) or "none"
+    error = UnknownTask(
+        f'Unknown task "{job.task}" for job {job.id}. Registered: {known}. '
+        "Load its module with --app."
+    )
+    failure = failure_of(error)
+    if job.attempt < job.max_attempts:
+        return Retry(failure, DEFAULT_POLICY.retry.delay(job.attempt))
+    return Failed(failure)
+
+
+def of_bad_arguments(job: ClaimedJob, error: Exception) -> Outcome:
+    """The stored arguments do not fit the handler of today; trying again cannot help."""
+    shown = job.args[:200].decode("utf-8", "replace") + ("…" if len(job.args) > 200 else "")
+    return Failed(
+        failure_of(
+            InvalidArguments(
+                f'job {job.id}: the arguments no longer fit task "{job.task}": {error}; '
+                f"got {shown}; enqueue it again with arguments that fit"
+            )
+        )
+    )
+
+
+def _chosen_delay(error: RetryLater, policy: TaskPolicy, attempt: int, now: float) -> float:
+    if error.at is not None:
+        return _delay(error.at.timestamp() - now)
+    if error.delay is not None:
+        return _delay(error.delay)
+    return policy.retry.delay(attempt)
+
+
+def _delay(seconds: float) -> float:
+    """What engines can store, whatever a handler has computed."""
+    return 0.0 if math.isnan(seconds) else min(max(float(seconds), 0.0), LONGEST_DELAY)

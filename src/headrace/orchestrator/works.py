@@ -1,0 +1,256 @@
+"""The parts of a started worker, and how they hear of each other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headrace.errors import HeadraceError
+from headrace.model.job import ClaimedJob
+from headrace.model.worker import Renewal
+from headrace.orchestrator.attempt import Attempt, Reason, monotonic
+from headrace.orchestrator.context import Services
+from headrace.orchestrator.dispatcher import Dispatcher
+from headrace.orchestrator.executor import Executor
+from headrace.orchestrator.host import Host
+from headrace.orchestrator.identity import introduce, renamed
+from headrace.orchestrator.leases import Leases
+from headrace.orchestrator.middleware import Chain
+from headrace.orchestrator.notes import Notes
+from headrace.orchestrator.slots import Slots
+from headrace.orchestrator.threads import Threads
+from headrace.orchestrator.watch import BlockWatch
+from headrace.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from headrace.orchestrator.isolation import ProcessPool
+
+log = logging.getLogger("headrace.worker")
+
+
+class Works:
+    """One start of an orchestrator: made on its event loop, used once."""
+
+    def __init__(
+        self,
+        *,
+        host: Host,
+        queue: asyncio.Queue[ClaimedJob],
+        queues: tuple[str, ...],
+        slots: int,
+        name: str | None,
+        chain: Chain | None,
+        telemetry: Telemetry,
+        on_hang: Callable[[], None],
+        on_death: Callable[[BaseException], None],
+    ) -> None:
+        settings = host.settings
+        self.host = host
+        self.engine = host.engine
+        self.settings = settings
+        self.clock = host.clock
+        self.queues = queues
+        self.telemetry = telemetry
+        self.threads = Threads(slots)
+        self.info = introduce(name=name, queues=queues, slots=slots)
+        self.upkeep = list(host.upkeep())
+        self.grace_until = float("inf")
+        self.hurried = asyncio.Event()
+        self._on_death = on_death
+        self._processes: ProcessPool | None = None
+        self._unlisten: Callable[[], None] | None = None
+        loop = asyncio.get_running_loop()
+        self.notes = Notes(engine=self.engine, telemetry=telemetry, on_refused=self.lose)
+        self.executor = Executor(
+            tasks=host.tasks,
+            services=Services(
+                engine=self.engine,
+                notes=self.notes,
+                artifacts=host.artifacts,
+                threads=self.threads.executor,
+                loop=loop,
+                payload_limit=settings.payload_limit,
+            ),
+            threads=self.threads,
+            processes=self.processes,
+            clock=host.clock,
+            chain=chain,
+        )
+        self.dispatcher = Dispatcher(
+            engine=self.engine,
+            queue=queue,
+            queues=queues,
+            slots=slots,
+            notes=self.notes,
+            telemetry=telemetry,
+            lease_seconds=settings.lease_seconds,
+            connection_retries=settings.connection_retries,
+            register=self.register_again,
+            on_refused=self._refused,
+        )
+        self.slots = Slots(
+            size=slots,
+            queue=queue,
+            dispatcher=self.dispatcher,
+            executor=self.executor,
+            notes=self.notes,
+            clock=host.clock,
+            grace_seconds=settings.grace_seconds,
+            telemetry=telemetry,
+            worker_name=self.info.name,
+        )
+        self.leases = Leases(
+            engine=self.engine,
+            loop=loop,
+            lease_seconds=settings.lease_seconds,
+            watch=BlockWatch(
+                loop=loop,
+                block_seconds=settings.block_seconds,
+                grace_seconds=settings.grace_seconds,
+                clock=host.clock,
+                attempts=self.slots.attempts,
+                telemetry=telemetry,
+            ),
+            telemetry=telemetry,
+            running=lambda: self.slots.busy,
+            healthy=lambda: self.healthy,
+            on_renewal=self._renewed,
+            on_hang=on_hang,
+        )
+
+    @property
+    def name(self) -> str:
+        """Under which name people know this worker."""
+        return self.info.name
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the engine is reached and the lease kept."""
+        lapsed = monotonic() - self.leases.renewed_at > self.settings.lease_seconds
+        return self.dispatcher.healthy and not (lapsed or self.leases.hung)
+
+    async def start(self) -> None:
+        """Introduce the worker, and set everything going."""
+        await self.engine.register(self.info, self.settings.lease_seconds)
+        try:
+            self._unlisten = await self.engine.listen(self.dispatcher.work, self.cancel)
+        except BaseException:
+            await self.take_leave()
+            raise
+        self.telemetry.listening = self.engine.listening
+        self.dispatcher.worker_id = self.info.id
+        self.leases.start()
+        self.leases.keep(self.info.id)
+        self.slots.start()
+        self.notes.start()
+        self.dispatcher.start().add_done_callback(self._dispatcher_ended)
+        for loop in self.upkeep:
+            loop.start()
+        log.info(
+            "Worker %s serves %s with %d slots",
+            self.name,
+            ", ".join(self.queues) or "all queues",
+            self.dispatcher.slots,
+        )
+
+    async def take_leave(self) -> None:
+        """Close what was opened. What the engine has to know may fail: the lease will lapse."""
+        if self._unlisten is not None:
+            self._unlisten()
+            self._unlisten = None
+        self.threads.close()
+        if self._processes is not None:
+            await self._processes.close()
+        try:
+            await asyncio.wait_for(self.engine.retire(self.info.id), 5)
+        except (HeadraceError, TimeoutError) as error:
+            log.warning("Worker %s could not take leave: %s", self.name, error)
+
+    def processes(self) -> ProcessPool:
+        """The child processes; made when the first job asks for one."""
+        if self._processes is None:
+            from headrace.orchestrator.isolation import ProcessPool  # noqa: PLC0415 - seldom used
+
+            self._processes = ProcessPool(app_path=self.settings.app, size=self.dispatcher.slots)
+        return self._processes
+
+    # --- stopping attempts
+
+    def interrupt(self, attempt: Attempt, reason: Reason, *, patience: float | None = None) -> None:
+        """Tell a running attempt to stop."""
+        deadlines = self.slots.deadlines
+        seconds = self.settings.grace_seconds if patience is None else patience
+        attempt.interrupt(reason, now=deadlines.now(), patience=seconds)
+        if attempt.patience_until < deadlines.next:
+            deadlines.arm(attempt.patience_until)
+
+    def cancel(self, job_id: str) -> None:
+        """Somebody wants this job cancelled, if it is ours."""
+        attempt = self.slots.find(job_id)
+        if attempt is not None:
+            self.interrupt(attempt, Reason.CANCELLED)
+            return
+        token = self.dispatcher.held.get(job_id)
+        if token is not None:
+            self.executor.unwanted[job_id] = token
+
+    def lose(self, job_id: str, token: int) -> None:
+        """An attempt's write was refused: another worker owns the job."""
+        attempt = self.slots.find(job_id)
+        if attempt is not None and attempt.job.token == token:
+            self.interrupt(attempt, Reason.LOST)
+
+    def hurry(self, grace: float) -> None:
+        """Shorten the grace time of a stop that is under way."""
+        self.grace_until = min(self.grace_until, monotonic() + grace)
+        self.hurried.set()
+
+    # --- the lease
+
+    async def register_again(self) -> str:
+        """Introduce the worker under a new id, after its lease was lost."""
+        name = self.info.name
+        if monotonic() - self.leases.renewed_at < self.settings.lease_seconds:
+            # The lease had not lapsed, so another process has taken the name. Two workers that
+            # take it from each other in turns would cancel all their jobs each time.
+            name = renamed(name)
+            log.error(
+                "Another worker has registered as %r; this one goes on as %r. Give each worker a "
+                "name of its own (HEADRACE_WORKER_NAME).",
+                self.info.name,
+                name,
+            )
+        info = introduce(name=name, queues=self.queues, slots=self.dispatcher.slots)
+        await self.engine.register(info, self.settings.lease_seconds)
+        self.info = info
+        self.slots.worker_name = info.name
+        self.leases.keep(info.id)
+        log.warning("Worker %s has registered again", info.name)
+        return info.id
+
+    def _renewed(self, worker_id: str, renewal: Renewal) -> None:
+        if renewal.alive:
+            for job_id in renewal.cancelled:
+                self.cancel(job_id)
+            return
+        if worker_id != self.dispatcher.worker_id:
+            return
+        self.telemetry.leases_lost += 1
+        attempts = list(self.slots.attempts())
+        log.error(
+            "Worker %s has lost its lease: %d running jobs are stopped, others run them",
+            self.name,
+            len(attempts),
+        )
+        for attempt in attempts:
+            self.interrupt(attempt, Reason.LOST)
+        self.dispatcher.forget()
+
+    def _refused(self) -> None:
+        self.leases.renew_now()
+
+    def _dispatcher_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_death(error)

@@ -1,0 +1,142 @@
+"""Counters that cost next to nothing per job; a metrics page reads them.
+
+Plain numbers in slots, written by one thread each: no locks, no labels to hash per job.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+# Seconds. From a no-op to the longest jobs that people wait for.
+BOUNDS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    600.0,
+    3_600.0,
+)
+OUTCOMES = ("completed", "retry", "failed", "timeout", "cancelled", "released", "snoozed", "lost")
+
+
+class Histogram:
+    """How often values fell into each bucket. `counts` has one more for those above all bounds."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one value."""
+        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.total += seconds
+
+    @property
+    def count(self) -> int:
+        """How many values were counted."""
+        return sum(self.counts)
+
+    def cumulative(self) -> Iterator[tuple[float, int]]:
+        """Each upper bound with how many values were at or below it; the last bound is infinite."""
+        seen = 0
+        for bound, count in zip((*BOUNDS, float("inf")), self.counts, strict=True):
+            seen += count
+            yield bound, seen
+
+
+class TaskCounters:
+    """What became of the attempts at one task from one queue."""
+
+    __slots__ = ("completed", "others", "queue", "run", "task", "wait")
+
+    def __init__(self, task: str, queue: str) -> None:
+        self.task = task
+        self.queue = queue
+        self.completed = 0
+        self.others: dict[str, int] = {}
+        self.wait = Histogram()
+        self.run = Histogram()
+
+    def count(self, outcome: str) -> None:
+        """Count an attempt that did not complete."""
+        self.others[outcome] = self.others.get(outcome, 0) + 1
+
+    def outcomes(self) -> dict[str, int]:
+        """All outcomes by name."""
+        return {"completed": self.completed, **self.others}
+
+
+class Telemetry:
+    """What one worker has seen since it started."""
+
+    __slots__ = (
+        "abandoned",
+        "adopted",
+        "block_seconds",
+        "blocks",
+        "claimed",
+        "cpu_percent",
+        "exchange_failures",
+        "exchange_seconds",
+        "exchanges",
+        "lease_failures",
+        "leases_lost",
+        "listening",
+        "memory_bytes",
+        "notes",
+        "refused",
+        "released",
+        "renewals",
+        "tasks",
+    )
+
+    def __init__(self) -> None:
+        self.tasks: dict[tuple[str, str], TaskCounters] = {}
+        self.claimed = 0
+        self.released = 0
+        self.adopted = 0
+        self.refused = 0
+        self.abandoned = 0
+        self.exchanges = 0
+        self.exchange_failures = 0
+        self.exchange_seconds = Histogram()
+        self.notes = 0
+        self.renewals = 0
+        self.lease_failures = 0
+        self.leases_lost = 0
+        self.blocks = 0
+        self.block_seconds = 0.0
+        self.listening = False
+        self.memory_bytes = 0
+        self.cpu_percent = 0.0
+
+    def of(self, task: str, queue: str) -> TaskCounters:
+        """The counters of one task in one queue."""
+        key = (task, queue)
+        counters = self.tasks.get(key)
+        if counters is None:
+            counters = self.tasks[key] = TaskCounters(task, queue)
+        return counters
+
+    def outcomes(self) -> dict[str, int]:
+        """Outcomes over all tasks."""
+        total: dict[str, int] = {}
+        for counters in list(self.tasks.values()):
+            for outcome, count in counters.outcomes().items():
+                total[outcome] = total.get(outcome, 0) + count
+        return total
