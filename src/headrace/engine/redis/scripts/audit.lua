@@ -7,8 +7,9 @@
 -- finished ones are only counted.
 
 local STRETCH, MOST = 1000, 100
+-- migrate.lua puts one field into each hash that is none of its own.
 local SENTINELS = 1
-local findings, found, holding, waiting = {}, {}, {}, {}
+local findings, found, lanes = {}, {}, {}
 
 local function report(text)
   if #findings < MOST then findings[#findings + 1] = text end
@@ -33,11 +34,18 @@ local function each(index, visit)
   end
 end
 
-local function hold(job, id, kind)
+local function lane_of(job)
+  local name = job.queue .. '\0' .. job.lane
+  lanes[name] = lanes[name] or { used = 0, waiting = 0, heads = 0 }
+  return lanes[name], name
+end
+
+local function hold(job, id)
   if job.lane == '' then return end
-  local lane = job.queue .. '\0' .. job.lane
-  holding[lane] = (holding[lane] or 0) + 1
-  if not call('ZSCORE', PLACES, lane .. '\0' .. kind .. job.order .. id) then
+  local lane, name = lane_of(job)
+  lane.used = lane.used + 1
+  if job.state == PENDING and not has(job, PINNED) then lane.heads = lane.heads + 1 end
+  if not call('ZSCORE', PLACES, name .. '\0' .. job.order .. id) then
     report('job ' .. id .. ' has no place in lane "' .. job.lane .. '" of queue ' .. job.queue)
   end
 end
@@ -51,43 +59,54 @@ end
 each(DUE, function(member, id, job)
   expect(job, id, SCHEDULED)
   found[SCHEDULED .. job.queue] = (found[SCHEDULED .. job.queue] or 0) + 1
-  if has(job, PINNED) then hold(job, id, 'p') end
+  if has(job, PINNED) then hold(job, id) end
 end)
 each(READY, function(member, id, job)
   expect(job, id, PENDING)
   if member ~= job.queue .. '\0' .. job.order .. id then
     report('job ' .. id .. ' is in the wrong place of the ready line')
   end
-  hold(job, id, has(job, PINNED) and 'p' or 'r')
+  hold(job, id)
 end)
 each(HELD, function(member, id, job)
   expect(job, id, RUNNING)
   if member ~= job.worker .. '\0' .. id then report('job ' .. id .. ' runs under another worker') end
   found[RUNNING .. job.queue] = (found[RUNNING .. job.queue] or 0) + 1
-  hold(job, id, 'p')
+  hold(job, id)
 end)
 each(WAITING, function(member, id, job)
   expect(job, id, PENDING)
   if member ~= job.queue .. '\0' .. job.lane .. '\0' .. job.order .. id then
     report('job ' .. id .. ' waits in the wrong place')
   end
-  waiting[job.queue .. '\0' .. job.lane] = true
+  local lane = lane_of(job)
+  lane.waiting = lane.waiting + 1
 end)
 
-local places = 0
-for lane, used in pairs(holding) do
-  places = places + used
-  local counted_places = call('ZLEXCOUNT', PLACES, '[' .. lane .. '\0', '(' .. lane .. '\1')
-  if counted_places ~= used then
-    report('lane ' .. lane .. ' has ' .. counted_places .. ' places for ' .. used .. ' holders')
+local places, known = 0, 0
+for name, lane in pairs(lanes) do
+  places = places + lane.used
+  local label = 'lane ' .. string.gsub(name, '%z', ' of queue ', 1)
+  local kept = call('HGET', LANES, name)
+  if kept then
+    local width, used, waiting, heads = struct.unpack('<HIII', kept)
+    for word, counts in pairs({
+      places = { used, lane.used }, waiting = { waiting, lane.waiting }, heads = { heads, lane.heads },
+    }) do
+      if counts[1] ~= counts[2] then
+        report(label .. ' counts ' .. counts[1] .. ' ' .. word .. ' but has ' .. counts[2])
+      end
+    end
+    if lane.waiting > 0 and lane.used < width then
+      report(label .. ' has a free place but somebody waits')
+    end
+  else
+    report(label .. ' is unknown but has jobs')
   end
-  if not call('HGET', LANES, lane) then report('lane ' .. lane .. ' has no width') end
+  known = known + 1
 end
 if places ~= call('ZCARD', PLACES) then report('a place is held by nobody') end
-for lane, _ in pairs(waiting) do
-  local width = tonumber(call('HGET', LANES, lane) or 1)
-  if (holding[lane] or 0) < width then report('lane ' .. lane .. ' is free but somebody waits') end
-end
+if known ~= call('HLEN', LANES) - SENTINELS then report('a lane is known but has no jobs') end
 
 local stored = call('HGETALL', COUNTS)
 for i = 1, #stored, 2 do

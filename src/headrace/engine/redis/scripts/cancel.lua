@@ -8,16 +8,26 @@
 
 local answer, free = {}, {}
 
+local function leave_lane(job, id, lane)
+  local waited = call('ZREM', WAITING, lane.name .. '\0' .. job.order .. id) == 1
+  if waited then
+    lane.waiting = lane.waiting - 1
+  elseif call('ZREM', PLACES, lane.name .. '\0' .. job.order .. id) == 1 then
+    lane.used = lane.used - 1
+    if job.state == PENDING and not has(job, PINNED) then lane.heads = lane.heads - 1 end
+    free[lane.name] = lane
+  end
+  return waited
+end
+
 local function leave_line(job, id)
+  local waited = job.lane ~= ''
+    and leave_lane(job, id, open_lane(job.queue .. '\0' .. job.lane, job.queue, job.width))
   if job.state == SCHEDULED then
     call('ZREM', DUE, id)
-    count(SCHEDULED, job.queue, -1)
-  elseif job.lane == '' or call('ZREM', WAITING, lane_of(job) .. '\0' .. job.order .. id) == 0 then
+    count(scheduled, job.queue, -1)
+  elseif not waited then
     call('ZREM', READY, job.queue .. '\0' .. job.order .. id)
-  end
-  if job.lane ~= '' then
-    local kind = has(job, PINNED) and 'p' or 'r'
-    if call('ZREM', PLACES, place(job, id, kind)) == 1 then free[lane_of(job)] = job.width end
   end
 end
 
@@ -43,7 +53,9 @@ for i = 3, #ARGV do
     answer[#answer + 1] = '1' .. id
   end
 end
-for lane, width in pairs(free) do fill(lane, width) end
+for _, lane in pairs(free) do fill(lane) end
+write_lines()
+write_lanes()
 write_counts()
 if made_ready > 0 then call('PUBLISH', SIGNALS, 'work') end
 return answer

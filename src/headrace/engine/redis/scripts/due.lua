@@ -10,14 +10,16 @@ local ids = call('ZRANGE', DUE, '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[2])
 local records, jobs, lanes = read(JOBS, ids), {}, {}
 for n, id in ipairs(ids) do
   local job = decode(records[n])
-  count(SCHEDULED, job.queue, -1)
+  count(scheduled, job.queue, -1)
   local lane = make_pending(job, id)
-  if lane then lanes[lane] = job.width end
+  if lane then lanes[lane.name] = lane end
   jobs[2 * n - 1], jobs[2 * n] = id, encode(job)
 end
 write('ZREM', DUE, ids)
 write('HSET', JOBS, jobs)
-for lane, width in pairs(lanes) do admit(lane, width) end
+for _, lane in pairs(lanes) do admit(lane) end
+write_lines()
+write_lanes()
 write_counts()
 if made_ready > 0 then call('PUBLISH', SIGNALS, 'work') end
 local next = call('ZRANGE', DUE, 0, 0, 'WITHSCORES')

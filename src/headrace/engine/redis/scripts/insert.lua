@@ -8,59 +8,66 @@
 -- Answers one id for each job, with "=" in front if it existed before.
 -- A call that is repeated finds its own ids and changes nothing, so a lost answer does no harm.
 
-local jobs, bodies, ids, ready, due = {}, {}, {}, {}, {}
-local answer, lanes, queues = {}, {}, {}
-local total = (#ARGV - 1) / 7
-local number = call('HINCRBY', META, 'seq', total) - total
+local given = {}
+for i = 2, #ARGV, 7 do given[#given + 1] = ARGV[i] end
+local known = read(JOBS, given)
+local number = call('HINCRBY', META, 'seq', #given) - #given
 
-for i = 2, #ARGV, 7 do
-  local id, queue, lane, field = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 5]
-  number = number + 1
+local jobs, bodies, ids, due = {}, {}, {}, {}
+local answer, lanes, queues = {}, {}, {}
+local seen = {}
+
+for n, id in ipairs(given) do
+  local i = 7 * n - 5
+  local queue, field = ARGV[i + 1], ARGV[i + 5]
   local existing = field ~= '' and call('HGET', TASK_KEYS, field)
+  answer[n] = id
   if existing and existing ~= id then
-    answer[#answer + 1] = '=' .. existing
-  elseif call('HEXISTS', JOBS, id) == 1 then
-    answer[#answer + 1] = id
-  else
+    answer[n] = '=' .. existing
+  elseif not known[n] and not seen[id] then
+    seen[id] = true
+    local lane = ARGV[i + 2]
     local width, flags, priority, run_at, delay = struct.unpack('<HBhdd', ARGV[i + 3])
     if run_at == 0 then run_at = now + delay end
-    local order = order_of(priority, number)
+    local order = order_of(priority, number + n)
     local state = PENDING
     if run_at > now then
       state = SCHEDULED
       due[#due + 1] = run_at
       due[#due + 1] = id
-      count(SCHEDULED, queue, 1)
+      count(scheduled, queue, 1)
     elseif lane == '' then
-      ready[#ready + 1] = 0
-      ready[#ready + 1] = queue .. '\0' .. order .. id
+      add_ready(queue, order .. id)
     else
       local name = queue .. '\0' .. lane
-      call('ZADD', WAITING, 0, name .. '\0' .. order .. id)
-      lanes[name] = width
+      local open = open_lane(name, queue, width)
+      open.width = width
+      if open.waiting == 0 and open.used < width then
+        enter(open, order .. id)
+      else
+        wait(open, order .. id)
+        lanes[name] = open
+      end
     end
     if field ~= '' then call('HSET', TASK_KEYS, field, id) end
-    call('HSET', JOBS, id, struct.pack(LAYOUT, state, flags, width, 0, 0, run_at, now, 0, 0,
-      order, queue, lane, '') .. ARGV[i + 4])
-    bodies[#bodies + 1] = id
-    bodies[#bodies + 1] = ARGV[i + 6]
-    ids[#ids + 1] = 0
-    ids[#ids + 1] = id
+    local last = #jobs
+    jobs[last + 1] = id
+    jobs[last + 2] = pack_record(LAYOUT, state, flags, width, 0, 0, run_at, now, 0, 0, order, queue,
+      lane, '') .. ARGV[i + 4]
+    bodies[last + 1], bodies[last + 2] = id, ARGV[i + 6]
+    ids[last + 1], ids[last + 2] = 0, id
     queues[queue] = true
-    answer[#answer + 1] = id
   end
 end
 
+write('HSET', JOBS, jobs)
 write('HSET', BODIES, bodies)
 write('ZADD', IDS, ids)
 write('ZADD', DUE, due)
-write('ZADD', READY, ready)
-made_ready = #ready / 2
 for queue, _ in pairs(queues) do call('HSETNX', QUEUES, queue, 0) end
-for lane, width in pairs(lanes) do
-  call('HSET', LANES, lane, width)
-  admit(lane, width)
-end
+for _, lane in pairs(lanes) do admit(lane) end
+write_lines()
+write_lanes()
 write_counts()
 if made_ready > 0 then call('PUBLISH', SIGNALS, 'work') end
 return answer

@@ -28,13 +28,11 @@ for _ = 1, tonumber(ARGV[4]) do
   local holders = {}
   if ARGV[5] ~= '0' then
     holders = call('ZRANGE', PLACES, low, high, 'BYLEX', 'LIMIT', 0, ARGV[5])
-    for n, holder in ipairs(holders) do holders[n] = sub(holder, #lane + 20) end
+    for n, holder in ipairs(holders) do holders[n] = sub(holder, #lane + 19) end
   end
+  local width, used, waiting = struct.unpack('<HII', call('HGET', LANES, lane))
   for _, value in ipairs({
-    lane, call('HGET', LANES, lane) or '1',
-    call('ZLEXCOUNT', PLACES, low, high),
-    call('ZLEXCOUNT', WAITING, low, high),
-    oldest_waiting(lane),
+    lane, width, used, waiting, waiting > 0 and oldest_waiting(lane) or '',
     table.concat(holders, '\0'),
   }) do answer[#answer + 1] = value end
   from = '[' .. lane .. '\1'

@@ -14,7 +14,7 @@ for i = 2, #ARGV do
   if job and (job.state == SCHEDULED or job.state > RUNNING) then
     if job.state == SCHEDULED then
       call('ZREM', DUE, id)
-      count(SCHEDULED, job.queue, -1)
+      count(scheduled, job.queue, -1)
     else
       call('ZREM', FINISHED, id)
       call('ZREM', ENDED, job.state .. id)
@@ -28,12 +28,14 @@ for i = 2, #ARGV do
     end
     job.run_at = now
     local lane = make_pending(job, id)
-    if lane then lanes[lane] = job.width end
+    if lane then lanes[lane.name] = lane end
     call('HSET', JOBS, id, encode(job))
     answer[#answer + 1] = id
   end
 end
-for lane, width in pairs(lanes) do admit(lane, width) end
+for _, lane in pairs(lanes) do admit(lane) end
+write_lines()
+write_lanes()
 write_counts()
 if made_ready > 0 then call('PUBLISH', SIGNALS, 'work') end
 return answer

@@ -5,21 +5,24 @@
 -- that no script needs to take apart. No name contains a control character, so none contains a zero.
 
 local LAYOUT = '<BBHIIddddssss'
+local unpack_record, pack_record = struct.unpack, struct.pack
 local SCHEDULED, PENDING, RUNNING, COMPLETED, CANCELLED = 0, 2, 3, 4, 7
 -- Flags add up: 1 holds its lane place during a retry, 2 pinned to its place, 4 asked to stop.
 local HOLD, PINNED, ASKED = 1, 2, 4
 
+-- A table per job is convenient and slow: where every job passes, scripts unpack into locals.
 local function decode(record)
-  local job, tail = {}, nil
-  job.state, job.flags, job.width, job.token, job.attempt,
-  job.run_at, job.created, job.started, job.completed,
-  job.order, job.queue, job.lane, job.worker, tail = struct.unpack(LAYOUT, record)
-  job.tail = sub(record, tail)
-  return job
+  local state, flags, width, token, attempt, run_at, created, started, completed, order, queue, lane,
+    worker, tail = unpack_record(LAYOUT, record)
+  return {
+    state = state, flags = flags, width = width, token = token, attempt = attempt,
+    run_at = run_at, created = created, started = started, completed = completed,
+    order = order, queue = queue, lane = lane, worker = worker, tail = sub(record, tail),
+  }
 end
 
 local function encode(job)
-  return struct.pack(LAYOUT, job.state, job.flags, job.width, job.token, job.attempt,
+  return pack_record(LAYOUT, job.state, job.flags, job.width, job.token, job.attempt,
     job.run_at, job.created, job.started, job.completed,
     job.order, job.queue, job.lane, job.worker) .. job.tail
 end
@@ -33,23 +36,25 @@ local function mark(job, flag, on)
   else job.flags = bit.band(job.flags, bit.bnot(flag)) end
 end
 
--- Higher priority first, then the order of arrival: digits of fixed length, so text order is right.
+-- Higher priority first, then the order of arrival: 17 digits, so that text order is right.
 local function order_of(priority, number)
   return string.format('%04d%013.0f', 1000 - priority, number)
 end
 
--- How many jobs each queue has in the states that no index counts.
-local counted = {}
+-- How many jobs each queue has in the two states that no index counts.
+local scheduled, running = {}, {}
 
-local function count(state, queue, change)
-  local field = state .. queue
-  counted[field] = (counted[field] or 0) + change
+local function count(counts, queue, change)
+  counts[queue] = (counts[queue] or 0) + change
 end
 
 local function write_counts()
-  for field, change in pairs(counted) do
-    if change ~= 0 and call('HINCRBY', COUNTS, field, change) == 0 then
-      call('HDEL', COUNTS, field)
+  for state, counts in pairs({ [SCHEDULED] = scheduled, [RUNNING] = running }) do
+    for queue, change in pairs(counts) do
+      local field = state .. queue
+      if change ~= 0 and call('HINCRBY', COUNTS, field, change) == 0 then
+        call('HDEL', COUNTS, field)
+      end
     end
   end
 end

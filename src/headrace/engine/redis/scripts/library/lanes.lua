@@ -1,68 +1,137 @@
 -- lanes: who has a place in a lane, who waits for one.
--- KEYS ready waiting places lanes
+-- KEYS jobs ready waiting places lanes
 -- A lane is queue, zero byte, name. Members sort by text, all with score 0:
---   ready    queue, zero, order, id          may be claimed now
---   waiting  lane, zero, order, id           waits for a place
---   places   lane, zero, "r" or "p", order, id
---            r: ready and may be beaten; p: running, or pinned by a retry that holds its place
+--   ready    queue, zero, order, id   may be claimed now
+--   waiting  lane, zero, order, id    waits for a place
+--   places   lane, zero, order, id    has one: is ready, running, or pinned by a retry that holds it
+-- `lanes` counts them: width, places used, waiting, and heads, which are ready and not pinned: a
+-- better one that waits takes the place of the worst head. A lane with nobody is forgotten.
 -- Names contain no byte below 32, so everything of a lane lies between lane+zero and lane+one.
 -- Scripts run alone, so counting places and giving one away cannot be torn apart.
 
+local LANE = '<HIII'
+local opened = {}
 local made_ready = 0
+-- Changes are collected and written together: one call per job and index would double the cost.
+local ready_new, places_new, places_gone, waiting_new, waiting_gone = {}, {}, {}, {}, {}
 
-local function bounds(prefix)
-  return '[' .. prefix .. '\0', '(' .. prefix .. '\1'
+local function write_lines()
+  write('ZREM', PLACES, places_gone)
+  write('ZREM', WAITING, waiting_gone)
+  write('ZADD', WAITING, waiting_new)
+  write('ZADD', PLACES, places_new)
+  write('ZADD', READY, ready_new)
+  ready_new, places_new, places_gone, waiting_new, waiting_gone = {}, {}, {}, {}, {}
 end
 
-local function lane_of(job)
-  return job.queue .. '\0' .. job.lane
+local function put(list, member)
+  local n = #list
+  list[n + 1], list[n + 2] = 0, member
 end
 
-local function place(job, id, kind)
-  return lane_of(job) .. '\0' .. kind .. job.order .. id
+local function take_up(name, queue, width, kept)
+  local lane = { name = name, queue = queue, width = width, used = 0, waiting = 0, heads = 0 }
+  if kept then lane.width, lane.used, lane.waiting, lane.heads = struct.unpack(LANE, kept) end
+  opened[name] = lane
+  return lane
 end
 
-local function add_ready(queue, place_in_line)
+-- The lane as it is now. `width` counts only if nobody is in it.
+local function open_lane(name, queue, width)
+  return opened[name] or take_up(name, queue, width, call('HGET', LANES, name))
+end
+
+-- Many at once: `names` maps a lane to a list of its queue and width.
+local function open_lanes(names)
+  local missing = {}
+  for name, _ in pairs(names) do
+    if not opened[name] then missing[#missing + 1] = name end
+  end
+  for n, kept in ipairs(read(LANES, missing)) do
+    local name = missing[n]
+    take_up(name, names[name][1], names[name][2], kept)
+  end
+end
+
+local function write_lanes()
+  local kept, gone = {}, {}
+  for name, lane in pairs(opened) do
+    if lane.used == 0 and lane.waiting == 0 then
+      gone[#gone + 1] = name
+    else
+      local n = #kept
+      kept[n + 1] = name
+      kept[n + 2] = struct.pack(LANE, lane.width, lane.used, lane.waiting, lane.heads)
+    end
+  end
+  write('HSET', LANES, kept)
+  write('HDEL', LANES, gone)
+end
+
+local function add_ready(queue, place)
   made_ready = made_ready + 1
-  call('ZADD', READY, 0, queue .. '\0' .. place_in_line)
+  put(ready_new, queue .. '\0' .. place)
 end
 
-local function promote(lane, member)
-  local place_in_line = sub(member, #lane + 2)
-  call('ZREM', WAITING, member)
-  call('ZADD', PLACES, 0, lane .. '\0r' .. place_in_line)
-  add_ready(string.match(lane, '^[^%z]+'), place_in_line)
+local function enter(lane, place)
+  lane.used, lane.heads = lane.used + 1, lane.heads + 1
+  put(places_new, lane.name .. '\0' .. place)
+  add_ready(lane.queue, place)
 end
 
--- Give free places to those who wait, best first; forget a lane that has nobody left.
-local function fill(lane, width)
-  local known = call('HGET', LANES, lane)
-  if known then width = tonumber(known) else call('HSET', LANES, lane, width) end
-  local low, high = bounds(lane)
-  local used = call('ZLEXCOUNT', PLACES, low, high)
-  if used >= width then return end
-  local next = call('ZRANGE', WAITING, low, high, 'BYLEX', 'LIMIT', 0, width - used)
-  for i = 1, #next do promote(lane, next[i]) end
-  if used + #next == 0 then call('HDEL', LANES, lane) end
+local function wait(lane, place)
+  lane.waiting = lane.waiting + 1
+  put(waiting_new, lane.name .. '\0' .. place)
 end
 
--- Fill, then put back ready heads that somebody who waits beats.
-local function admit(lane, width)
-  fill(lane, width)
-  local low, high = bounds(lane)
+-- Give free places to those who wait, best first.
+local function fill(lane)
+  local free = math.min(lane.width - lane.used, lane.waiting)
+  if free <= 0 then return end
+  if #waiting_new > 0 then write_lines() end
+  local name = lane.name
+  local next = call('ZRANGE', WAITING, '[' .. name .. '\0', '(' .. name .. '\1', 'BYLEX', 'LIMIT', 0,
+    free)
+  for i = 1, #next do
+    waiting_gone[#waiting_gone + 1] = next[i]
+    enter(lane, sub(next[i], #name + 2))
+  end
+  lane.waiting = lane.waiting - #next
+end
+
+-- The worst head of the lane that comes after `place`. Running and pinned ones are passed over:
+-- there are at most `width` of them, and only a job of higher priority ever looks.
+local function worst_head(lane, place)
+  local name = lane.name
+  local from, to = '(' .. name .. '\1', '(' .. name .. '\0' .. place
   while true do
-    local best = call('ZRANGE', WAITING, low, high, 'BYLEX', 'LIMIT', 0, 1)[1]
-    if not best then return end
-    local worst = call('ZRANGE', PLACES, '(' .. lane .. '\0s', '[' .. lane .. '\0r', 'BYLEX', 'REV',
-      'LIMIT', 0, 1)[1]
-    if not worst then return end
-    local arriving, beaten = sub(best, #lane + 2), sub(worst, #lane + 3)
-    if sub(arriving, 1, 17) > sub(beaten, 1, 17) then return end
-    call('ZREM', PLACES, worst)
-    call('ZREM', READY, string.match(lane, '^[^%z]+') .. '\0' .. beaten)
+    local members = call('ZRANGE', PLACES, from, to, 'BYLEX', 'REV', 'LIMIT', 0, 20)
+    for i = 1, #members do
+      local state, flags = unpack_record('<BB', call('HGET', JOBS, sub(members[i], #name + 19)))
+      if state == PENDING and bit.band(flags, PINNED) == 0 then return sub(members[i], #name + 2) end
+    end
+    if #members < 20 then return nil end
+    from = '(' .. members[20]
+  end
+end
+
+-- Fill, then put back heads that somebody who waits beats. Records have to be written before.
+-- A lane that was made narrower may have too many heads: then more are put back than let in.
+local function admit(lane)
+  fill(lane)
+  local name = lane.name
+  while lane.waiting > 0 and lane.heads > 0 do
+    write_lines()
+    local best = call('ZRANGE', WAITING, '[' .. name .. '\0', '(' .. name .. '\1', 'BYLEX', 'LIMIT',
+      0, 1)[1]
+    local beaten = worst_head(lane, sub(best, #name + 2))
+    if not beaten then return end
+    call('ZREM', PLACES, name .. '\0' .. beaten)
+    call('ZREM', READY, lane.queue .. '\0' .. beaten)
     made_ready = made_ready - 1
-    promote(lane, best)
-    call('ZADD', WAITING, 0, lane .. '\0' .. beaten)
+    lane.used, lane.heads = lane.used - 1, lane.heads - 1
+    wait(lane, beaten)
+    fill(lane)
   end
 end
 
@@ -72,7 +141,8 @@ local function make_pending(job, id)
   if job.lane == '' or has(job, PINNED) then
     add_ready(job.queue, job.order .. id)
   else
-    call('ZADD', WAITING, 0, lane_of(job) .. '\0' .. job.order .. id)
-    return lane_of(job)
+    local lane = open_lane(job.queue .. '\0' .. job.lane, job.queue, job.width)
+    wait(lane, job.order .. id)
+    return lane
   end
 end

@@ -1,0 +1,70 @@
+-- claim: take ready jobs of several queues by priority, then arrival.
+-- KEYS ready queues
+-- The ready lines of the queues are merged; each is read in small pieces, and what is taken from a
+-- line is its beginning, so it is removed in one step.
+
+local function open_line(queue, piece)
+  return { queue = queue, skip = #queue + 2, piece = piece, from = '[' .. queue .. '\0', at = 0,
+    members = {} }
+end
+
+local function advance(line)
+  line.at = line.at + 1
+  if line.at > #line.members then
+    line.members = call('ZRANGE', READY, line.from, '(' .. line.queue .. '\1', 'BYLEX', 'LIMIT', 0,
+      line.piece)
+    line.at = 1
+    if #line.members > 0 then line.from = '(' .. line.members[#line.members] end
+  end
+  local member = line.members[line.at]
+  line.order = member and sub(member, line.skip, line.skip + 16)
+  return member ~= nil
+end
+
+-- Queues that have ready jobs now: one step leads from each to the next.
+local function queues_with_ready_jobs()
+  local queues, from = {}, '-'
+  while true do
+    local member = call('ZRANGE', READY, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+    if not member then return queues end
+    local queue = string.match(member, '^[^%z]+')
+    queues[#queues + 1] = queue
+    from = '[' .. queue .. '\1'
+  end
+end
+
+local function open_lines(named, limit)
+  local queues, known = {}, {}
+  for _, queue in ipairs(named) do
+    if not known[queue] and call('HGET', QUEUES, queue) ~= '1' then queues[#queues + 1] = queue end
+    known[queue] = true
+  end
+  local piece = #queues == 1 and limit or math.max(10, math.ceil(2 * limit / #queues))
+  local lines = {}
+  for _, queue in ipairs(queues) do
+    local line = open_line(queue, piece)
+    if advance(line) then lines[#lines + 1] = line end
+  end
+  return lines
+end
+
+-- Answers ids in the order in which they have to start.
+local function take(named, limit)
+  local lines = open_lines(named, limit)
+  local taken, last = {}, {}
+  while #taken < limit and #lines > 0 do
+    local best = 1
+    for i = 2, #lines do
+      if lines[i].order < lines[best].order then best = i end
+    end
+    local line = lines[best]
+    local member = line.members[line.at]
+    last[line.queue] = member
+    taken[#taken + 1] = sub(member, line.skip + 17)
+    if #taken < limit and not advance(line) then table.remove(lines, best) end
+  end
+  for queue, member in pairs(last) do
+    call('ZREMRANGEBYLEX', READY, '[' .. queue .. '\0', '[' .. member)
+  end
+  return taken
+end
