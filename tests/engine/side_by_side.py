@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -18,39 +18,80 @@ from tests.engine.reference_parts import ModelJob, Place
 T = TypeVar("T")
 
 
+class Stores:
+    """Lends an empty store to each walk: the one before, where it was left empty, or a new one."""
+
+    def __init__(self, make: Callable[[], Engine]) -> None:
+        self.runner = asyncio.Runner()
+        self.lease_thread = ThreadPoolExecutor(1)
+        self._make = make
+        self._kept: Engine | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._kept is not None:
+            self.discard(self._kept)
+        self.lease_thread.shutdown()
+        self.runner.close()
+
+    def borrow(self) -> Engine:
+        """An engine on an empty store."""
+        engine, self._kept = self._kept, None
+        if engine is None:
+            engine = self._make()
+            self.runner.run(engine.open())
+        return engine
+
+    def give_back(self, engine: Engine) -> None:
+        """Keep an engine whose store is empty again."""
+        self._kept = engine
+
+    def discard(self, engine: Engine) -> None:
+        """Close an engine whose store nobody can use any more."""
+        self.runner.run(engine.close())
+
+
 class SideBySide(RuleBasedStateMachine):
     """An engine and the model, side by side."""
 
+    stores: Stores
+
     def __init__(self) -> None:
         super().__init__()
-        self.runner = asyncio.Runner()
-        self.lease_thread = ThreadPoolExecutor(1)
         self.keepers: dict[str, LeaseKeeper] = {}
-        self.engine = self.store()
-        self.run(self.engine.open())
+        self.engine = self.stores.borrow()
         self.model = Reference(self.observed_width)
         self.made = 0
 
-    def store(self) -> Engine:
-        """An engine on an empty store."""
-        raise NotImplementedError
+    def run(self, verb: Coroutine[Any, Any, T]) -> T:
+        return self.stores.runner.run(verb)
+
+    def on_lease_thread(self, function: Callable[[], T]) -> T:
+        return self.stores.lease_thread.submit(function).result()
 
     def finish_everything(self) -> None:
         """Walk on until every job has come to its end."""
         raise NotImplementedError
 
-    def run(self, verb: Coroutine[Any, Any, T]) -> T:
-        return self.runner.run(verb)
-
     def teardown(self) -> None:
+        emptied = False
         try:
             self.finish_everything()
+            self.forget_everything()
+            emptied = True
         finally:
             for keeper in self.keepers.values():
-                self.lease_thread.submit(keeper.close).result()
-            self.lease_thread.shutdown()
-            self.run(self.engine.close())
-            self.runner.close()
+                self.on_lease_thread(keeper.close)
+            (self.stores.give_back if emptied else self.stores.discard)(self.engine)
+
+    def forget_everything(self) -> None:
+        """Prune and retire all: of a store that was used nothing is left."""
+        assert self.run(self.engine.prune(keep=0)) == len(self.model.jobs)
+        assert self.run(self.engine.get(list(self.model.jobs))) == []
+        for worker in self.model.workers:
+            self.run(self.engine.retire(worker))
 
     # -- what the walk knows --------------------------------------------------------------------
 
