@@ -109,10 +109,11 @@ class Lines:
 
 
 def _spooled() -> IO[bytes]:
-    file = tempfile.SpooledTemporaryFile(max_size=SPOOL)
+    # Stays open for the second pass; Lines.close() lets go of it.
+    file = tempfile.SpooledTemporaryFile(max_size=SPOOL)  # noqa: SIM115
     while chunk := sys.stdin.buffer.read(1_048_576):
         file.write(chunk)
-    return file  # type: ignore[return-value]
+    return file
 
 
 class KeyTemplate:

@@ -29,6 +29,15 @@ AppName = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
+
+def whole(text: str) -> int:
+    """A whole number, or an error that names what was typed."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+
+
 _SHARED = {
     "json": (Json, False),
     "url": (Url, None),

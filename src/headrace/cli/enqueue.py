@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
 from headrace.app import App
 from headrace.cli.arguments import KeyTemplate, Lines, read_arguments
-from headrace.cli.command import command, group
+from headrace.cli.command import command, group, whole
 from headrace.cli.errors import tell
 from headrace.cli.output import Progress, print_json, print_line, progress
 from headrace.cli.session import Session
@@ -44,7 +43,9 @@ async def enqueue(
         typer.Option("--lines", metavar="FILE", help="A job for each line of JSON; - for stdin."),
     ] = None,
     queue: Annotated[str | None, typer.Option(metavar="NAME", help="Another queue.")] = None,
-    priority: Annotated[int | None, typer.Option(help="Higher runs first.")] = None,
+    priority: Annotated[
+        int | None, typer.Option(metavar="N", parser=whole, help="Higher runs first.")
+    ] = None,
     delay: Annotated[str | None, typer.Option(metavar="SPAN", help="Run in: 30s, 2h, …")] = None,
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Run at, in ISO 8601.")] = None,
     key: Annotated[
@@ -54,7 +55,9 @@ async def enqueue(
             help="At most one job of the task has it. With --lines a template: import:{line}.",
         ),
     ] = None,
-    count: Annotated[int, typer.Option(help="As many jobs with the same arguments.")] = 1,
+    count: Annotated[
+        int, typer.Option(metavar="N", parser=whole, help="So many jobs with the same arguments.")
+    ] = 1,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the result and print it.")] = False,
     timeout: Annotated[
         str | None, typer.Option(metavar="SPAN", help="Wait no longer than this.")
@@ -93,7 +96,7 @@ async def enqueue(
         "source": "cli",
     }
     if lines is not None:
-        await _store_lines(session, app, found, options, lines, key)
+        await _store_lines(session, app, found, options, name=lines, key=key)
         return
     arguments = read_arguments(values or [], args, app.payload_limit)
     job = make_job(found.options(key=key, **options), arguments)
@@ -150,6 +153,7 @@ async def _store_lines(
     app: App,
     task: Task[..., Any],
     options: dict[str, Any],
+    *,
     name: str,
     key: str | None,
 ) -> None:
@@ -170,7 +174,7 @@ async def _store_lines(
     try:
         total = 0
         with progress("Check", quiet=session.json) as advance:
-            for total, _ in enumerate(jobs(), 1):  # noqa: B007 - the count is the point
+            for total, _ in enumerate(jobs(), 1):
                 if total % BATCH == 0:
                     advance(total)
         await _store_many(session, app, jobs(), total)

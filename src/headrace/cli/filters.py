@@ -60,9 +60,9 @@ def make_filter(
     if source is not None and source not in SOURCES:
         raise InvalidInput(_unknown("source", source, SOURCES))
     return JobFilter(
-        statuses=tuple(_status(text) for text in _parts(status)),
-        queues=tuple(check_name("queue", text) for text in _parts(queue)),
-        tasks=tuple(check_name("task", text) for text in _parts(task)),
+        statuses=tuple(_status(text) for text in parts(status)),
+        queues=tuple(check_name("queue", text) for text in parts(queue)),
+        tasks=tuple(check_name("task", text) for text in parts(task)),
         lane=None if lane is None else check_text("lane", lane),
         key=None if key is None else check_text("key", key),
         source=source,
@@ -71,7 +71,8 @@ def make_filter(
     )
 
 
-def _parts(values: list[str] | None) -> list[str]:
+def parts(values: list[str] | None) -> list[str]:
+    """What was given several times, or once with commas."""
     return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from headrace.cli import filters
-from headrace.cli.command import command, group
+from headrace.cli.command import command, group, whole
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
 from headrace.cli.session import Session
 from headrace.cli.show import details, print_details
@@ -36,7 +36,9 @@ async def list_jobs(
     source: filters.SourceName = None,
     since: filters.Since = None,
     until: filters.Until = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", parser=whole, help="How many at most.")
+    ] = 50,
     cursor: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on after this job, from the last page.")
     ] = None,

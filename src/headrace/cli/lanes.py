@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.command import command, group
+from headrace.cli.command import command, group, whole
 from headrace.cli.filters import LaneName
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
 from headrace.cli.session import Session
@@ -23,7 +23,9 @@ async def lanes(
     *,
     queue: Annotated[str | None, typer.Option(metavar="NAME", help="Only this queue.")] = None,
     lane: LaneName = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", parser=whole, help="How many at most.")
+    ] = 100,
 ) -> None:
     """Show lanes: who holds them, how many wait.
 

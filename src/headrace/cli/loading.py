@@ -58,7 +58,7 @@ def find_app(module: ModuleType, attribute: str) -> App:
     )
 
 
-def reconfigure(app: App, **changes: Any) -> App:
+def reconfigure(app: App, /, **changes: Any) -> App:
     """Let what the command line says win over what the App was made with. Before it is opened."""
     given = {name: value for name, value in changes.items() if value is not None}
     settings: Settings = msgspec.structs.replace(app.settings, **given)
@@ -71,7 +71,7 @@ def reconfigure(app: App, **changes: Any) -> App:
 
 
 def _import(name: str) -> ModuleType:
-    here = os.getcwd()  # noqa: PTH109 - sys.path holds text
+    here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
     try:

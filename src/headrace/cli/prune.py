@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from headrace.app import App
-from headrace.cli.command import command, group
+from headrace.cli.command import command, group, whole
 from headrace.cli.output import print_json, print_line, progress
 from headrace.cli.session import Session
 from headrace.cli.words import parse_span, plural, span
@@ -29,7 +29,8 @@ async def prune(
         str | None, typer.Option(metavar="SPAN", help="Finished longer ago: 12h, 7d, …")
     ] = None,
     keep: Annotated[
-        int | None, typer.Option(metavar="N", help="Only beyond the newest N finished jobs.")
+        int | None,
+        typer.Option(metavar="N", parser=whole, help="Only beyond the newest N finished jobs."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell how many.")] = False,
 ) -> None:

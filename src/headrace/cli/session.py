@@ -43,7 +43,8 @@ class Session:
                 "which App? name it with --app module:attribute, HEADRACE_APP, or "
                 'app = "…" in headrace.toml; to look around first, try: headrace up'
             )
-        return reconfigure(load_app(reference), url=self.url)
+        # Child processes of a worker load the App by this name.
+        return reconfigure(load_app(reference), url=self.url, app=reference)
 
     @asynccontextmanager
     async def store(self) -> AsyncIterator[App]:

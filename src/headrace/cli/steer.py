@@ -67,7 +67,9 @@ async def cancel(
     async with session.store() as app:
         if ids:
             stop = functools.partial(app.cancel, reason=reason)
-            return await _each(session, app, ids, flags or everything, "cancelled", stop)
+            return await _each(
+                session, app, ids, filtered=flags or everything, done="cancelled", verb=stop
+            )
         wanted = _wanted(app, flags, everything=everything, default=tuple(sorted(ACTIVE)))
 
         async def act(batch: Sequence[str]) -> int:
@@ -104,7 +106,9 @@ async def retry(
     flags = _flags(status, queue, task, lane, key, source, since, until)
     async with session.store() as app:
         if ids:
-            return await _each(session, app, ids, flags or everything, "to run again", app.retry)
+            return await _each(
+                session, app, ids, filtered=flags or everything, done="to run again", verb=app.retry
+            )
         wanted = _wanted(app, flags, everything=everything, default=(Status.FAILED, Status.TIMEOUT))
 
         async def act(batch: Sequence[str]) -> int:
@@ -131,6 +135,7 @@ async def _each(
     session: Session,
     app: App,
     ids: list[str],
+    *,
     filtered: object,
     done: str,
     verb: Callable[[str], Awaitable[Job]],

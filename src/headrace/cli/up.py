@@ -1,5 +1,201 @@
-"""x"""
+"""`headrace up`: a worker and the built-in tour, with nothing to set up."""
 
-from headrace.cli.command import group
+from __future__ import annotations
 
-commands = group("x")
+import asyncio
+import logging
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from headrace.app import App
+from headrace.cli.children import Children
+from headrace.cli.command import command, group, whole
+from headrace.cli.errors import tell
+from headrace.cli.loading import load_app, reconfigure
+from headrace.cli.logs import log_to_stderr, without_jobs
+from headrace.cli.narrate import Narrator
+from headrace.cli.output import print_json_line, print_line
+from headrace.cli.session import TOUR, Session
+from headrace.cli.words import plural
+from headrace.cli.worker import serve, started
+from headrace.engine.open import redacted
+from headrace.errors import InvalidInput, WorkerUnhealthy
+from headrace.model.job import Job
+from headrace.model.status import Status
+from headrace.orchestrator import JobOrchestrator
+from headrace.orchestrator.run import exit_worker
+from headrace.version import __version__
+
+commands = group("A worker and the built-in tour.")
+
+LOOK_EVERY = 0.15
+LOOK_SELDOM = 0.5
+
+
+@command(commands, "up")
+async def up(
+    session: Session,
+    *,
+    tour: Annotated[
+        bool | None,
+        typer.Option("--tour/--no-tour", help="Run the tour; default: if no App is named."),
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", parser=whole, help="Worker processes.")] = 1,
+    exit_when_idle: Annotated[
+        bool, typer.Option("--exit-when-idle", help="Stop when everything has run.")
+    ] = False,
+) -> int:
+    """Start a worker, and see it at work in a short tour.
+
+    Jobs live in headrace.db in this folder unless HEADRACE_URL says otherwise. It stays until
+    Ctrl-C. With --json each event is one line of JSON.
+
+    \b
+    Examples:
+      headrace up
+      headrace up --app shop.jobs --workers 2
+    """
+    if not 1 <= workers <= 64:
+        raise InvalidInput(f"--workers must be between 1 and 64, got {workers}")
+    named = session.settings.app
+    if named is not None and tour:
+        raise InvalidInput("the tour has an App of its own; leave out --app, or --tour")
+    app = session.load_app() if named else reconfigure(load_app(TOUR), url=session.url, app=TOUR)
+    log_to_stderr(quiet=True)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(without_jobs)
+    await app.open()
+    orchestrator = JobOrchestrator(app)
+    children = Children(app, count=workers - 1)
+    show = Show(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
+    show.banner(workers)
+    try:
+        code = await serve(orchestrator, show.run(tour=named is None if tour is None else tour))
+    finally:
+        await children.stop()
+    await app.close()
+    show.end(code)
+    if orchestrator.stuck_threads:
+        exit_worker(orchestrator, code)
+    return code
+
+
+class Show:
+    """What somebody sees while the worker works."""
+
+    def __init__(
+        self,
+        session: Session,
+        app: App,
+        orchestrator: JobOrchestrator,
+        children: Children,
+        *,
+        exit_when_idle: bool,
+    ) -> None:
+        self._json = session.json
+        self._url = session.url
+        self._app = app
+        self._orchestrator = orchestrator
+        self._children = children
+        self._exit_when_idle = exit_when_idle
+        self._narrator = Narrator(app, json=session.json)
+
+    def banner(self, workers: int) -> None:
+        """Where things are."""
+        settings = self._app.settings
+        if self._json:
+            print_json_line({"event": "up", "version": __version__, "url": redacted(settings.url)})
+            return
+        slots = settings.max_workers
+        print_line(f"Headrace {__version__}")
+        print_line(f"  jobs live in  {redacted(settings.url)}")
+        print_line(f"  at work       {plural(workers, 'worker')} with {slots} slots each")
+        print_line(f"  tasks         {', '.join(sorted(self._app.tasks)) or 'none'}")
+        print_line("  to stop       Ctrl-C")
+        print_line()
+
+    async def run(self, *, tour: bool) -> None:
+        """Tell what happens until the worker stops."""
+        await started(self._orchestrator)
+        self._children.start()
+        if tour:
+            await self._tour()
+        else:
+            await self._narrator.begin()
+            self._say("Waiting for jobs.")
+        if self._exit_when_idle:
+            await self._finish()
+            return
+        while self._orchestrator.running:
+            self._children.check()
+            await asyncio.sleep(LOOK_SELDOM)
+            await self._narrator.look()
+        # Told to stop: the other processes at the same time as our own worker.
+        await self._children.stop()
+
+    async def _tour(self) -> None:
+        from headrace.cli.tour import CAST, tour_jobs  # noqa: PLC0415 - only if it runs
+
+        jobs = tour_jobs()
+        await self._narrator.begin({job.id: label for label, job in jobs})
+        if not self._json:
+            print_line("The tour, a few small jobs that show what it can do:")
+            for name, what in CAST.items():
+                print_line(f"  {name:<14}{what}")
+            print_line()
+        await self._app.enqueue_many([job for _, job in jobs])
+        ids = [job.id for _, job in jobs]
+        while self._orchestrator.running:
+            await self._narrator.look()
+            found = await self._app.engine.get(ids)
+            if all(job.status.final for job in found):
+                await self._narrator.look()
+                self._tour_is_over(found)
+                return
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def _finish(self) -> None:
+        try:
+            await self._orchestrator.run_until_idle()
+        except WorkerUnhealthy:
+            if self._orchestrator.running:
+                raise
+        await self._narrator.look()
+        await self._orchestrator.stop()
+
+    def _tour_is_over(self, jobs: list[Job]) -> None:
+        ended = Counter(job.status for job in jobs)
+        if self._json:
+            print_json_line({"event": "tour", "jobs": dict(ended)})
+            return
+        failed = next((job.id for job in jobs if job.status is Status.FAILED), jobs[-1].id)
+        where = " --url …" if self._url else ""
+        told = ", ".join(f"{count} {status}" for status, count in ended.items())
+        print_line()
+        print_line(f"The tour is over: {told}, as it should be.")
+        if self._exit_when_idle:
+            return
+        print_line("Now try this in another terminal, in the same folder:")
+        for line, what in (
+            ("headrace jobs list", "all jobs, newest first"),
+            (f"headrace jobs show {failed}", "the one that failed, and why"),
+            ("headrace enqueue tour.hello name=Ada --wait", "hand in a job and wait for it"),
+            ("headrace running", "what runs now, what waits"),
+            ("headrace doctor", "is everything well?"),
+        ):
+            print_line(f"  {line + where:<60}{what}")
+        print_line()
+        print_line("Waiting for jobs; what happens to them shows here. Ctrl-C stops the worker.")
+
+    def _say(self, text: str) -> None:
+        if not self._json:
+            print_line(text)
+
+    def end(self, code: int) -> None:
+        """The last word."""
+        if self._json:
+            print_json_line({"event": "stopped", "code": code})
+        else:
+            tell("Stopped." if code == 0 else "Stopped at once; what ran is run again.")

@@ -10,7 +10,7 @@ from typing import Any
 from headrace.cli.errors import FAILED, OK, tell
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.session import Session
-from headrace.cli.words import ago, parse_span, took
+from headrace.cli.words import parse_span, span, took
 from headrace.errors import JobNotFound, ResultTimeout
 from headrace.model.job import Job
 from headrace.model.status import Status
@@ -68,8 +68,9 @@ def describe(job: Job, now: datetime) -> str:
             return f"{job.status.value:<9}  {told}"
         case Status.SCHEDULED if job.attempt:
             error = f"{job.error_type}: {job.error}" if job.error_type else job.error
-            due = ago(job.run_at, now)
-            return f"{job.status.value:<9}  {attempt} failed ({error}); next {due}"
+            left = (job.run_at - now).total_seconds()
+            again = f"again in {span(left)}" if left > 0 else "again now"
+            return f"{job.status.value:<9}  {attempt} failed, {again}: {error}"
         case Status.SCHEDULED:
             return f"{job.status.value:<9}  due {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
         case Status.PENDING:

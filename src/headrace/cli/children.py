@@ -1,0 +1,59 @@
+"""Further worker processes of `headrace up`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+
+from headrace.app import App
+from headrace.cli.errors import tell
+
+
+class Children:
+    """Workers that stop when their standard input closes, so that none outlives its parent."""
+
+    def __init__(self, app: App, *, count: int) -> None:
+        self._app = app
+        self._count = count
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Start them all."""
+        settings = self._app.settings
+        # The URL goes by the environment, because everybody can read a command line.
+        environment = os.environ | {"HEADRACE_URL": settings.url}
+        for _ in range(self._count):
+            self._processes.append(
+                subprocess.Popen(  # noqa: S603 - ourselves, with no input of anybody's
+                    [
+                        *(sys.executable, "-m", "headrace.cli", "worker"),
+                        *("--app", settings.app or "", "--quiet", "--stop-with-stdin"),
+                    ],
+                    stdin=subprocess.PIPE,
+                    env=environment,
+                    # Ctrl-C is for us: we tell them, once, in good order.
+                    process_group=0,
+                )
+            )
+
+    def check(self) -> None:
+        """Tell of one that has ended by itself."""
+        for process in list(self._processes):
+            if process.poll() is not None:
+                tell(f"error: worker process {process.pid} ended with code {process.returncode}")
+                self._processes.remove(process)
+
+    async def stop(self) -> None:
+        """Let them finish; end those that take far longer than the grace time."""
+        processes, self._processes = self._processes, []
+        for process in processes:
+            if process.stdin is not None:
+                process.stdin.close()
+        limit = self._app.settings.grace_seconds + 15
+        for process in processes:
+            try:
+                await asyncio.to_thread(process.wait, limit)
+            except subprocess.TimeoutExpired:
+                process.kill()
