@@ -1,0 +1,24 @@
+"""The program of a child process: `python -m headrace.orchestrator.isolation.child`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+from headrace.orchestrator.isolation.limits import protect
+from headrace.orchestrator.isolation.link import Link
+from headrace.orchestrator.isolation.serve import serve
+
+
+def main() -> None:
+    """Serve the worker at the other end of a socket that was inherited."""
+    descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
+    # Programs that a handler starts must not hold the line open.
+    os.set_inheritable(descriptor, False)
+    protect(parent)
+    serve(Link(socket.socket(fileno=descriptor)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""What a worker and its child processes say to each other: a length, then one message.
+
+Plain data only: nothing that arrives can run code in the worker.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+HEADER = struct.Struct("<I")
+LONGEST = 2**32 - 1
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a child finds tasks: a Task or an App in a module.
+
+    `file` is used when the module cannot be imported by its name.
+    """
+
+    module: str
+    attribute: str
+    file: str | None = None
+
+
+class Report(msgspec.Struct):
+    """An error, taken apart. `ancestry` is (module, qualified name) of its class and its bases."""
+
+    ancestry: list[tuple[str, str]]
+    message: str
+    traceback: str
+    kind: Literal["error", "retry_later", "snooze"] = "error"
+    delay: float | None = None
+    at: datetime | None = None
+
+
+# -- from the worker -----------------------------------------------------------------------------
+
+
+class Start(msgspec.Struct, tag=True):
+    """The first message: become like the worker, then load the target."""
+
+    target: Target
+    path: list[str]
+    arguments: list[str]
+    levels: dict[str, int]
+    settings: bytes | None = None
+    memory_limit: int | None = None
+
+
+class Run(msgspec.Struct, tag=True):
+    """Run one attempt at a job. What it says carries `run`, so that late words are told apart."""
+
+    run: int
+    task: str
+    args: bytes
+    job_id: str
+    queue: str
+    attempt: int
+    max_attempts: int
+    token: int
+    key: str
+    lane: str | None
+    level: int
+
+
+class Cancel(msgspec.Struct, tag=True):
+    """`ctx.cancelled` is true from now on."""
+
+
+class ProgressSeen(msgspec.Struct, tag=True):
+    """The last progress was taken; a newer one may be sent."""
+
+
+class Answer(msgspec.Struct, tag=True):
+    """The answer to a question: JSON or bytes, or what went wrong."""
+
+    number: int
+    value: bytes = b""
+    report: Report | None = None
+
+
+class RunStage(msgspec.Struct, tag=True):
+    """The stage has no result yet: run it and send its `StageEnd`."""
+
+    number: int
+
+
+class Stop(msgspec.Struct, tag=True):
+    """There is no more work: leave politely."""
+
+
+# -- from the child ------------------------------------------------------------------------------
+
+
+class Ready(msgspec.Struct, tag=True):
+    """The target is loaded."""
+
+
+class Started(msgspec.Struct, tag=True):
+    """The handler begins now: from here on a death counts as this job's."""
+
+
+class Returned(msgspec.Struct, tag=True):
+    """The handler returned; `result` is JSON."""
+
+    result: bytes
+
+
+class Raised(msgspec.Struct, tag=True):
+    """The handler raised, or the target could not be loaded."""
+
+    report: Report
+
+
+class Progress(msgspec.Struct, tag=True):
+    """How far the job is."""
+
+    run: int
+    percent: float
+    message: str | None
+
+
+class Logged(msgspec.Struct, tag=True):
+    """A log record. Without a `logger` it belongs to the job's own."""
+
+    run: int
+    logger: str | None
+    level: int
+    message: str
+    created: float
+    pathname: str
+    line: int
+    function: str | None
+    process: int
+    thread: str | None
+    exception: str | None
+    extra: dict[str, str | int | float | bool | None]
+
+
+class StageBegin(msgspec.Struct, tag=True):
+    """The handler reaches a stage: is there a result?"""
+
+    run: int
+    number: int
+    name: str
+    done: str | None
+
+
+class StageEnd(msgspec.Struct, tag=True):
+    """The stage ran: keep its result, which is JSON, or learn why there is none."""
+
+    run: int
+    number: int
+    result: bytes = b""
+    report: Report | None = None
+
+
+class ArtifactPut(msgspec.Struct, tag=True):
+    """Keep a file."""
+
+    run: int
+    number: int
+    name: str
+    data: bytes
+    layer: str
+    media_type: str | None
+
+
+class ArtifactGet(msgspec.Struct, tag=True):
+    """Read a file."""
+
+    run: int
+    number: int
+    name: str
+    layer: str
+
+
+class ArtifactList(msgspec.Struct, tag=True):
+    """List the files."""
+
+    run: int
+    number: int
+
+
+Question = StageBegin | StageEnd | ArtifactPut | ArtifactGet | ArtifactList
+FromWorker = Start | Run | Cancel | ProgressSeen | Answer | RunStage | Stop
+FromChild = Ready | Started | Returned | Raised | Progress | Logged | Question
+
+_encoder = msgspec.msgpack.Encoder()
+decode_from_worker: Callable[[bytes | bytearray], FromWorker]
+decode_from_worker = msgspec.msgpack.Decoder(FromWorker).decode
+decode_from_child: Callable[[bytes | bytearray], FromChild]
+decode_from_child = msgspec.msgpack.Decoder(FromChild).decode
+
+
+def frame(message: FromWorker | FromChild) -> bytes:
+    """One message as it goes over the wire."""
+    body = _encoder.encode(message)
+    if len(body) > LONGEST:
+        raise ValueError(f"{len(body):,} bytes cannot be sent at once; keep large data in a file")
+    return HEADER.pack(len(body)) + body

@@ -1,0 +1,149 @@
+"""The child processes of a worker: started when they are needed, kept warm, never left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from headrace.model.context import Context
+from headrace.model.job import ClaimedJob
+from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted
+from headrace.orchestrator.isolation.failures import is_memory_error, rebuild
+from headrace.orchestrator.isolation.messages import Raised, Returned, Target
+from headrace.orchestrator.isolation.process import ChildProcess
+from headrace.orchestrator.isolation.state import refuse_while_loading
+from headrace.orchestrator.isolation.target import locate, settings_of
+from headrace.task import Task
+
+JOBS_PER_CHILD = 1_000
+IDLE_SECONDS = 60.0
+
+Key = tuple[Target, int | None]
+
+
+class ProcessPool:
+    """Runs jobs in up to `size` child processes, one job at a time in each.
+
+    A process is used again for tasks of the same module and memory limit. It is replaced after a
+    timeout, a cancel, a crash or a MemoryError, after many jobs, and when it was idle for long.
+    """
+
+    def __init__(self, *, app_path: str | None, size: int) -> None:
+        refuse_while_loading()
+        self._app_path = app_path
+        self._size = size
+        self._slots = asyncio.Semaphore(size)
+        self._targets: dict[Task[..., Any], Target] = {}
+        self._count = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._busy: set[ChildProcess] = set()
+        # The longest idle is first, over all keys.
+        self._idle: dict[ChildProcess, tuple[Key, asyncio.TimerHandle]] = {}
+        self._leaving: dict[ChildProcess, asyncio.Task[None]] = {}
+        self._closed = False
+
+    async def run(self, task: Task[..., Any], job: ClaimedJob, context: Context) -> bytes:
+        """Run one job and answer its result as JSON, or raise what its handler raised.
+
+        When the caller is cancelled the process is killed; it is gone when this returns.
+        """
+        key = self._target(task), task.policy.memory_limit
+        async with self._slots:
+            while True:
+                child = await self._take(key)
+                first = child.jobs == 0
+                try:
+                    if first:
+                        await self._load(child, task)
+                    answer = await child.run(job, context)
+                except BaseException as error:
+                    await self._discard(child)
+                    if isinstance(error, ChildNotStarted) and not first:
+                        continue  # it died while it was idle, which is no matter of this job
+                    raise
+                self._give_back(child, key, answer)
+                match answer:
+                    case Returned(result):
+                        return result
+                    case Raised(report):
+                        raise rebuild(report)
+
+    async def close(self) -> None:
+        """End all processes. Idle ones leave politely; a job that still runs is killed."""
+        self._closed = True
+        for child in list(self._idle):
+            self._retire(child)
+        for child in list(self._busy):
+            self._leave(child, child.kill())
+        await self._empty.wait()
+
+    async def _load(self, child: ChildProcess, task: Task[..., Any]) -> None:
+        if self._closed:
+            raise ChildDied("the worker is closing")
+        await child.load(
+            self._target(task), memory_limit=task.policy.memory_limit, settings=settings_of(task)
+        )
+
+    def _target(self, task: Task[..., Any]) -> Target:
+        target = self._targets.get(task)
+        if target is None:
+            target = self._targets[task] = locate(task, self._app_path)
+        return target
+
+    async def _take(self, key: Key) -> ChildProcess:
+        """A warm process for this key, or a new one; then it is busy."""
+        for child in reversed(self._idle):
+            if self._idle[child][0] == key and child.alive:
+                self._idle.pop(child)[1].cancel()
+                self._busy.add(child)
+                return child
+        while self._count >= self._size:
+            if not self._leaving:
+                self._retire(next(iter(self._idle)))
+            await asyncio.wait(self._leaving.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._count += 1
+        self._empty.clear()
+        try:
+            child = await ChildProcess.spawn()
+        except BaseException:
+            self._subtract()
+            raise
+        self._busy.add(child)
+        return child
+
+    def _give_back(self, child: ChildProcess, key: Key, answer: Returned | Raised) -> None:
+        self._busy.discard(child)
+        handle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._retire, child)
+        self._idle[child] = key, handle
+        # What filled the memory once may still be there for the next job.
+        full = isinstance(answer, Raised) and is_memory_error(answer.report)
+        if full or child.jobs >= JOBS_PER_CHILD or self._closed:
+            self._retire(child)
+
+    async def _discard(self, child: ChildProcess) -> None:
+        self._busy.discard(child)
+        await asyncio.shield(self._leave(child, child.kill()))
+
+    def _retire(self, child: ChildProcess) -> None:
+        """Send an idle process away."""
+        _, handle = self._idle.pop(child)
+        handle.cancel()
+        self._leave(child, child.stop())
+
+    def _leave(self, child: ChildProcess, leaving: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(leaving)
+        if child not in self._leaving:
+            self._leaving[child] = task
+            task.add_done_callback(lambda _: self._left(child))
+        return task
+
+    def _left(self, child: ChildProcess) -> None:
+        del self._leaving[child]
+        self._subtract()
+
+    def _subtract(self) -> None:
+        self._count -= 1
+        if not self._count:
+            self._empty.set()

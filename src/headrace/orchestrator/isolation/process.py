@@ -1,0 +1,208 @@
+"""One child process, as the worker sees it: start it, run jobs in it, end it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from typing import Any, Self
+
+from headrace.model.context import Context
+from headrace.model.job import ClaimedJob
+from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, obituary
+from headrace.orchestrator.isolation.failures import is_memory_error, rebuild
+from headrace.orchestrator.isolation.logs import levels, replay
+from headrace.orchestrator.isolation.messages import (
+    HEADER,
+    FromChild,
+    FromWorker,
+    Logged,
+    Raised,
+    Ready,
+    Returned,
+    Run,
+    Start,
+    Started,
+    Stop,
+    Target,
+    decode_from_child,
+    frame,
+)
+from headrace.orchestrator.isolation.session import Session
+
+PROGRAM = "headrace.orchestrator.isolation.child"
+BUFFER_BYTES = 1_048_576
+LEAVE_SECONDS = 5.0
+DRAIN_SECONDS = 1.0
+
+
+class LineClosed(Exception):
+    """Nothing more will come from this child."""
+
+
+class ChildProcess:
+    """A process that runs one job at a time. `jobs` counts those it was given."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        self.jobs = 0
+        self._ended = asyncio.create_task(self._wait_for_end())
+
+    @classmethod
+    async def spawn(cls) -> Self:
+        """Start a process. It has to `load` before it can run a job."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        try:
+            # A cancel here ends a process that is being started, but none that has been.
+            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=BUFFER_BYTES)
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", PROGRAM, str(theirs.fileno()), str(os.getpid())),
+                stdin=asyncio.subprocess.DEVNULL,
+                # Standard output of a worker may be read by a program; prints are for people.
+                stdout=2,
+                pass_fds=(theirs.fileno(),),
+                # Ctrl-C is for the worker; and what the handler has started ends with the child.
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise ChildDied(f"a child process could not be started: {error}") from error
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return cls(process, reader, writer)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be given a job."""
+        return self._process.returncode is None and not self._reader.at_eof()
+
+    async def load(
+        self, target: Target, *, memory_limit: int | None = None, settings: bytes | None = None
+    ) -> None:
+        """Cap the memory, then load the tasks. Raises what loading raised there."""
+        start = Start(
+            target=target,
+            path=list(sys.path),
+            arguments=list(sys.argv),
+            levels=levels(),
+            settings=settings,
+            memory_limit=memory_limit,
+        )
+        self._send(start)
+        try:
+            while True:
+                match await self._receive():
+                    case Ready():
+                        return
+                    case Raised(report):
+                        if is_memory_error(report):
+                            report.message = (
+                                f"memory_limit {memory_limit or 0:,} is too little for loading "
+                                f"{target.module}; allow more bytes"
+                            )
+                        raise rebuild(report)
+                    case Logged() as logged:
+                        replay(logged, None)
+                    case message:
+                        raise ChildDied(f"a child said {message!r} before it was ready")
+        except LineClosed as error:
+            ending = obituary(await self._end())
+            limit = "" if memory_limit is None else f"; memory_limit is {memory_limit:,} bytes"
+            raise ChildDied(
+                f"the child process {ending} while it loaded {target.module}{limit}"
+            ) from error
+
+    async def run(self, job: ClaimedJob, context: Context) -> Returned | Raised:
+        """Run one job. If this raises, the process is of no further use: kill it."""
+        self.jobs += 1
+        session = Session(context, self.jobs, self._send)
+        started = False
+        try:
+            self._send(_run(self.jobs, job, context))
+            while True:
+                message = await self._receive()
+                match message:
+                    case Returned() | Raised():
+                        return message
+                    case Started():
+                        started = True
+                    case _:
+                        session.take(message)
+        except LineClosed as error:
+            ending = obituary(await self._end())
+            kind = ChildDied if started else ChildNotStarted
+            raise kind(f'the child process of task "{job.task}" {ending}') from error
+        finally:
+            await session.close()
+
+    async def stop(self) -> None:
+        """Let an idle process leave politely; end it if it does not."""
+        self._send(Stop())
+        await asyncio.wait({self._ended}, timeout=LEAVE_SECONDS)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """End the process and what it has started, and wait until it is gone."""
+        if self._process.returncode is None:
+            self._kill_group()
+        await asyncio.shield(self._ended)
+        self._writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+    def _send(self, message: FromWorker) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(frame(message))
+
+    async def _receive(self) -> FromChild:
+        try:
+            (length,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
+            body = await self._reader.readexactly(length)
+        except (EOFError, OSError) as error:
+            raise LineClosed from error
+        return decode_from_child(body)
+
+    async def _end(self) -> int | None:
+        """The line is closed, so the process is about to end: tell how."""
+        await asyncio.wait({self._ended}, timeout=DRAIN_SECONDS)
+        return self._process.returncode
+
+    async def _wait_for_end(self) -> None:
+        await self._process.wait()
+        self._kill_group()
+        # What it has sent is read first, unless something that it started holds the line open.
+        asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._writer.transport.abort)
+
+    def _kill_group(self) -> None:
+        # It leads a session of its own, so its group is exactly what it has started.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _run(number: int, job: ClaimedJob, context: Context) -> Run:
+    fields: dict[str, Any] = {
+        name: getattr(context, name)
+        for name in ("job_id", "queue", "attempt", "max_attempts", "token", "key", "lane")
+    }
+    level = context.log.getEffectiveLevel()
+    return Run(run=number, task=job.task, args=job.args, level=level, **fields)

@@ -1,0 +1,146 @@
+"""The worker's side of one job in a child: what the handler asks of its context."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from headrace.errors import HeadraceError
+from headrace.model.context import Context
+from headrace.orchestrator.isolation.failures import describe, rebuild
+from headrace.orchestrator.isolation.logs import replay
+from headrace.orchestrator.isolation.messages import (
+    Answer,
+    ArtifactGet,
+    ArtifactList,
+    ArtifactPut,
+    Cancel,
+    FromChild,
+    FromWorker,
+    Logged,
+    Progress,
+    ProgressSeen,
+    Question,
+    RunStage,
+    StageBegin,
+    StageEnd,
+)
+from headrace.task.codec import encode
+
+# How soon a handler in a child sees that it should stop.
+CANCEL_POLL_SECONDS = 0.1
+
+log = logging.getLogger("headrace.orchestrator.isolation")
+
+
+class Session:
+    """Answers one run. Everything it writes goes through the worker's context and its token."""
+
+    def __init__(self, context: Context, run: int, send: Callable[[FromWorker], None]) -> None:
+        self._context = context
+        self._run = run
+        self._send = send
+        self._steps: dict[int, asyncio.Future[msgspec.Raw]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+        self._watching = asyncio.create_task(self._tell_when_cancelled())
+
+    def take(self, message: FromChild) -> None:
+        """Deal with a message of the child, without waiting."""
+        match message:
+            case Logged():
+                if message.logger is not None or message.run == self._run:
+                    replay(message, self._context)
+            case Progress():
+                self._progress(message)
+            case StageEnd():
+                self._end_step(message)
+            case StageBegin() | ArtifactPut() | ArtifactGet() | ArtifactList():
+                if isinstance(message, StageBegin):
+                    self._steps[message.number] = asyncio.get_running_loop().create_future()
+                task = asyncio.create_task(self._answer(message))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+
+    async def close(self) -> None:
+        """The run is over: what is still being answered has nobody to hear it."""
+        tasks = [self._watching, *self._answering]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _progress(self, message: Progress) -> None:
+        if message.run == self._run:
+            try:
+                self._context.progress(message.percent, message.message)
+            except Exception as error:
+                log.warning("job %s: progress was refused: %s", self._context.job_id, error)
+        self._send(ProgressSeen())
+
+    def _end_step(self, message: StageEnd) -> None:
+        step = self._steps.get(message.number)
+        if step is None or step.done():
+            return
+        if message.report is None:
+            step.set_result(msgspec.Raw(message.result))
+        else:
+            step.set_exception(rebuild(message.report))
+
+    async def _answer(self, question: Question) -> None:
+        try:
+            answer = Answer(question.number, await self._value(question))
+        except Exception as error:
+            answer = Answer(question.number, report=describe(error))
+        self._send(answer)
+
+    async def _value(self, question: Question) -> bytes:
+        if question.run != self._run:
+            raise HeadraceError("the attempt that asks is over")
+        match question:
+            case StageBegin():
+                return await self._stage(question)
+            case ArtifactPut(_, _, name, data, layer, media_type):
+                path = await self._context.artifacts.put(
+                    name, data, layer=layer, media_type=media_type
+                )
+                return path.encode()
+            case ArtifactGet(_, _, name, layer):
+                return await self._context.artifacts.get(name, layer=layer)
+            case ArtifactList():
+                return encode(await self._context.artifacts.list())
+            case StageEnd():
+                raise HeadraceError("a stage ended that never began")
+
+    async def _stage(self, question: StageBegin) -> bytes:
+        """Let the worker's own stage decide: kept already, or to be run, over there."""
+        step = self._steps[question.number]
+        try:
+            value = await self._context.stage(
+                question.name,
+                _run_in_child,
+                lambda: self._send(RunStage(question.number)),
+                step,
+                done=question.done,
+            )
+            return encode(value)
+        finally:
+            self._steps.pop(question.number, None)
+            with contextlib.suppress(asyncio.InvalidStateError, asyncio.CancelledError):
+                step.exception()
+
+    async def _tell_when_cancelled(self) -> None:
+        # A context has no signal for this, and a look costs next to nothing.
+        while not self._context.cancelled:  # noqa: ASYNC110
+            await asyncio.sleep(CANCEL_POLL_SECONDS)
+        self._send(Cancel())
+
+
+async def _run_in_child(
+    begin: Callable[[], None], step: asyncio.Future[msgspec.Raw]
+) -> msgspec.Raw:
+    """What the worker's stage runs: the real function is over there. Results stay JSON here."""
+    begin()
+    return await step

@@ -1,0 +1,151 @@
+"""Processes that are killed, that die, that fill their memory; and none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.model.retry import retryable
+from headrace.orchestrator.isolation import ChildDied, ProcessPool
+from tests.orchestrator.isolation import handlers
+from tests.orchestrator.isolation.conftest import (
+    RecordingContext,
+    Run,
+    a_claim,
+    gone,
+    pids_in,
+    until,
+)
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("task", [handlers.hang, handlers.sleep])
+async def test_a_handler_that_hangs_is_killed_with_all_it_started(
+    run: Run, tmp_path: Path, task: object
+) -> None:
+    file = tmp_path / "pids"
+    running = asyncio.ensure_future(run(task, file=str(file)))
+    pids = await pids_in(file)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert gone(pids[0]), "it has to be gone before another attempt may start"
+    for pid in pids:
+        await until(lambda pid=pid: gone(pid))  # type: ignore[misc]
+    assert await run(handlers.add, a=1) == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("exit", "exited with code 3"),
+        ("segfault", "killed by SIGSEGV"),
+        ("killed", "killed by SIGKILL .out of memory"),
+    ],
+)
+async def test_a_death_is_an_error_that_can_be_retried(run: Run, how: str, message: str) -> None:
+    with pytest.raises(ChildDied, match=f'task "end" .*{message}') as raised:
+        await run(handlers.end, how=how)
+    assert retryable(raised.value)
+    assert await run(handlers.add, a=1) == 3
+
+
+async def test_a_death_is_seen_though_another_process_holds_the_line(run: Run) -> None:
+    async with asyncio.timeout(15):
+        with pytest.raises(ChildDied, match="exited with code 4"):
+            await run(handlers.fork_and_die)
+    for process in _sleeping_orphans():
+        os.kill(process, signal.SIGKILL)
+
+
+def _sleeping_orphans() -> list[int]:
+    """Processes of the child's program whose worker is not alive: left by `fork_and_die`."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+        if b"headrace.orchestrator.isolation.child" in command and parent == 1:
+            found.append(int(folder.name))
+    return found
+
+
+async def test_memory_is_capped(run: Run) -> None:
+    pid = await run(handlers.pid)
+    with pytest.raises(MemoryError, match="more than its memory_limit") as raised:
+        await run(handlers.fill, mebibytes=1_000)
+    assert type(raised.value).__name__ == "MemoryError"
+    assert retryable(raised.value)
+    assert await run(handlers.fill, mebibytes=50) == 50 * handlers.MEBIBYTE
+    assert await run(handlers.pid) == pid, "others are not disturbed"
+
+
+async def test_a_limit_that_is_too_small_fails_the_job_and_not_the_worker(run: Run) -> None:
+    with pytest.raises((MemoryError, ChildDied), match="memory_limit"):
+        await run(handlers.starved)
+    assert await run(handlers.add, a=1) == 3
+
+
+async def test_closing_kills_what_still_runs(pool: ProcessPool, tmp_path: Path) -> None:
+    job = a_claim(handlers.sleep, file=str(tmp_path / "pids"))
+    running = asyncio.ensure_future(pool.run(handlers.sleep, job, RecordingContext(job)))
+    [pid] = await pids_in(tmp_path / "pids")
+    await pool.close()
+    assert gone(pid)
+    with pytest.raises(ChildDied):
+        await running
+
+
+async def test_a_cancel_at_any_moment_leaves_no_process(pool: ProcessPool, run: Run) -> None:
+    chance = random.Random(5)
+    for _ in range(12):
+        running = asyncio.ensure_future(run(handlers.slow, seconds=0.01))
+        await asyncio.sleep(chance.choice([0, 0.0001, 0.001, 0.01, 0.1, 0.3, 0.5]))
+        running.cancel()
+        await asyncio.wait({running})
+    await asyncio.gather(run(handlers.pid), run(handlers.pid))
+
+
+async def test_a_signal_to_the_service_does_not_end_children(run: Run) -> None:
+    pid = await run(handlers.pid)
+    assert os.getsid(pid) == pid, "a terminal's Ctrl-C does not reach it"
+    os.kill(pid, signal.SIGTERM)
+    os.kill(pid, signal.SIGINT)
+    assert await run(handlers.pid) == pid
+
+
+@pytest.mark.parametrize("task", ["sleep", "hang"])
+async def test_no_process_outlives_a_worker_that_is_killed(tmp_path: Path, task: str) -> None:
+    file = tmp_path / "pids"
+    program = f"""
+import asyncio
+from tests.orchestrator.isolation import handlers
+from tests.orchestrator.isolation.conftest import RecordingContext, a_claim
+from headrace.orchestrator.isolation import ProcessPool
+
+async def main():
+    pool = ProcessPool(app_path=None, size=2)
+    job = a_claim(handlers.{task}, file={str(file)!r})
+    await pool.run(handlers.{task}, job, RecordingContext(job))
+
+asyncio.run(main())
+"""
+    worker = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=ROOT)
+    try:
+        pids = await pids_in(file)
+    finally:
+        worker.kill()
+        await worker.wait()
+    await until(lambda: gone(pids[0]), 10)
+    for pid in pids[1:]:
+        if not gone(pid):
+            os.kill(pid, signal.SIGKILL)
