@@ -7,6 +7,8 @@ from collections import deque
 # What is claimed but not started should be this much work at most.
 HORIZON = 0.05
 LIMIT = 400
+# … and should not fill the memory.
+BYTES = 32 * 1_048_576
 # A new worker does not know its jobs yet: it takes them for long ones.
 CAUTIOUS = 1.0
 WEIGHT = 0.1
@@ -15,18 +17,23 @@ PATIENCE = 1.0
 
 
 class Pace:
-    """Learns how long jobs take, and says how many may be held beyond those that run."""
+    """Learns how long and how large jobs are, and says how many to hold beyond those that run."""
 
-    __slots__ = ("limit", "mean", "slots")
+    __slots__ = ("limit", "mean", "size", "slots")
 
     def __init__(self, slots: int, limit: int = LIMIT) -> None:
         self.slots = slots
         self.limit = limit
         self.mean = CAUTIOUS
+        self.size = 0.0
 
     def learn(self, seconds: float) -> None:
         """A job took this long."""
         self.mean += (seconds - self.mean) * WEIGHT
+
+    def weigh(self, size: float) -> None:
+        """A batch of jobs had arguments of this many bytes each."""
+        self.size = max(size, self.size / 2)
 
     def misjudged(self) -> None:
         """Jobs had to be given back: become cautious again."""
@@ -34,7 +41,9 @@ class Pace:
 
     def ahead(self) -> int:
         """How many jobs to hold unstarted."""
-        return int(min(HORIZON * self.slots / max(self.mean, 1e-9), self.limit))
+        by_time = HORIZON * self.slots / max(self.mean, 1e-9)
+        by_size = BYTES / max(self.size, 1.0)
+        return int(min(by_time, by_size, self.limit))
 
 
 class Arrivals:

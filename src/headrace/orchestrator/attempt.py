@@ -34,7 +34,6 @@ class Attempt:
         "reason",
         "started",
         "task",
-        "thread",
     )
 
     def __init__(self, job: ClaimedJob, started: float) -> None:
@@ -48,7 +47,6 @@ class Attempt:
         self.noticed = False
         self.patience_until = FOREVER
         self.abandoned = False
-        self.thread: int | None = None
 
     def interrupt(self, reason: Reason, *, now: float, patience: float) -> None:
         """Tell the handler to stop. The first reason counts, except that a lost lease beats all."""

@@ -84,7 +84,7 @@ class Dispatcher(Loop):
         self._linger_until = 0.0
         self._poll = SHORTEST_POLL
         self._next_poll = 0.0
-        self._next_check = 0.0
+        self._next_check = monotonic() + lease_seconds
         self._reply_lost = False
         self._unknown: dict[str, int] = {}
         self._waiting: list[asyncio.Future[None]] = []
@@ -282,6 +282,7 @@ class Dispatcher(Loop):
         self.telemetry.claimed += len(jobs)
         self.in_hand += len(jobs)
         self.arrivals.add(len(jobs), now)
+        self.pace.weigh(sum([len(job.args) for job in jobs]) / len(jobs))
         held, queue, backlog = self.held, self.queue, self.backlog
         for job in jobs:
             held[job.id] = job.token

@@ -105,7 +105,9 @@ class Leases:
                 self._prod.clear()
                 self._round()
         except RuntimeError:
-            pass  # the loop was closed under this thread; there is nothing left to renew for
+            # The loop was closed under this thread: there is nothing left to renew for.
+            if not self._loop.is_closed():
+                raise
         finally:
             self._close_keeper()
             if not self._loop.is_closed():

@@ -121,11 +121,13 @@ class Notes(Loop):
                 self.owed = True
                 raise
             self._sent(drafts)
+            # Whoever waits for a write hears of its refusal there; others are told to stop.
+            told = {note.job_id for note, _ in writes}
+            for draft, answer in zip(drafts, answers[: len(drafts)], strict=True):
+                if answer is False and draft.job_id not in told:
+                    self._on_refused(draft.job_id, draft.token)
             for (_, done), answer in zip(writes, answers[len(drafts) :], strict=True):
                 _answer(done, answer)
-            for note, answer in zip(notes, answers, strict=True):
-                if answer is False:
-                    self._on_refused(note.job_id, note.token)
 
     def _drafts(self) -> list[Note]:
         with self._guard:

@@ -19,8 +19,7 @@ SETTLE_PATIENCE = 10.0
 async def shut_down(works: Works, grace: float) -> None:
     """Stop everything in order. What cannot be told to the engine is told by the lapsing lease."""
     works.grace_until = min(works.grace_until, monotonic() + grace)
-    for loop in works.upkeep:
-        await loop.stop()
+    await asyncio.gather(*(loop.stop() for loop in works.upkeep))
     works.dispatcher.drain()
     await _finish_running(works)
     await _settle(works)
