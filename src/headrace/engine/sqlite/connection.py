@@ -30,8 +30,6 @@ def connect(address: Address) -> sqlite3.Connection:
         timeout=BUSY_SECONDS,
         isolation_level=None,
         cached_statements=256,
-        # Each connection belongs to one thread, except that a failed open is closed by another.
-        check_same_thread=False,
     )
     try:
         connection.execute("PRAGMA cache_size = -65536")

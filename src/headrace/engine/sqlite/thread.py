@@ -99,7 +99,11 @@ class ConnectionThread(ABC):
         """Open the connection; raises if that fails."""
         self._accepting = True
         self._thread.start()
-        await asyncio.wrap_future(self._opened)
+        try:
+            await asyncio.wrap_future(self._opened)
+        except BaseException:
+            self._close_inbox()
+            raise
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation and wait for it without blocking the event loop."""
@@ -116,39 +120,55 @@ class ConnectionThread(ABC):
 
     async def stop(self) -> None:
         """Finish what was accepted and close the connection."""
+        self._close_inbox()
+        await asyncio.to_thread(self._thread.join)
+
+    def _close_inbox(self) -> None:
         with self._gate:
             if self._accepting:
                 self._accepting = False
                 self._inbox.put(None)
-        await asyncio.to_thread(self._thread.join)
 
     def _submit(self, ticket: Ticket) -> None:
         with self._gate:
             if not self._accepting:
-                raise EngineUnavailable(f"The engine for {str(self._address)!r} is not open.")
+                raise self._closed()
             self._inbox.put(ticket)
+
+    def _closed(self) -> EngineUnavailable:
+        return EngineUnavailable(f"The engine for {str(self._address)!r} is closed; open it again.")
 
     def _main(self) -> None:
         try:
-            connection = connect(self._address)
+            connection = self._open()
         except BaseException as error:  # whatever it is, `start` raises it
-            self._refuse(error)
-            return
-        try:
-            self._prepare(connection)
-        except BaseException as error:  # whatever it is, `start` raises it
-            connection.close()
-            self._refuse(error)
+            self._opened.set_exception(translated(error, self._address))
             return
         self._opened.set_result(None)
         try:
             self._serve(connection)
         finally:
             connection.close()
+            self._close_inbox()
+            self._refuse_rest()
 
-    def _refuse(self, error: BaseException) -> None:
-        self._accepting = False
-        self._opened.set_exception(translated(error, self._address))
+    def _open(self) -> sqlite3.Connection:
+        connection = connect(self._address)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _refuse_rest(self) -> None:
+        """Leave nobody waiting for an answer that will not come."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                ticket = self._inbox.get_nowait()
+                if ticket is not None:
+                    ticket.error = self._closed()
+                    Ticket.answer_all([ticket])
 
     @abstractmethod
     def _prepare(self, connection: sqlite3.Connection) -> None:

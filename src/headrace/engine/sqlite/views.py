@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,8 @@ LIST_UNFINISHED = query("list_unfinished")
 LIST_RUNNING = query("list_running")
 LIST_FINISHED = query("list_finished")
 LIST_UNSUCCESSFUL = query("list_unsuccessful")
-KEY_JOBS = query("key_jobs")
+LIST_UNFINISHED_KEYED = query("list_unfinished_keyed")
+LIST_FINISHED_KEYED = query("list_finished_keyed")
 QUEUE_NAMES = query("queue_names")
 QUEUE_READY = query("queue_ready")
 QUEUE_WAITING = query("queue_waiting")
@@ -61,40 +62,34 @@ def list_jobs(
         # One more than asked for tells whether there is a next page.
         "limit": limit + 1,
     }
-    rows = _unfinished(transaction, states, values) + _finished(transaction, states, values)
+    rows = [
+        row
+        for statement, wanted in _statements(states, keyed=filter.key is not None)
+        for row in transaction.connection.execute(statement, values | {"states": _array(wanted)})
+    ]
     rows.sort(key=lambda row: row[0], reverse=True)
     more = len(rows) > limit
     jobs = [job(row) for row in rows[:limit]]
     return JobPage(jobs, jobs[-1].id if more and jobs else None)
 
 
-def _unfinished(
-    transaction: Transaction, states: set[State], values: dict[str, Any]
-) -> list[tuple[Any, ...]]:
-    wanted = sorted(state for state in states if state <= State.RUNNING)
-    if not wanted:
-        return []
-    statement = LIST_RUNNING if wanted == [State.RUNNING] else LIST_UNFINISHED
-    return transaction.connection.execute(
-        statement, {**values, "states": _array(wanted)}
-    ).fetchall()
-
-
-def _finished(
-    transaction: Transaction, states: set[State], values: dict[str, Any]
-) -> list[tuple[Any, ...]]:
-    wanted = sorted(state for state in states if state > State.RUNNING)
-    if State.COMPLETED in wanted:
-        return transaction.connection.execute(
-            LIST_FINISHED, {**values, "states": _array(wanted)}
-        ).fetchall()
-    return [
-        row
-        for state in wanted
-        for row in transaction.connection.execute(
-            LIST_UNSUCCESSFUL, {**values, "state": int(state)}
-        )
-    ]
+def _statements(states: set[State], *, keyed: bool) -> Iterator[tuple[str, list[State]]]:
+    """The statements that find jobs in these states by the shortest way, and what each is for."""
+    unfinished = sorted(state for state in states if state <= State.RUNNING)
+    finished = sorted(state for state in states if state > State.RUNNING)
+    if keyed:
+        yield LIST_UNFINISHED_KEYED, unfinished
+        yield LIST_FINISHED_KEYED, finished
+        return
+    if unfinished == [State.RUNNING]:
+        yield LIST_RUNNING, unfinished
+    elif unfinished:
+        yield LIST_UNFINISHED, unfinished
+    if State.COMPLETED in finished:
+        yield LIST_FINISHED, finished
+    else:
+        for state in finished:
+            yield LIST_UNSUCCESSFUL, [state]
 
 
 def _array(values: Sequence[Any]) -> str | None:

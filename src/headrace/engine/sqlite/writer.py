@@ -18,7 +18,7 @@ from headrace.engine.sqlite.thread import ConnectionThread, Ticket, Transaction
 BATCH_LIMIT = 500
 # How often other processes' commits are looked for: often while things happen, else rarely.
 POLL_BUSY_SECONDS = 0.002
-POLL_IDLE_SECONDS = 0.010
+POLL_IDLE_SECONDS = 0.015
 IDLE_AFTER_SECONDS = 1.0
 
 READY_EXISTS = query("ready_exists")
@@ -123,7 +123,8 @@ class Writer(ConnectionThread):
         except Exception as error:  # it goes to everybody who asked
             # Nothing of this batch is on disk.
             if connection.in_transaction:
-                connection.execute("ROLLBACK")
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
             if is_full(error) and len(tickets) > 1:
                 # One operation that is too large must not take the small ones with it.
                 for ticket in tickets:

@@ -4,7 +4,6 @@ WHERE state = 3 AND +id < :cursor
   AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
   AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
   AND (:lane IS NULL OR lane = :lane)
-  AND (:key IS NULL OR key = :key)
   AND (:source IS NULL OR source = :source)
   AND (:created_after IS NULL OR created_at >= :created_after)
   AND (:created_before IS NULL OR created_at < :created_before)

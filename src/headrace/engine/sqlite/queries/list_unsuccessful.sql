@@ -1,11 +1,10 @@
 -- One page of finished jobs in one state other than completed: the index history_unsuccessful leads
 -- to them without a step over the completed ones.
 SELECT * FROM finished_job
-WHERE state <> 4 AND state = :state AND id < :cursor
+WHERE state <> 4 AND state = json_extract(:states, '$[0]') AND id < :cursor
   AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
   AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
   AND (:lane IS NULL OR lane = :lane)
-  AND (:key IS NULL OR key = :key)
   AND (:source IS NULL OR source = :source)
   AND (:created_after IS NULL OR created_at >= :created_after)
   AND (:created_before IS NULL OR created_at < :created_before)

@@ -1,0 +1,144 @@
+"""Query plans: the verbs find their rows by index, however many others there are.
+
+The plan must be the same on an empty table, on a large one, and after somebody ran ANALYZE.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from importlib import resources
+
+import pytest
+
+from headrace.engine.sqlite import insert
+from headrace.engine.sqlite.address import Address
+from headrace.engine.sqlite.connection import connect, prepare
+from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.thread import Transaction
+from tests.support.verbs import a_job
+
+BY_SEQ = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
+BY_ID = "SEARCH job USING INDEX sqlite_autoindex_job_1 (id=?)"
+
+# What each statement on the way of a job has to use.
+EXPECTED = {
+    "claimable": "SEARCH job USING INDEX job_ready (queue=?)",
+    "claimable_keys": "SEARCH job USING COVERING INDEX job_ready (queue=?)",
+    "claimable_chosen": BY_SEQ,
+    "claim": BY_SEQ,
+    "settle_look": BY_ID,
+    "complete": BY_SEQ,
+    "finish": BY_SEQ,
+    "finish_remove": BY_SEQ,
+    "requeue": BY_SEQ,
+    "note": BY_ID,
+    "due": "SEARCH job USING INDEX job_due (run_at<?)",
+    "due_next": "SEARCH job USING INDEX job_due",
+    "due_move": BY_SEQ,
+    "promote": "SEARCH job USING COVERING INDEX job_waiting (queue=? AND lane=?)",
+    "promote_chosen": BY_SEQ,
+    "best_waiting": "SEARCH job USING COVERING INDEX job_waiting (queue=? AND lane=?)",
+    "worst_head": "SEARCH job USING INDEX job_head (queue=? AND lane=?)",
+    "put_back": BY_SEQ,
+    "lanes_look": "SEARCH job USING COVERING INDEX job_waiting (queue=? AND lane=?)",
+    "lanes_look_heads": "SEARCH job USING INDEX job_head (queue=? AND lane=?)",
+    "held": "SEARCH job USING INDEX job_running (worker=?)",
+    "lost": "SCAN job USING INDEX job_running",
+    "cancelling": "SCAN job USING INDEX job_cancelling",
+    "worker_cancelling": "SEARCH job USING INDEX job_cancelling (worker=?)",
+    "worker_remove": "SEARCH job USING INDEX job_running (worker=?)",
+    "cancel_look": BY_ID,
+    "cancel_ask": BY_SEQ,
+    "rerun_scheduled_look": BY_ID,
+    "rerun_look": "SEARCH history USING INDEX sqlite_autoindex_history_1 (id=?)",
+    "ready_exists": "SCAN job USING COVERING INDEX job_ready",
+    "known_ids": "SEARCH history USING COVERING INDEX sqlite_autoindex_history_1 (id=?)",
+    "get_unfinished": BY_ID,
+    "get_finished": "SEARCH history USING INDEX sqlite_autoindex_history_1 (id=?)",
+    "list_unfinished": "SEARCH job USING INDEX sqlite_autoindex_job_1 (id<?)",
+    "list_running": "SCAN job USING INDEX job_running",
+    "list_finished": "SEARCH history USING INDEX sqlite_autoindex_history_1 (id<?)",
+    "list_unsuccessful": "SEARCH history USING INDEX history_unsuccessful (state=? AND id<?)",
+    "list_unfinished_keyed": "SEARCH job_key USING PRIMARY KEY (key=?)",
+    "list_finished_keyed": "SEARCH job_key USING PRIMARY KEY (key=?)",
+    "queue_ready": "SCAN job USING COVERING INDEX job_ready",
+    "queue_waiting": "SCAN job USING COVERING INDEX job_waiting",
+    "queue_running": "SCAN job USING INDEX job_running",
+    "queue_scheduled": "SCAN job USING INDEX job_due",
+    "lane_holders": "SCAN job USING INDEX job_running",
+}
+
+# A walk over a whole table is right only where the whole store is checked, or oldest come first.
+WALKS = {"audit_places", "audit_keys", "prune_beyond", "prune_old"}
+
+
+@pytest.fixture(scope="module", params=["empty", "large", "analysed"])
+def connection(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[sqlite3.Connection]:
+    address = Address(tmp_path_factory.mktemp("plans") / "jobs.db", "off")
+    connection = connect(address)
+    prepare(connection, address)
+    if request.param != "empty":
+        fill(connection)
+    if request.param == "analysed":
+        connection.execute("ANALYZE")
+        connection.close()
+        connection = connect(address)
+    yield connection
+    connection.close()
+
+
+def fill(connection: sqlite3.Connection) -> None:
+    """Many jobs in every state, so that a wrong index would tempt the planner."""
+    jobs = [
+        a_job(
+            queue=f"q{n % 3}",
+            lane=f"l{n % 500}" if n % 2 else None,
+            delay=60 if n % 7 == 0 else 0,
+            key=f"k{n}" if n % 5 == 0 else None,
+        )
+        for n in range(20_000)
+    ]
+    connection.execute("BEGIN")
+    insert.insert(Transaction(connection, 1.0), jobs)
+    connection.execute(
+        "UPDATE job SET state = 3, token = 1, worker = 'w' || (seq % 4), started_at = 1.0 "
+        "WHERE state = 2 AND seq % 3 = 0"
+    )
+    connection.execute("COMMIT")
+
+
+def plan(connection: sqlite3.Connection, name: str) -> list[str]:
+    statement = query(name)
+    body = re.sub(r"--.*", "", statement)
+    names = re.findall(r":(\w+)", body)
+    numbers = [int(number) for number in re.findall(r"\?(\d+)", body)]
+    values = dict.fromkeys(names) if names else (None,) * max(numbers, default=body.count("?"))
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_statement_uses_its_index(connection: sqlite3.Connection, name: str) -> None:
+    assert EXPECTED[name] in plan(connection, name)
+
+
+def test_no_statement_walks_over_all_jobs(connection: sqlite3.Connection) -> None:
+    folder = resources.files("headrace.engine.sqlite").joinpath("queries")
+    names = {path.name.removesuffix(".sql") for path in folder.iterdir()}
+    walkers = {
+        name
+        for name in names
+        if any(re.fullmatch(r"SCAN (job|history|entry)", step) for step in plan(connection, name))
+    }
+    assert walkers == WALKS
+
+
+def test_every_statement_says_what_it_does() -> None:
+    folder = resources.files("headrace.engine.sqlite").joinpath("queries")
+    for path in folder.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith("-- "), path.name
+        assert text.rstrip().endswith(";"), path.name
