@@ -27,14 +27,14 @@ from headrace.model.outcome import (
 from headrace.model.retry import LONGEST_DELAY
 from headrace.model.status import State
 
-_RECORD = struct.Struct("<BBHIIdddd")
+_RECORD = struct.Struct("<BBHIIddddH")
 _NUMBERS = struct.Struct("<HBhdd")
 _HOLD, _ASKED = 1, 4
 # A time that Lua and Python agree on and that a datetime can hold: the year 9999.
 _LATEST = 253_402_300_799.0
 
 
-_Numbers = tuple[int, int, int, int, int, float, float, float, float]
+_Numbers = tuple[int, int, int, int, int, float, float, float, float, int]
 
 
 class Body(msgspec.Struct, array_like=True, gc=False):
@@ -96,12 +96,10 @@ def insert_arguments(jobs: Sequence[NewJob]) -> list[Part]:
             job.width, _HOLD if job.hold else 0, job.priority, run_at, _delay(job.delay)
         )
         body = Body(job.args, job.max_attempts, job.timeout, job.on_crash == "fail", job.meta)
+        texts = f"{job.queue}\0{job.lane or ''}\0{job.task}\0{key}\0{job.source}"
         arguments += (
             job.id,
-            job.queue,
-            job.lane or "",
-            numbers,
-            f"{job.task}\0{key}\0{job.source}",
+            numbers + texts.encode(),
             f"{job.task}\0{key}" if key else "",
             _encode_body(body),
         )
@@ -162,9 +160,11 @@ def note_arguments(notes: Sequence[Note]) -> list[Part]:
 
 def read_record(record: bytes) -> Record:
     """Take a record apart."""
-    order, queue, lane, worker, task, key, source = record[_RECORD.size :].decode().split("\0")
     numbers: _Numbers = _RECORD.unpack_from(record)
-    return Record(*numbers, 1000 - int(order[:4]), queue, lane, worker, task, key, source)
+    end = len(record) - numbers[9]
+    order, queue, lane, task, key, source = record[_RECORD.size : end].decode().split("\0")
+    worker = record[end:].decode()
+    return Record(*numbers[:9], 1000 - int(order[:4]), queue, lane, worker, task, key, source)
 
 
 def claimed_in(answer: Sequence[bytes], first: int = 0) -> list[ClaimedJob]:

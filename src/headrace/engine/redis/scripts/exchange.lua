@@ -12,10 +12,11 @@
 -- Works when memory is full: finished jobs are what can be pruned.
 
 local LOG_LIMIT = 262144
+local NOBODY = pack_record(NUMBERS, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 local stamp = string.format('%.17g', now)
 
 local jobs, held, finished, ended, results = {}, {}, {}, {}, {}
-local lanes, freed, arrived, refused = {}, {}, {}, {}
+local queues, widths, freed, arrived, refused = {}, {}, {}, {}, {}
 
 local function append_log(id, entry)
   local log = (call('HGET', LOGS, id) or '') .. entry .. '\n'
@@ -26,33 +27,29 @@ end
 local function free_place(id, order, queue, lane, width)
   local name = queue .. '\0' .. lane
   places_gone[#places_gone + 1] = name .. '\0' .. order .. id
-  lanes[name] = lanes[name] or { queue, width }
+  queues[name], widths[name] = queue, width
   freed[name] = (freed[name] or 0) + 1
 end
 
--- The way that nearly every job goes, without a table for each.
-local function complete(id, token, result, width, flags, attempt, run_at, created, started, order,
-  queue, lane, worker, tail)
-  local n = #jobs
-  jobs[n + 1] = id
-  jobs[n + 2] = pack_record(LAYOUT, COMPLETED, flags, width, token, attempt, run_at, created, started,
-    now, order, queue, lane, worker) .. tail
-  n = #finished
-  finished[n + 1], finished[n + 2] = stamp, id
-  if result ~= 'null' then
-    n = #results
-    results[n + 1], results[n + 2] = id, result
-  end
-  if token > 1 then call('HDEL', ERRORS, id) end
-  if lane ~= '' then free_place(id, order, queue, lane, width) end
-end
-
-local function give_up(job, id, state, data)
-  job.state, job.completed = state, now
+local function end_job(id, state)
   local n = #finished
   finished[n + 1], finished[n + 2] = stamp, id
-  put(ended, state .. id)
-  call('HSET', ERRORS, id, data)
+  if state ~= COMPLETED then put(ended, state .. id) end
+end
+
+local function keep_result(id, token, result)
+  if result ~= 'null' then
+    local n = #results
+    results[n + 1], results[n + 2] = id, result
+  end
+  -- Only an earlier attempt can have left an error.
+  if token > 1 then call('HDEL', ERRORS, id) end
+end
+
+local function finish(job, id, state, data)
+  job.state, job.completed = state, now
+  end_job(id, state)
+  if state == COMPLETED then keep_result(id, job.token, data) else call('HSET', ERRORS, id, data) end
   if job.lane ~= '' then free_place(id, job.order, job.queue, job.lane, job.width) end
 end
 
@@ -95,12 +92,8 @@ local function settle(job, id, outcome, delay, data)
       state, data = CANCELLED, sub(cancel, string.find(cancel, '\0', 1, true), -1)
     end
   end
-  if state == COMPLETED then
-    complete(id, job.token, data, job.width, job.flags, job.attempt, job.run_at, job.created,
-      job.started, job.order, job.queue, job.lane, job.worker, job.tail)
-    return
-  elseif state then
-    give_up(job, id, state, data)
+  if state then
+    finish(job, id, state, data)
   elseif outcome == 'released' then
     job.attempt = job.attempt - 1
     release(job, id)
@@ -121,23 +114,27 @@ local records = read(JOBS, ids)
 local seen = {}
 for n, id in ipairs(ids) do
   local i = first + (n - 1) * 6
-  local record = not seen[id] and records[n] or '\255\0\0\0\0\0\0\0'
-  local state, flags, _, token = unpack_record('<BBHI', record)
+  local record = not seen[id] and records[n] or NOBODY
+  local state, flags, width, token, attempt, run_at, created, started, _, size =
+    unpack_record(NUMBERS, record)
   if state ~= RUNNING or token ~= tonumber(ARGV[i + 1]) then
     refused[#refused + 1] = id
   else
     seen[id] = true
-    local outcome = ARGV[i + 2]
-    local width, attempt, run_at, created, started, completed, order, queue, lane, worker, tail
-    state, flags, width, token, attempt, run_at, created, started, completed, order, queue, lane,
-      worker, tail = unpack_record(LAYOUT, record)
-    held[#held + 1] = worker .. '\0' .. id
+    local queue, lane = unpack_record('ss', record, QUEUE)
+    held[#held + 1] = sub(record, -size) .. '\0' .. id
     count(running, queue, -1)
-    if outcome == '4' and flags < ASKED then
-      complete(id, token, ARGV[i + 4], width, flags, attempt, run_at, created, started, order, queue,
-        lane, worker, sub(record, tail))
+    if ARGV[i + 2] == '4' and flags < ASKED then
+      -- The way that nearly every job goes, without a table for each.
+      local last = #jobs
+      jobs[last + 1] = id
+      jobs[last + 2] = pack_record(NUMBERS .. 'c0', COMPLETED, flags, width, token, attempt, run_at,
+        created, started, now, size, sub(record, TEXTS))
+      end_job(id, COMPLETED)
+      keep_result(id, token, ARGV[i + 4])
+      if lane ~= '' then free_place(id, sub(record, TEXTS, QUEUE - 2), queue, lane, width) end
     else
-      settle(decode(record), id, outcome, tonumber(ARGV[i + 3]), ARGV[i + 4])
+      settle(decode(record), id, ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4])
     end
     if ARGV[i + 5] ~= '' then append_log(id, ARGV[i + 5]) end
   end
@@ -147,7 +144,7 @@ write('ZREM', HELD, held)
 write('ZADD', FINISHED, finished)
 write('ZADD', ENDED, ended)
 write('HSET', RESULTS, results)
-open_lanes(lanes)
+open_lanes(queues, widths)
 for name, places in pairs(freed) do opened[name].used = opened[name].used - places end
 for name, _ in pairs(freed) do fill(opened[name]) end
 for _, lane in pairs(arrived) do admit(lane) end
@@ -164,14 +161,13 @@ if limit > 0 and alive(ARGV[2]) then
   local old, body = read(JOBS, taken), read(BODIES, taken)
   local changed, holding, left = {}, {}, {}
   for n, id in ipairs(taken) do
-    local state, flags, width, token, attempt, run_at, created, _, completed, order, queue, lane, _,
-      tail = unpack_record(LAYOUT, old[n])
-    local record = pack_record(LAYOUT, RUNNING, flags, width, token + 1, attempt + 1, run_at, created,
-      now, completed, order, queue, lane, worker) .. sub(old[n], tail)
-    count(running, queue, 1)
+    local _, flags, width, token, attempt, run_at, created = unpack_record(NUMBERS, old[n])
+    local record = pack_record(NUMBERS .. 'c0c0', RUNNING, flags, width, token + 1, attempt + 1,
+      run_at, created, now, 0, #worker, sub(old[n], TEXTS), worker)
+    local queue, lane = unpack_record('ss', record, QUEUE)
     if lane ~= '' and bit.band(flags, PINNED) == 0 then
       local name = queue .. '\0' .. lane
-      lanes[name] = lanes[name] or { queue, width }
+      queues[name], widths[name] = queue, width
       left[#left + 1] = name
     end
     changed[2 * n - 1], changed[2 * n] = id, record
@@ -180,7 +176,7 @@ if limit > 0 and alive(ARGV[2]) then
   end
   write('HSET', JOBS, changed)
   write('ZADD', HELD, holding)
-  open_lanes(lanes)
+  open_lanes(queues, widths)
   for _, name in ipairs(left) do opened[name].heads = opened[name].heads - 1 end
   made_ready = made_ready - #taken
 end

@@ -2,14 +2,16 @@
 -- insert: store jobs in the order of the call; a (task, key) that exists is answered, not stored.
 -- KEYS meta jobs bodies ids task_keys due queues signals
 -- USES clock job lanes
--- ARGV 1 offset, then seven for each job:
---   id  queue  lane ('' none)  numbers (struct: width, flags, priority, run_at or 0, delay)
---   tail (task, zero, key, zero, source)  key field (task, zero, key; '' none)  body
+-- ARGV 1 offset, then four for each job: id  head  key field (task, zero, key; '' none)  body
+--   head: struct of width, flags, priority, run_at or 0, delay; then with zero bytes between them
+--   queue, lane ('' none), task, key, source, as the job's record has them
 -- Answers one id for each job, with "=" in front if it existed before.
 -- A call that is repeated finds its own ids and changes nothing, so a lost answer does no harm.
 
+local HEAD_TEXTS = 22
+
 local given = {}
-for i = 2, #ARGV, 7 do given[#given + 1] = ARGV[i] end
+for i = 2, #ARGV, 4 do given[#given + 1] = ARGV[i] end
 local known = read(JOBS, given)
 local number = call('HINCRBY', META, 'seq', #given) - #given
 
@@ -18,16 +20,15 @@ local answer, lanes, queues = {}, {}, {}
 local seen = {}
 
 for n, id in ipairs(given) do
-  local i = 7 * n - 5
-  local queue, field = ARGV[i + 1], ARGV[i + 5]
+  local i = 4 * n - 2
+  local head, field = ARGV[i + 1], ARGV[i + 2]
   local existing = field ~= '' and call('HGET', TASK_KEYS, field)
   answer[n] = id
   if existing and existing ~= id then
     answer[n] = '=' .. existing
   elseif not known[n] and not seen[id] then
     seen[id] = true
-    local lane = ARGV[i + 2]
-    local width, flags, priority, run_at, delay = struct.unpack('<HBhdd', ARGV[i + 3])
+    local width, flags, priority, run_at, delay, queue, lane = struct.unpack('<HBhddss', head)
     if run_at == 0 then run_at = now + delay end
     local order = order_of(priority, number + n)
     local state = PENDING
@@ -43,18 +44,18 @@ for n, id in ipairs(given) do
       local open = open_lane(name, queue, width)
       open.width = width
       if open.waiting == 0 and open.used < width then
-        enter(open, order .. id)
+        enter(open, name .. '\0' .. order .. id)
       else
-        wait(open, order .. id)
+        wait(open, name .. '\0' .. order .. id)
         lanes[name] = open
       end
     end
     if field ~= '' then call('HSET', TASK_KEYS, field, id) end
     local last = #jobs
     jobs[last + 1] = id
-    jobs[last + 2] = pack_record(LAYOUT, state, flags, width, 0, 0, run_at, now, 0, 0, order, queue,
-      lane, '') .. ARGV[i + 4]
-    bodies[last + 1], bodies[last + 2] = id, ARGV[i + 6]
+    jobs[last + 2] = pack_record(NUMBERS .. 'sc0', state, flags, width, 0, 0, run_at, now, 0, 0, 0,
+      order, sub(head, HEAD_TEXTS))
+    bodies[last + 1], bodies[last + 2] = id, ARGV[i + 3]
     ids[last + 1], ids[last + 2] = 0, id
     queues[queue] = true
   end

@@ -48,9 +48,7 @@ local function open_lines(named, limit)
   return lines
 end
 
--- Answers ids in the order in which they have to start.
-local function take(named, limit)
-  local lines = open_lines(named, limit)
+local function merge(lines, limit)
   local taken, last = {}, {}
   while #taken < limit and #lines > 0 do
     local best = 1
@@ -60,8 +58,29 @@ local function take(named, limit)
     local line = lines[best]
     local member = line.members[line.at]
     last[line.queue] = member
+    count(running, line.queue, 1)
     taken[#taken + 1] = sub(member, line.skip + 17)
     if #taken < limit and not advance(line) then table.remove(lines, best) end
+  end
+  return taken, last
+end
+
+-- One queue needs no merging: what was read is what is taken.
+local function take_all(line)
+  local taken, members, skip = {}, line.members, line.skip + 17
+  for i = 1, #members do taken[i] = sub(members[i], skip) end
+  count(running, line.queue, #members)
+  return taken, { [line.queue] = members[#members] }
+end
+
+-- Answers ids in the order in which they have to start.
+local function take(named, limit)
+  local lines = open_lines(named, limit)
+  local taken, last
+  if #lines == 1 and (#lines[1].members == limit or #lines[1].members < lines[1].piece) then
+    taken, last = take_all(lines[1])
+  else
+    taken, last = merge(lines, limit)
   end
   for queue, member in pairs(last) do
     call('ZREMRANGEBYLEX', READY, '[' .. queue .. '\0', '[' .. member)

@@ -1,30 +1,35 @@
 -- job: the small record that changes as a job moves. What never changes is in `bodies`.
 -- KEYS counts
--- codec.py reads the same layout: state, flags, width, token, attempt, four times in seconds, then
--- texts that end with a zero byte: order, queue, lane, worker; then task, key and source as a tail
--- that no script needs to take apart. No name contains a control character, so none contains a zero.
+-- codec.py reads the same layout. First numbers: state, flags, width, token, attempt; when it is due,
+-- was created, started, completed, in seconds; how long the worker's name is. Then texts with a zero
+-- byte between them, which rarely change: order, queue, lane, task, key, source. Then the worker.
+-- No name contains a control character, so none contains a zero.
 
-local LAYOUT = '<BBHIIddddssss'
+local NUMBERS = '<BBHIIddddH'
+local TEXTS = 47           -- where the texts begin
+local QUEUE = TEXTS + 18   -- where the queue begins: an order has 17 digits
 local unpack_record, pack_record = struct.unpack, struct.pack
 local SCHEDULED, PENDING, RUNNING, COMPLETED, CANCELLED = 0, 2, 3, 4, 7
 -- Flags add up: 1 holds its lane place during a retry, 2 pinned to its place, 4 asked to stop.
 local HOLD, PINNED, ASKED = 1, 2, 4
 
--- A table per job is convenient and slow: where every job passes, scripts unpack into locals.
+-- A table per job is convenient and slow: where every job passes, scripts use numbers and texts.
 local function decode(record)
-  local state, flags, width, token, attempt, run_at, created, started, completed, order, queue, lane,
-    worker, tail = unpack_record(LAYOUT, record)
+  local state, flags, width, token, attempt, run_at, created, started, completed, size =
+    unpack_record(NUMBERS, record)
+  local queue, lane, tail = unpack_record('ss', record, QUEUE)
   return {
     state = state, flags = flags, width = width, token = token, attempt = attempt,
     run_at = run_at, created = created, started = started, completed = completed,
-    order = order, queue = queue, lane = lane, worker = worker, tail = sub(record, tail),
+    order = sub(record, TEXTS, QUEUE - 2), queue = queue, lane = lane,
+    tail = sub(record, tail, -1 - size), worker = sub(record, #record + 1 - size),
   }
 end
 
 local function encode(job)
-  return pack_record(LAYOUT, job.state, job.flags, job.width, job.token, job.attempt,
-    job.run_at, job.created, job.started, job.completed,
-    job.order, job.queue, job.lane, job.worker) .. job.tail
+  return pack_record(NUMBERS .. 'sssc0c0', job.state, job.flags, job.width, job.token, job.attempt,
+    job.run_at, job.created, job.started, job.completed, #job.worker,
+    job.order, job.queue, job.lane, job.tail, job.worker)
 end
 
 local function has(job, flag)

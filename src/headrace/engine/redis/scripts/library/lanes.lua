@@ -30,8 +30,11 @@ local function put(list, member)
 end
 
 local function take_up(name, queue, width, kept)
-  local lane = { name = name, queue = queue, width = width, used = 0, waiting = 0, heads = 0 }
-  if kept then lane.width, lane.used, lane.waiting, lane.heads = struct.unpack(LANE, kept) end
+  local used, waiting, heads = 0, 0, 0
+  if kept then width, used, waiting, heads = struct.unpack(LANE, kept) end
+  local lane = {
+    name = name, queue = queue, width = width, used = used, waiting = waiting, heads = heads,
+  }
   opened[name] = lane
   return lane
 end
@@ -41,15 +44,15 @@ local function open_lane(name, queue, width)
   return opened[name] or take_up(name, queue, width, call('HGET', LANES, name))
 end
 
--- Many at once: `names` maps a lane to a list of its queue and width.
-local function open_lanes(names)
+-- Many at once, by name.
+local function open_lanes(queues, widths)
   local missing = {}
-  for name, _ in pairs(names) do
+  for name, _ in pairs(queues) do
     if not opened[name] then missing[#missing + 1] = name end
   end
   for n, kept in ipairs(read(LANES, missing)) do
     local name = missing[n]
-    take_up(name, names[name][1], names[name][2], kept)
+    take_up(name, queues[name], widths[name], kept)
   end
 end
 
@@ -73,15 +76,16 @@ local function add_ready(queue, place)
   put(ready_new, queue .. '\0' .. place)
 end
 
-local function enter(lane, place)
+-- `member` is the job's place in line, as `waiting` and `places` have it.
+local function enter(lane, member)
   lane.used, lane.heads = lane.used + 1, lane.heads + 1
-  put(places_new, lane.name .. '\0' .. place)
-  add_ready(lane.queue, place)
+  put(places_new, member)
+  add_ready(lane.queue, sub(member, #lane.name + 2))
 end
 
-local function wait(lane, place)
+local function wait(lane, member)
   lane.waiting = lane.waiting + 1
-  put(waiting_new, lane.name .. '\0' .. place)
+  put(waiting_new, member)
 end
 
 -- Give free places to those who wait, best first.
@@ -94,21 +98,21 @@ local function fill(lane)
     free)
   for i = 1, #next do
     waiting_gone[#waiting_gone + 1] = next[i]
-    enter(lane, sub(next[i], #name + 2))
+    enter(lane, next[i])
   end
   lane.waiting = lane.waiting - #next
 end
 
--- The worst head of the lane that comes after `place`. Running and pinned ones are passed over:
+-- The worst head of the lane, if `better` beats it. Running and pinned ones are passed over:
 -- there are at most `width` of them, and only a job of higher priority ever looks.
-local function worst_head(lane, place)
+local function worst_head(lane, better)
   local name = lane.name
-  local from, to = '(' .. name .. '\1', '(' .. name .. '\0' .. place
+  local from, to = '(' .. name .. '\1', '(' .. better
   while true do
     local members = call('ZRANGE', PLACES, from, to, 'BYLEX', 'REV', 'LIMIT', 0, 20)
     for i = 1, #members do
       local state, flags = unpack_record('<BB', call('HGET', JOBS, sub(members[i], #name + 19)))
-      if state == PENDING and bit.band(flags, PINNED) == 0 then return sub(members[i], #name + 2) end
+      if state == PENDING and bit.band(flags, PINNED) == 0 then return members[i] end
     end
     if #members < 20 then return nil end
     from = '(' .. members[20]
@@ -124,10 +128,10 @@ local function admit(lane)
     write_lines()
     local best = call('ZRANGE', WAITING, '[' .. name .. '\0', '(' .. name .. '\1', 'BYLEX', 'LIMIT',
       0, 1)[1]
-    local beaten = worst_head(lane, sub(best, #name + 2))
+    local beaten = worst_head(lane, best)
     if not beaten then return end
-    call('ZREM', PLACES, name .. '\0' .. beaten)
-    call('ZREM', READY, lane.queue .. '\0' .. beaten)
+    call('ZREM', PLACES, beaten)
+    call('ZREM', READY, lane.queue .. '\0' .. sub(beaten, #name + 2))
     made_ready = made_ready - 1
     lane.used, lane.heads = lane.used - 1, lane.heads - 1
     wait(lane, beaten)
@@ -142,7 +146,7 @@ local function make_pending(job, id)
     add_ready(job.queue, job.order .. id)
   else
     local lane = open_lane(job.queue .. '\0' .. job.lane, job.queue, job.width)
-    wait(lane, job.order .. id)
+    wait(lane, lane.name .. '\0' .. job.order .. id)
     return lane
   end
 end
