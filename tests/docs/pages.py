@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 _FENCE = re.compile(r"^(\s*)```(\w*)\s*$")
-_MARK = re.compile(r"^\s*<!-- (file|not run): (.+?) -->\s*$")
+_MARK = re.compile(r"^\s*<!-- (file|not run|in|kill|stop): (.+?) -->\s*$")
 _INLINE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*=")
@@ -69,6 +69,8 @@ def blocks(page: Path) -> list[Block]:
             continue
         if marked := _MARK.match(line):
             mark = (marked[1], marked[2])
+            if marked[1] == "stop":
+                found.append(Block(page, number + 1, "", "", *mark))
         elif fence := _FENCE.match(line):
             end = number + 1
             while lines[end].strip() != "```":

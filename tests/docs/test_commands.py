@@ -12,9 +12,7 @@ from headrace.cli.main import build
 from tests.docs.pages import ROOT, Command, commands, name_of, pages
 
 COMMANDS = [command for page in pages() for command in commands(page)]
-HEADRACE = [
-    command for command in COMMANDS if command.words[0].rpartition("/")[2] == "headrace"
-]
+HEADRACE = [command for command in COMMANDS if command.words[0].rpartition("/")[2] == "headrace"]
 MAKE = [command for command in COMMANDS if command.words[0] == "make"]
 
 
@@ -27,7 +25,8 @@ def check(command: Any, words: list[str], parent: Any, *, whole: bool) -> None:
         rest = words[1:]
         ahead = next((at for at, word in enumerate(rest) if word in command.commands), None)
         if ahead is None:
-            assert not rest and not whole, f"{name} has no command {rest}"
+            assert not rest, f"{name} has no command {rest}"
+            assert not whole, f"{name} needs a command"
             return
         context = command.make_context(name, rest[: ahead + 1], parent=parent)
         check(command.commands[rest[ahead]], rest[ahead:], context, whole=whole)
