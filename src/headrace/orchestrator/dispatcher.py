@@ -74,6 +74,8 @@ class Dispatcher(Loop):
         # Claimed and not finished: waiting for a slot, or running.
         self.in_hand = 0
         self.draining = False
+        # A trip whose reply may bring more jobs.
+        self.under_way = False
         # Raised by whoever may make jobs ready; a claim that began before says nothing about them.
         self.heard = 0
         self.empty_claims = 0
@@ -237,6 +239,7 @@ class Dispatcher(Loop):
     async def _trip(self, room: int, began: float) -> None:
         settlements = self.buffer.take()
         heard, worker_id = self.heard, self.worker_id
+        self.under_way = True
         try:
             reply = await self.engine.exchange(
                 settlements,
@@ -250,6 +253,8 @@ class Dispatcher(Loop):
             self.buffer.unsent(suspicious=not isinstance(error, away))
             self._reply_lost = True
             raise
+        finally:
+            self.under_way = False
         self.buffer.sent()
         now = monotonic()
         self._linger_until = now + LINGER

@@ -12,8 +12,10 @@ log = logging.getLogger("headrace.settle")
 BATCH = 400
 BATCH_BYTES = 8 * 1_048_576
 # An outcome that the engine chokes on is replaced after this many tries of its own, so that the
-# job ends and the others are not held up for ever.
+# job ends and the others are not held up for ever: soon if others were taken meanwhile, else
+# after minutes of trying.
 TRIES = 3
+LONELY_TRIES = 10
 
 
 class SettleBuffer:
@@ -37,7 +39,7 @@ class SettleBuffer:
     @property
     def narrowed(self) -> bool:
         """Whether an outcome is suspected to break its batch: claim nothing along with it."""
-        return self._limit < BATCH
+        return self._limit < BATCH and bool(self.pending)
 
     def take(self) -> list[Settlement]:
         """The next batch, bounded in number and size. Follow it by `sent` or `unsent`."""
@@ -70,13 +72,15 @@ class SettleBuffer:
         if not suspicious or not batch:
             self.pending.extendleft(reversed(batch))
             return
+        if self._limit == BATCH:
+            self._others_passed = False
         self._limit = max(len(batch) // 2, 1)
         if len(batch) > 1:
             self.pending.extendleft(reversed(batch))
             return
         settlement = batch[0]
         tries = self._suspects[settlement.job_id] = self._suspects.get(settlement.job_id, 0) + 1
-        if tries >= TRIES and self._others_passed:
+        if tries >= (TRIES if self._others_passed else LONELY_TRIES):
             settlement = self._replaced(settlement)
         self.pending.append(settlement)
 

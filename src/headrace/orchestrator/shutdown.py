@@ -53,7 +53,12 @@ async def _finish_running(works: Works) -> None:
 async def _settle(works: Works) -> None:
     dispatcher = works.dispatcher
     end = monotonic() + SETTLE_PATIENCE
-    while dispatcher.unsettled and dispatcher.running and (left := end - monotonic()) > 0:
+    # A trip that is under way may come back with more jobs, which have to be given back as well.
+    while (
+        (dispatcher.unsettled or dispatcher.under_way)
+        and dispatcher.running
+        and (left := end - monotonic()) > 0
+    ):
         dispatcher.wake()
         await dispatcher.next_round(left)
     if dispatcher.unsettled:

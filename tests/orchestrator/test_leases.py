@@ -1,0 +1,201 @@
+"""Leases: kept while the loop is blocked, given up by a hanging worker, lost without harm."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace.clock import Clock
+from headrace.model.outcome import Failure, Retry, Settlement
+from headrace.model.status import Status
+from tests.orchestrator.conftest import Worker, ended, until
+
+
+@pytest.fixture
+async def app(url: str, clock: Clock, tmp_path: Path) -> AsyncIterator[headrace.App]:
+    """An App with a short lease."""
+    async with headrace.App(
+        url, clock=clock, lease_seconds=2, block_seconds=0.1, grace_seconds=0.2
+    ) as app:
+        yield app
+        assert await app.engine.audit() == []
+
+
+async def test_a_lost_lease_cancels_what_runs_and_the_worker_goes_on(
+    app: headrace.App, worker: Worker, clock: Clock
+) -> None:
+    started = asyncio.Event()
+    saw: list[str] = []
+
+    @app.task
+    async def slow(ctx: headrace.Context) -> str:
+        if ctx.attempt == 1:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                saw.append(f"cancelled {ctx.cancelled}")
+                raise
+        return f"attempt {ctx.attempt}"
+
+    orchestrator = worker(app)
+    await orchestrator.start()
+    first_id, name = orchestrator.worker_id, orchestrator.worker_name
+    job = await slow.enqueue()
+    await asyncio.wait_for(started.wait(), 20)
+    clock.advance(3)  # longer than the lease
+    over = await ended(app, job)
+    # The sweep gave the job away; the first attempt settled nothing.
+    assert (over.status, over.result, over.attempt) == (Status.COMPLETED, "attempt 2", 2)
+    [entry] = over.attempts
+    assert entry.failure is not None
+    assert entry.failure.type == "WorkerLost"
+    assert saw == ["cancelled True"]
+    assert orchestrator.worker_id != first_id
+    assert orchestrator.worker_name is not None
+    assert name is not None
+    assert orchestrator.telemetry.leases_lost == 1
+    assert orchestrator.telemetry.outcomes()["lost"] == 1
+
+
+async def test_a_write_of_a_lost_attempt_is_refused_and_ends_it(
+    app: headrace.App, worker: Worker
+) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+    raised: list[BaseException] = []
+
+    @app.task
+    async def staged(ctx: headrace.Context) -> str:
+        if ctx.attempt > 1:
+            return "second"
+        started.set()
+        await go_on.wait()
+        try:
+            return await ctx.stage("one", one)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    async def one() -> str:
+        return "never kept"
+
+    orchestrator = worker(app)
+    await orchestrator.start()
+    job = await staged.enqueue()
+    await asyncio.wait_for(started.wait(), 20)
+    # Somebody else settles the job, as a sweep would.
+    await app.engine.exchange([Settlement(job.id, 1, Retry(Failure("WorkerLost", "lost"), 0))])
+    go_on.set()
+    over = await ended(app, job)
+    assert (over.result, over.attempt) == ("second", 2)
+    assert [type(error) for error in raised] == [headrace.LeaseLost]
+    assert await app.engine.entries(job.id) == []
+    await until(lambda: orchestrator.telemetry.outcomes() == {"completed": 1, "lost": 1})
+
+
+async def test_progress_of_a_lost_attempt_stops_it(app: headrace.App, worker: Worker) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def telling(ctx: headrace.Context) -> str:
+        if ctx.attempt > 1:
+            return "second"
+        started.set()
+        await go_on.wait()
+        ctx.progress(50)
+        await asyncio.Event().wait()
+        return "never"
+
+    await worker(app).start()
+    job = await telling.enqueue()
+    await asyncio.wait_for(started.wait(), 20)
+    await app.engine.exchange([Settlement(job.id, 1, Retry(Failure("WorkerLost", "lost"), 0))])
+    go_on.set()
+    assert (await ended(app, job)).result == "second"
+
+
+async def test_a_blocked_loop_keeps_its_lease_and_is_reported_with_the_stack(
+    app: headrace.App, worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task
+    async def blocking(ctx: headrace.Context) -> int:
+        time.sleep(3)  # noqa: ASYNC251 - blocking for longer than the lease is the point
+        return ctx.attempt
+
+    orchestrator = worker(app)
+    await orchestrator.start()
+    first_id = orchestrator.worker_id
+    job = await blocking.enqueue()
+    over = await ended(app, job)
+    assert (over.status, over.result) == (Status.COMPLETED, 1)
+    assert orchestrator.worker_id == first_id
+    assert orchestrator.telemetry.blocks == 1
+    assert orchestrator.telemetry.renewals >= 3
+    [line] = [record.getMessage() for record in caplog.records if "blocked for" in record.msg]
+    assert f"job {job.id} (blocking, attempt 1)" in line
+    assert "time.sleep(3)" in line
+    await until(lambda: orchestrator.telemetry.block_seconds >= 2.5)
+
+
+async def test_a_hanging_worker_gives_up_its_lease(
+    app: headrace.App, worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    hung: list[float] = []
+
+    @app.task(timeout=0.1, retries=1)
+    async def hanging(ctx: headrace.Context) -> int:
+        if ctx.attempt == 1:
+            while not hung:
+                time.sleep(0.01)  # noqa: ASYNC251 - blocking is the point
+        return ctx.attempt
+
+    orchestrator = worker(app)
+    orchestrator.on_hang = lambda: hung.append(time.monotonic())
+    await orchestrator.start()
+    await hanging.enqueue()
+    await until(lambda: hung)
+    assert "hangs in a job that is past its time" in caplog.text
+    assert not orchestrator.healthy
+
+
+async def test_two_workers_of_one_name_do_not_fight(
+    app: headrace.App, worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    first, second = worker(app, name="twin"), worker(app, name="twin")
+    await first.start()
+    await second.start()
+    await until(lambda: first.worker_name != "twin")
+    assert second.worker_name == "twin"
+    assert "Give each worker a name of its own" in caplog.text
+    job = await add.enqueue(1, 2)
+    assert await app.result(job.id, timeout=20) == 3
+    alive = [seen.name for seen in await app.engine.workers() if seen.alive]
+    assert sorted(alive) == sorted([str(first.worker_name), "twin"])
+
+
+async def test_the_heartbeat_tells_memory_and_load(app: headrace.App, worker: Worker) -> None:
+    release = asyncio.Event()
+
+    @app.task
+    async def held() -> None:
+        await release.wait()
+
+    orchestrator = worker(app)
+    await orchestrator.start()
+    await held.enqueue()
+
+    async def told() -> bool:
+        [seen] = await app.engine.workers()
+        return seen.running == 1 and seen.memory_bytes > 1_000_000 and seen.healthy
+
+    await until(told)
+    release.set()
