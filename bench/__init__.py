@@ -1,0 +1,1 @@
+"""Benchmarks: Headrace beside its peers and beside the bare limit of each engine, in one run."""

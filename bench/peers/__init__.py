@@ -1,0 +1,1 @@
+"""One program for each peer, run in an environment of its own."""
