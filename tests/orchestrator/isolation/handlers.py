@@ -318,3 +318,9 @@ def fork_and_die() -> None:
 @app.task(isolate="process")
 def settings() -> str:
     return app.settings.url
+
+
+@app.task(isolate="process")
+async def enqueues_another() -> str:
+    job = await add.enqueue(a=40)
+    return job.id
