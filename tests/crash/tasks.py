@@ -1,0 +1,97 @@
+"""Tasks that write down when they begin and end, and that die where they are told to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import headrace
+from tests.crash import journal
+from tests.crash.journal import Line
+
+DIE = "HEADRACE_TEST_DIE"
+"""Names the point where a process kills itself."""
+
+STOP = "HEADRACE_TEST_STOP"
+"""Names the point where a process stops itself, as a machine that hangs would."""
+
+
+def reach(point: str) -> None:
+    """Die or stop here, if that is what this process was started for."""
+    if os.environ.get(DIE) == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if os.environ.get(STOP) == point:
+        del os.environ[STOP]
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def tell(ctx: headrace.Context, event: str, stage: str = "") -> None:
+    journal.write(
+        Line(
+            event=event,
+            job=ctx.job_id,
+            token=ctx.token,
+            attempt=ctx.attempt,
+            lane=ctx.lane,
+            stage=stage,
+        )
+    )
+
+
+async def work(ctx: headrace.Context, seconds: float = 0.0) -> int:
+    """Take a while and answer the token."""
+    tell(ctx, "start")
+    reach("in the handler")
+    await asyncio.sleep(seconds)
+    tell(ctx, "end")
+    return ctx.token
+
+
+async def in_lane(ctx: headrace.Context, lane: str, seconds: float = 0.0) -> int:
+    """The same, in a lane."""
+    return await work(ctx, seconds)
+
+
+async def gated(ctx: headrace.Context, gate: str) -> int:
+    """Run until the file `gate` with this attempt's token at its end exists."""
+    tell(ctx, "start")
+    while not Path(f"{gate}{ctx.token}").exists():  # noqa: ASYNC110, ASYNC240 - seen by others
+        await asyncio.sleep(0.01)
+    tell(ctx, "end")
+    return ctx.token
+
+
+async def deadly(ctx: headrace.Context) -> None:
+    """Kill the worker that runs it."""
+    tell(ctx, "start")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def staged(ctx: headrace.Context) -> list[str]:
+    """Three stages, each of which writes down that it was run."""
+
+    async def stage(name: str) -> str:
+        tell(ctx, "stage", name)
+        reach(f"in stage {name}")
+        tell(ctx, "staged", name)
+        return name
+
+    done = []
+    for name in ("one", "two", "three"):
+        done.append(await ctx.stage(name, stage, name))
+        reach(f"after stage {name}")
+    return done
+
+
+def register(app: headrace.App) -> headrace.App:
+    """Make these the tasks of an App."""
+    many = headrace.RetryPolicy(retries=100, base=0.0)
+    app.task("work", retry=many)(work)
+    app.task("in_lane", retry=many, lane="{lane}")(in_lane)
+    app.task("gated", retry=many)(gated)
+    app.task("fragile", on_crash="fail")(gated)
+    app.task("deadly", retries=2)(deadly)
+    app.task("staged", retry=many)(staged)
+    return app

@@ -1,0 +1,66 @@
+"""Workers that hang past their lease: their late writes count for nothing, and they recover."""
+
+from __future__ import annotations
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from headrace.model.status import Status
+from tests.crash.conftest import Scene
+from tests.support.processes import Process, until
+
+
+def frozen(process: Process) -> bool:
+    """Whether a process is stopped."""
+    stopped: bool = psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
+    return stopped
+
+
+@pytest.mark.parametrize("where", ["in the handler", "before settling"])
+async def test_a_late_finish_is_refused_and_the_worker_goes_on(scene: Scene, where: str) -> None:
+    job = await scene.app.enqueue("gated", {"gate": scene.gate})
+    sleeper = scene.worker("sleeper", stop=where)
+    await scene.happened("start")
+    if where == "in the handler":
+        sleeper.freeze()
+    else:
+        # It has the result in hand and is about to record it.
+        scene.open_gate(1)
+    await until(lambda: frozen(sleeper), "the stop of the worker")
+    heir = scene.worker("heir")
+    scene.open_gate(2)
+    assert await scene.app.result(job.id, timeout=30) == 2
+    [before] = await scene.jobs([job])
+    assert (before.status, before.attempt, before.worker) == (Status.COMPLETED, 2, "heir")
+
+    scene.open_gate(1)
+    sleeper.thaw()
+    await until(lambda: "has registered again" in sleeper.said, "a new registration")
+    if where == "before settling":
+        assert [line.token for line in await scene.happened("refused")] == [1]
+    [after] = await scene.jobs([job])
+    assert after == before
+    assert [line.token for line in scene.lines("settled")] == [2]
+
+    heir.terminate()
+    assert await heir.ended() == 0
+    another = await scene.app.enqueue("gated", {"gate": scene.gate})
+    assert await scene.app.result(another.id, timeout=30) == 1
+    assert scene.lines("end", another.id)[0].pid == sleeper.pid
+
+
+async def test_what_a_frozen_worker_had_not_started_is_run_elsewhere(scene: Scene) -> None:
+    """All that a frozen worker holds is taken over, also what waits in it for a slot."""
+    jobs = await scene.app.enqueue_many(
+        scene.app.tasks["work"].job(seconds=0.02) for _ in range(300)
+    )
+    sleeper = scene.worker("sleeper", slots=2)
+    await scene.happened("end", 20)
+    sleeper.freeze()
+    scene.worker("heir")
+    await scene.all_over()
+    before = await scene.jobs(jobs)
+    assert {job.status for job in before} == {Status.COMPLETED}
+    sleeper.thaw()
+    await until(lambda: "has registered again" in sleeper.said, "a new registration")
+    assert await scene.jobs(jobs) == before
