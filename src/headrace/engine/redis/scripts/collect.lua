@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- collect: the ids of all jobs in some states, if they are few.
--- KEYS due ready waiting held finished ended
+-- KEYS due ready waiting held finished
 -- USES clock
 -- ARGV 1 offset  2 how many are few  then words: scheduled, pending, running, finished
 -- Answers the ids in no order, or nothing if they are too many: then walking through all jobs by id

@@ -1,0 +1,174 @@
+"""The scripts: whole, documented, and touching only keys that they declare."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from importlib.resources import files
+
+import pytest
+
+from headrace.clock import Clock
+from headrace.engine.redis import scripts
+from headrace.engine.redis.address import Address
+from headrace.engine.redis.engine import RedisEngine
+from headrace.engine.redis.wire import Link
+from headrace.model.job import JobFilter
+from headrace.model.note import Entry, Note
+from headrace.model.outcome import Failed, Released, Retry
+from headrace.model.status import Status
+from headrace.model.worker import WorkerStats
+from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, complete, enqueue, settle
+
+NAMES = scripts.names()
+KEYLESS = {"TIME"}
+# Variables that stand for a key; their values come from declared constants.
+KEY_VARIABLES = {"key", "index", "hash"}
+
+
+async def use_every_verb(engine: RedisEngine) -> None:
+    """A life with everything in it."""
+    worker = await a_worker(engine)
+    await engine.insert([a_job(lane=f"l{n % 2}", key=f"k{n}", hold=n % 2 == 0) for n in range(8)])
+    await engine.insert([a_job(lane="l0", priority=5), a_job(delay=5), a_job(queue="other")])
+    for outcome in (Retry(A_FAILURE, 0), Retry(A_FAILURE, 3), Failed(A_FAILURE), Released()):
+        for job in await claim(engine, worker, 3):
+            note = Note(job.id, job.token, "s", 5.0, "m", (Entry("stage", "one", b"1"),))
+            assert await engine.note([note]) == ()
+            assert await settle(engine, job, outcome)
+    engine.clock.advance(10)
+    await engine.due(10)
+    held, *others = await claim(engine, worker, 10)
+    assert len(await engine.held(worker)) == 1 + len(others)
+    await engine.cancel([held.id, others[0].id])
+    await complete(engine, held)
+    await engine.entries(held.id)
+    await engine.rerun([held.id])
+    await engine.pause("other", True)
+    await engine.pause("other", False)
+    keeper = engine.keeper(worker, 30)
+    await asyncio.to_thread(keeper.renew, WorkerStats())
+    await asyncio.to_thread(keeper.close)
+    await engine.retire(worker)
+    await engine.lost(10)
+    await engine.get([held.id])
+    for status in ((), (Status.PENDING,), (Status.FAILED,)):
+        await engine.list_jobs(JobFilter(statuses=status))
+    await engine.queues()
+    await engine.lanes()
+    await engine.workers()
+    await engine.record_put("kind", "key", b"1")
+    await engine.record_list("kind")
+    await engine.record_delete("kind", "key")
+    engine.clock.advance(100_000)
+    await engine.prune(older_than=1)
+    assert await engine.audit() == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_script_says_what_it_does(name: str) -> None:
+    lines = scripts.script(name).source.splitlines()
+    assert lines[0].startswith("#!lua")
+    assert any(line.startswith(f"-- {name}: ") for line in lines)
+    assert any(line.startswith("-- ARGV 1 offset") for line in lines)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_script_names_only_keys_that_it_declares(name: str) -> None:
+    script = scripts.script(name)
+    declaration, *others = [line for line in script.source.splitlines() if "KEYS[" in line]
+    assert others == [], "keys are reached by name, never by number"
+    assert declaration.count("KEYS[") == len(script.keys) == len(set(script.keys))
+    declared = {key.upper() for key in script.keys} | KEY_VARIABLES
+    code = re.sub(r"--.*", "", script.source)
+    named = re.findall(r"call\('([A-Z]+)'(?:, (\w+))?", code)
+    assert named
+    assert {key for command, key in named if command not in KEYLESS} <= declared
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_declared_key_is_used(name: str) -> None:
+    body = (files("headrace.engine.redis") / "scripts" / f"{name}.lua").read_text()
+    code = re.sub(r"--.*", "", body)
+    own = re.findall(r"^-- KEYS((?: [a-z_]+)+)$", body, re.MULTILINE)
+    for key in own[0].split() if own else []:
+        assert re.search(rf"\b{key.upper()}\b", code), f"{name}.lua declares {key} for nothing"
+
+
+async def test_what_runs_touches_only_declared_keys(
+    redis_engine: RedisEngine, engine_url: str
+) -> None:
+    """The server's own word for it: its monitor shows each command that a script makes."""
+    lines: list[str] = []
+    address = Address.parse(engine_url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(b"MONITOR\r\n")
+    assert (await reader.readline()).startswith(b"+OK")
+
+    async def listen() -> None:
+        while line := await reader.readline():
+            lines.append(line.decode("utf-8", "replace"))
+            if '"the end"' in lines[-1]:
+                return
+
+    listening = asyncio.create_task(listen())
+    await use_every_verb(redis_engine)
+    await redis_engine._link.call("ECHO", "the end")
+    await asyncio.wait_for(listening, 10)
+    writer.close()
+    await writer.wait_closed()
+
+    declared: set[str] = set()
+    verbs: set[str] = set()
+    touched = 0
+    shas = {scripts.script(name).sha: name for name in NAMES}
+    for line in lines:
+        words = re.findall(r'"((?:[^"\\]|\\.)*)"', line)
+        if words and words[0].upper() == "EVALSHA":
+            declared = set(words[3 : 3 + int(words[2])])
+            verbs.add(shas[words[1]])
+            assert all(key.startswith(address.prefix) for key in declared)
+        elif " lua]" in line and words[0].upper() not in KEYLESS:
+            touched += 1
+            assert words[1] in declared, line
+    assert touched > 200
+    assert verbs == set(NAMES) - {"migrate"}
+
+
+async def test_a_user_confined_to_the_namespace_can_do_everything(
+    engine_url: str, admin: Link
+) -> None:
+    address = Address.parse(engine_url)
+    user = f"user-{address.namespace}"
+    await admin.call(
+        *("ACL", "SETUSER", user, "on", ">s3cret", "+@all", "-@admin", "-@dangerous"),
+        *(f"~{{{address.namespace}}}:*", f"&{{{address.namespace}}}:*"),
+    )
+    engine = RedisEngine(
+        f"redis://{user}:s3cret@{address}/0?namespace={address.namespace}", clock=Clock()
+    )
+    try:
+        await engine.open()
+        await use_every_verb(engine)
+        stop = await engine.listen(lambda: None, lambda _: None)
+        assert engine.listening
+        stop()
+        findings = (await engine.report()).findings
+        assert [each.level for each in findings if each.subject == "settings"] == ["warning"]
+    finally:
+        await engine.close()
+        await admin.call("ACL", "DELUSER", user)
+
+
+async def test_scripts_that_the_server_forgot_are_sent_again(
+    redis_engine: RedisEngine, admin: Link
+) -> None:
+    worker = await a_worker(redis_engine)
+    await enqueue(redis_engine)
+    keeper = redis_engine.keeper(worker, 30)
+    await admin.call("SCRIPT", "FLUSH")
+    [job] = await claim(redis_engine, worker)
+    assert (await asyncio.to_thread(keeper.renew, WorkerStats())).alive
+    await asyncio.to_thread(keeper.close)
+    await admin.call("SCRIPT", "FLUSH")
+    assert await complete(redis_engine, job)

@@ -1,0 +1,170 @@
+"""What the server may do to us: be full, be read-only, be new, be wrongly set up."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from headrace.clock import Clock
+from headrace.engine.redis.engine import RedisEngine
+from headrace.engine.redis.wire import Link
+from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew, StorageFull
+from headrace.model.outcome import Failed, Failure, Retry, Settlement, Snoozed
+from headrace.model.status import Status
+from headrace.model.views import Finding
+from tests.engine.redis.conftest import Starter
+from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, status, the_job
+
+
+async def finding(engine: RedisEngine, subject: str) -> Finding:
+    return next(each for each in (await engine.report()).findings if each.subject == subject)
+
+
+async def test_a_newer_schema_is_refused_by_name(engine_url: str, admin: Link) -> None:
+    engine = RedisEngine(engine_url, clock=Clock())
+    await engine.open()
+    await admin.call("HSET", engine.key("meta"), "schema", 99)
+    other = RedisEngine(engine_url, clock=Clock())
+    with pytest.raises(SchemaTooNew, match="version 99, and this Headrace knows 1"):
+        await other.open()
+    await other.close()
+    await engine.close()
+
+
+async def test_a_full_server_refuses_jobs_but_lets_running_ones_finish(
+    start_server: Starter,
+) -> None:
+    server = start_server("--maxmemory", "30mb")
+    engine = RedisEngine(server.store, clock=Clock())
+    await engine.open()
+    worker = await a_worker(engine)
+    job_id = await enqueue(engine, lane="l")
+    second = await enqueue(engine, lane="l")
+    [job] = await claim(engine, worker)
+    big = b'{"a":"' + b"x" * 100_000 + b'"}'
+    stored: list[str] = []
+
+    async def insert_until_full() -> None:
+        for _ in range(1_000):
+            stored.extend(each.id for each in await engine.insert([a_job(args=big, queue="big")]))
+
+    with pytest.raises(StorageFull, match="maxmemory"):
+        await insert_until_full()
+    [queue] = [each for each in await engine.queues() if each.name == "big"]
+    assert queue.ready == len(stored)
+    assert await complete(engine, job)
+    assert await status(engine, job_id) is Status.COMPLETED
+    assert [job.id for job in await claim(engine, worker, 1, ["default"])] == [second]
+    assert await engine.prune(keep=0) == 1
+    assert await engine.audit() == []
+    await engine.close()
+
+
+async def test_a_replica_cannot_serve_now(start_server: Starter) -> None:
+    server = start_server()
+    engine = RedisEngine(server.store, clock=Clock())
+    await engine.open()
+    await engine._link.call("REPLICAOF", "127.0.0.1", 1)
+    with pytest.raises(EngineUnavailable, match="cannot serve now"):
+        await engine.insert([a_job()])
+    await engine._link.call("REPLICAOF", "NO", "ONE")
+    assert (await engine.insert([a_job()]))[0].created
+    await engine.close()
+
+
+async def test_a_cluster_is_refused_with_the_reason(start_server: Starter) -> None:
+    server = start_server("--cluster-enabled", "yes")
+    engine = RedisEngine(server.store, clock=Clock())
+    with pytest.raises(EngineError, match="Redis Cluster"):
+        await engine.open()
+    await engine.close()
+
+
+async def test_a_server_that_throws_data_away_is_reported(start_server: Starter) -> None:
+    server = start_server("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+    engine = RedisEngine(server.store, clock=Clock())
+    await engine.open()
+    eviction = await finding(engine, "eviction")
+    assert (eviction.level, "allkeys-lru" in eviction.detail) == ("error", True)
+    assert "noeviction" in eviction.remedy
+    await engine._link.call("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    assert (await finding(engine, "eviction")).level == "ok"
+    await engine.close()
+
+
+async def test_the_report_tells_how_durable_the_server_is(start_server: Starter) -> None:
+    server = start_server()
+    engine = RedisEngine(server.store, clock=Clock())
+    await engine.open()
+    for setting, level in (("always", "ok"), ("everysec", "ok"), ("no", "warning")):
+        await engine._link.call("CONFIG", "SET", "appendfsync", setting)
+        durability = await finding(engine, "durability")
+        assert (durability.level, setting in durability.detail) == (level, True)
+    await engine._link.call("CONFIG", "SET", "appendonly", "no")
+    assert (await finding(engine, "durability")).level == "error"
+    await engine.close()
+
+
+async def test_an_impossible_outcome_does_not_poison_its_batch(redis_engine: RedisEngine) -> None:
+    worker = await a_worker(redis_engine)
+    await redis_engine.insert([a_job() for _ in range(4)])
+    jobs = await claim(redis_engine, worker, 4)
+    odd = Failure("Odd", "half a character \ud800 and a zero \0")
+    answer = await redis_engine.exchange(
+        [
+            Settlement(jobs[0].id, jobs[0].token, Retry(odd, math.nan)),
+            Settlement(jobs[1].id, jobs[1].token, Retry(odd, math.inf)),
+            Settlement(jobs[2].id, jobs[2].token, Snoozed(-5)),
+            Settlement(jobs[3].id, jobs[3].token, Failed(odd)),
+        ]
+    )
+    assert answer.refused == ()
+    statuses = [await status(redis_engine, job.id) for job in jobs]
+    assert statuses == [Status.PENDING, Status.SCHEDULED, Status.PENDING, Status.FAILED]
+    failed = await the_job(redis_engine, jobs[3].id)
+    assert (failed.error_type, failed.error) == ("Odd", "half a character ? and a zero \0")
+
+
+async def test_an_insert_that_is_repeated_changes_nothing(redis_engine: RedisEngine) -> None:
+    """A caller whose answer was lost sends the same ids again."""
+    worker = await a_worker(redis_engine)
+    jobs = [a_job(lane="l"), a_job(key="k"), a_job(delay=60)]
+    first = await redis_engine.insert(jobs)
+    await claim(redis_engine, worker, 1)
+    assert await redis_engine.insert(jobs) == first
+    [queue] = await redis_engine.queues()
+    assert (queue.ready, queue.running, queue.scheduled) == (1, 1, 1)
+
+
+async def test_namespaces_do_not_see_each_other(redis_engine: RedisEngine, engine_url: str) -> None:
+    await enqueue(redis_engine)
+    other = RedisEngine(f"{engine_url}x", clock=Clock())
+    await other.open()
+    assert await other.queues() == []
+    await other.close()
+
+
+async def test_a_pruned_store_leaves_nothing_behind(
+    redis_engine: RedisEngine, admin: Link, clock: Clock
+) -> None:
+    """Every structure is empty again, except for what marks the store."""
+    worker = await a_worker(redis_engine)
+    await redis_engine.insert([a_job(lane=f"l{n}", key=f"k{n}") for n in range(5)])
+    for n, job in enumerate(await claim(redis_engine, worker, 5)):
+        if n % 2:
+            assert await complete(redis_engine, job, b"[1]")
+        else:
+            failed = Settlement(job.id, job.token, Failed(Failure("E", "m")), b"{}")
+            await redis_engine.exchange([failed])
+    await redis_engine.retire(worker)
+    clock.advance(10)
+    assert await redis_engine.prune(older_than=1) == 5
+    left = {
+        key.decode().removeprefix(redis_engine.address.prefix)
+        for key in await admin.call("KEYS", f"{redis_engine.address.prefix}*")
+    }
+    marked = {"bodies", "entries", "errors", "lanes", "logs", "notes", "results", "task_keys"}
+    assert left == {"meta", "queues", *marked}
+    for name in marked:
+        assert await admin.call("HLEN", redis_engine.key(name)) == 1
