@@ -211,5 +211,3 @@ async def test_a_forgotten_job_is_found_by_two_checks_in_a_row(here: str, worker
         assert orchestrator.worker_id is not None
         await app.engine.exchange([], worker_id=orchestrator.worker_id, limit=1)
         assert (await ended(app, job)).result == 1
-
-

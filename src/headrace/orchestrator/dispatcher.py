@@ -189,8 +189,6 @@ class Dispatcher(Loop):
         room = self._room()
         if not self._worth_a_trip(room, now):
             return self._pause(room, now)
-        if self.notes.owed:
-            await self.notes.flush()
         await self._trip(room, now)
         now = monotonic()
         room = self._room()
@@ -241,6 +239,9 @@ class Dispatcher(Loop):
         heard, worker_id = self.heard, self.worker_id
         self.under_way = True
         try:
+            if self.notes.owed:
+                # What these attempts said last is written before their outcomes are.
+                await self.notes.flush()
             reply = await self.engine.exchange(
                 settlements,
                 worker_id=worker_id if room else None,
