@@ -1,6 +1,6 @@
 """FastAPI with Headrace: hand in a report, ask for it later.
 
-fastapi dev fastapi_app.py
+uvicorn fastapi_app:api
 headrace worker --app fastapi_app:jobs
 """
 

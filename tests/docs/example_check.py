@@ -1,6 +1,7 @@
 """Uses one example as its readers would: `python -m tests.docs.example_check NAME`.
 
-Each orders a report over HTTP, lets a worker make it, and reads it.
+Each orders a report over HTTP, lets a worker make it, and reads it. Frameworks are imported by
+name: they need not be installed for types to be checked.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import headrace
@@ -37,10 +39,8 @@ def check(ask: Ask, app: headrace.App) -> None:
 
 
 def fastapi() -> None:
-    import fastapi_app  # type: ignore[import-not-found]
-    from fastapi.testclient import TestClient
-
-    with TestClient(fastapi_app.api) as client:
+    fastapi_app, testing = import_module("fastapi_app"), import_module("fastapi.testclient")
+    with testing.TestClient(fastapi_app.api) as client:
 
         def ask(method: str, path: str) -> Answer:
             answer = client.request(method, path)
@@ -50,8 +50,7 @@ def fastapi() -> None:
 
 
 def flask() -> None:
-    import flask_app  # type: ignore[import-not-found]
-
+    flask_app = import_module("flask_app")
     client = flask_app.web.test_client()
 
     def ask(method: str, path: str) -> Answer:
@@ -63,11 +62,8 @@ def flask() -> None:
 
 
 def django() -> None:
-    from shop import jobs  # type: ignore[import-not-found]
-
-    from django.test import Client  # type: ignore[import-not-found]  # isort: skip
-
-    client = Client()
+    jobs = import_module("shop.jobs")
+    client = import_module("django.test").Client()
 
     def ask(method: str, path: str) -> Answer:
         answer = client.generic(method, path)

@@ -12,6 +12,7 @@ A page marks what its code blocks are by an HTML comment on the line before the 
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -41,6 +42,15 @@ class Block(NamedTuple):
     @property
     def place(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment of somebody who has set nothing up."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HEADRACE_", "WORKER_"))
+    }
 
 
 def pages() -> list[Path]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Servers
-from tests.docs.pages import ROOT, Block, blocks, name_of, pages
+from tests.docs.pages import ROOT, Block, blocks, clean_environment, name_of, pages
 
 LIMIT = 90
 FRAMEWORKS = ("fastapi", "flask", "django")
@@ -25,12 +25,7 @@ def runnable(page: Path) -> bool:
 
 @pytest.mark.parametrize("page", [page for page in pages() if runnable(page)], ids=name_of)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, servers: Servers) -> None:
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("HEADRACE_", "WORKER_"))
-    }
-    environment |= {
+    environment = clean_environment() | {
         "PYTHONPATH": str(ROOT),
         "DATABASE_URL": servers.url("postgres"),
         "REDIS_URL": servers.url("redis"),
@@ -64,7 +59,7 @@ def test_a_block_that_is_not_run_needs_a_framework_that_is_not_here(block: Block
     assert set(named) & set(missing), f"{block.place}: {block.value!r} is no reason any more"
 
 
-EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.py") if path.stat().st_size)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
@@ -79,6 +74,23 @@ def test_every_example_is_shown_in_the_documentation(path: Path) -> None:
         for block in PYTHON
         if block.mark == "file"
     ), f"no page shows {name_of(path)} as it is"
+
+
+def test_every_example_works_whose_framework_is_installed(tmp_path: Path) -> None:
+    folders = [ROOT, ROOT / "examples", ROOT / "examples" / "django_shop"]
+    for name in FRAMEWORKS:
+        if importlib.util.find_spec(name) is None:
+            continue
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.docs.example_check", name],
+            cwd=tmp_path,
+            env=clean_environment() | {"PYTHONPATH": os.pathsep.join(map(str, folders))},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        assert done.returncode == 0, f"{name}:\n{done.stdout}\n{done.stderr}"
 
 
 def test_every_file_that_is_shown_exists() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, links, name_of, pages, prose
+from tests.docs.pages import DOCS, ROOT, links, name_of, pages, prose
 
 
 def anchors(page: Path) -> set[str]:
@@ -54,3 +54,20 @@ def test_every_page_is_reached_from_the_index() -> None:
         if page not in reached
     ]
     assert missing == []
+
+
+def test_every_test_and_file_that_is_named_exists() -> None:
+    tests = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))
+    }
+    wrong = []
+    for page in pages():
+        for number, line in prose(page):
+            named = re.findall(r"`(test_\w+)`", line)
+            files = re.findall(r"`((?:tests|src|docs|bench|examples)/[\w./-]+)`", line)
+            missing = [name for name in named if name not in tests]
+            missing += [file for file in files if not (ROOT / file).exists()]
+            wrong += [f"{name_of(page)}:{number} {each}" for each in missing]
+    assert wrong == []

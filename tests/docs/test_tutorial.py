@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Servers
-from tests.docs.pages import DOCS, Block, blocks
+from tests.docs.pages import DOCS, Block, blocks, clean_environment
 
 LIMIT = 40.0
 # Looking again until it shows what the page shows does no harm.
@@ -63,11 +63,7 @@ class Reader:
     def __init__(self, folder: Path, urls: dict[str, str]) -> None:
         self.folder = folder
         self.urls = urls
-        self.environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("HEADRACE_", "WORKER_"))
-        }
+        self.environment = clean_environment()
         self.environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
