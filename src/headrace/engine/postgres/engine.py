@@ -29,7 +29,11 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing, Records):
 
     async def open(self) -> None:
         """Connect and bring the schema up to date; safe when several processes do it at once."""
-        await migrate(self._common)
+        try:
+            await migrate(self._common)
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Close every connection. Closing twice is fine."""

@@ -38,7 +38,12 @@ def wait_seconds(delay: float) -> float:
     return min(max(delay, 0.0), LONGEST_WAIT) if delay == delay else 0.0  # noqa: PLR0124 - NaN
 
 
-def claimed(row: Row) -> ClaimedJob:
+def start_order(row: Row) -> tuple[int, int]:
+    """By priority, then arrival: the key to sort rows of exchange.sql by."""
+    return -row[9], row[14]
+
+
+def claimed(row: Row, *, cancel_requested: bool = False) -> ClaimedJob:
     """A row of exchange.sql, held.sql or lost.sql."""
     return ClaimedJob(
         id=str(row[0]),
@@ -55,13 +60,15 @@ def claimed(row: Row) -> ClaimedJob:
         key=row[11],
         meta=row[12],
         wait=row[13],
-        cancel_requested=row[14],
+        cancel_requested=cancel_requested,
     )
 
 
 def lost(row: Row) -> LostJob:
     """A row of lost.sql."""
-    return LostJob(job=claimed(row), worker=row[15], started_at=row[16], age=row[17])
+    return LostJob(
+        job=claimed(row, cancel_requested=row[14]), worker=row[15], started_at=row[16], age=row[17]
+    )
 
 
 def job(row: Row) -> Job:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import Any
 
 from headrace.engine.postgres.rows import clean, wait_seconds
 from headrace.model.outcome import (
     Cancelled,
     Completed,
     Failed,
+    Outcome,
     Released,
     Retry,
     Settlement,
@@ -20,56 +22,43 @@ from headrace.model.status import State
 
 RETRY, RELEASE, SNOOZE = 0, 1, 2
 
-Columns = tuple[
-    list[str],
-    list[int],
-    list[int],
-    list[float],
-    list[bytes | None],
-    list[str | None],
-    list[str | None],
-    list[bytes | None],
-]
-
 _by_id = attrgetter("job_id")
 
 
-def columns(settlements: Sequence[Settlement]) -> Columns:
+def columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:
     """Ids, tokens, kinds, delays, results, error types, errors and log entries.
 
     They are sorted by id: two exchanges that settle the same jobs lock them in the same order.
+    Columns that no outcome needs are empty, and a completed job has no kind: nearly all complete.
     """
-    table: Columns = ([], [], [], [], [], [], [], [])
-    ids, tokens, kinds, delays, results, types, errors, entries = table
-    for each in sorted(settlements, key=_by_id):
-        kind, delay = int(State.COMPLETED), 0.0
-        result: bytes | None = None
-        error_type: str | None = None
-        error: str | None = None
-        match each.outcome:
-            case Completed(result=value):
-                result = value
-            case Retry(failure=failure, delay=after):
-                kind, delay = RETRY, wait_seconds(after)
-                error_type, error = clean(failure.type), clean(failure.message)
-            case Failed(failure=failure):
-                kind = State.FAILED
-                error_type, error = clean(failure.type), clean(failure.message)
-            case TimedOut(failure=failure):
-                kind = State.TIMEOUT
-                error_type, error = clean(failure.type), clean(failure.message)
-            case Cancelled(reason=reason):
-                kind, error = State.CANCELLED, clean(reason)
-            case Released():
-                kind = RELEASE
-            case Snoozed(delay=after):
-                kind, delay = SNOOZE, wait_seconds(after)
-        ids.append(each.job_id)
-        tokens.append(each.token)
-        kinds.append(kind)
-        delays.append(delay)
-        results.append(result)
-        types.append(error_type)
-        errors.append(error)
-        entries.append(each.entry)
-    return table
+    ordered = sorted(settlements, key=_by_id)
+    ids = [each.job_id for each in ordered]
+    tokens = [each.token for each in ordered]
+    if all(type(each.outcome) is Completed and each.entry is None for each in ordered):
+        return ids, tokens, [], [], [_result(each.outcome) for each in ordered], [], [], []
+    told = [_told(each.outcome) for each in ordered]
+    kinds, delays, types, errors = (list(column) for column in zip(*told, strict=True))
+    results = [_result(each.outcome) for each in ordered]
+    return ids, tokens, kinds, delays, results, types, errors, [each.entry for each in ordered]
+
+
+def _result(outcome: Outcome) -> bytes | None:
+    return outcome.result if isinstance(outcome, Completed) else None
+
+
+def _told(outcome: Outcome) -> tuple[int, float, str | None, str | None]:
+    """Kind, delay, error type and error."""
+    match outcome:
+        case Completed():
+            return State.COMPLETED, 0.0, None, None
+        case Retry(failure=failure, delay=delay):
+            return RETRY, wait_seconds(delay), clean(failure.type), clean(failure.message)
+        case Failed(failure=failure) | TimedOut(failure=failure):
+            kind = State.FAILED if isinstance(outcome, Failed) else State.TIMEOUT
+            return kind, 0.0, clean(failure.type), clean(failure.message)
+        case Cancelled(reason=reason):
+            return State.CANCELLED, 0.0, None, clean(reason)
+        case Released():
+            return RELEASE, 0.0, None, None
+        case Snoozed(delay=delay):
+            return SNOOZE, wait_seconds(delay), None, None

@@ -37,6 +37,8 @@ class Store:
         )
         self._signals = Signals(self._common, channel=self.address.schema)
         self._known_queues: set[str] = set()
+        # Whether the jobs claimed last had lanes: the next settlements probably have them too.
+        self._lanes_seen = False
 
     async def _ensure_queues(self, names: set[str]) -> None:
         """Make queues known before their first job, once per name and process."""

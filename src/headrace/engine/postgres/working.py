@@ -96,20 +96,22 @@ class Working(Store):
             _EXCHANGE,
             self.clock.offset,
             *columns(settlements),
+            self._lanes_seen,
             worker_id,
             queues,
             max(limit, 0),
         )
         refused: list[str] = []
-        jobs: list[ClaimedJob] = []
-        for row in found:
-            if row[2] is not None:
-                jobs.append(rows.claimed(row))
-            elif row[0] is not None:
-                refused.append(str(row[0]))
-            else:
+        while found and found[0][2] is None:
+            told = found.pop(0)
+            if told[0] is None:
                 self._signals.ring()
-        return Exchange(tuple(refused), jobs)
+            else:
+                refused.append(str(told[0]))
+        if found:
+            found.sort(key=rows.start_order)
+            self._lanes_seen = found[0][10] is not None
+        return Exchange(tuple(refused), [rows.claimed(row) for row in found])
 
     async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
         """Record progress, stage, message and entries of running jobs; answer the refused ids."""
@@ -134,7 +136,10 @@ class Working(Store):
 
     async def held(self, worker_id: str) -> list[ClaimedJob]:
         """The jobs that are leased to this worker."""
-        return [rows.claimed(row) for row in await self._common.fetch(_HELD, worker_id)]
+        return [
+            rows.claimed(row, cancel_requested=row[14])
+            for row in await self._common.fetch(_HELD, worker_id)
+        ]
 
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
         """What was kept with a job by `note`, in the order it was first written."""

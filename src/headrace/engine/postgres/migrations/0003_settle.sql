@@ -1,45 +1,63 @@
--- Recording outcomes. `kind` is the final state (4 to 7), or how the job comes back:
--- 0 retry, 1 released, 2 snoozed.
+-- Recording outcomes. `kind` is the final state (4 to 7; NULL means completed), or how the job comes
+-- back: 0 retry, 1 released, 2 snoozed. Columns that no outcome of a call needs are empty.
+-- Both functions take jobs that run under their token, either those with a lane (whose lanes are
+-- locked) or those without, and answer what they settled, with the lanes of the former.
 
--- Settle jobs that are running under their token, either those with a lane (whose lanes are locked)
--- or those without. A finished job moves to `history`. A job whose cancel was requested does not
--- come back. Answers the settled ids, how many became ready at once, and for each job with a lane
--- how many places it frees; `rivals` tells whether some came back that may beat others or be beaten.
-CREATE FUNCTION settle_jobs(
+-- Move finished jobs to `history`. A job whose cancel was requested is finished however its attempt
+-- ended, unless it completed.
+CREATE FUNCTION finish_jobs(
     p_moment timestamptz, p_laned boolean,
-    p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
-    p_result bytea[], p_error_type text[], p_error text[], p_entry bytea[],
-    OUT settled uuid[], OUT raised integer,
-    OUT queues text[], OUT lanes text[], OUT freed integer[], OUT rivals boolean
+    p_id uuid[], p_token integer[], p_kind smallint[], p_result bytea[],
+    p_error_type text[], p_error text[], p_entry bytea[],
+    OUT settled uuid[], OUT queues text[], OUT lanes text[]
 ) LANGUAGE plpgsql AS $$
 BEGIN
-    WITH told AS MATERIALIZED (
-        SELECT * FROM unnest(p_id, p_token, p_kind, p_delay, p_result, p_error_type, p_error, p_entry)
-            AS t (id, token, kind, delay, result, error_type, error, entry)
-    ), gone AS (
-        DELETE FROM job j USING told t
+    WITH gone AS (
+        DELETE FROM job j
+        USING unnest(p_id, p_token, p_kind, p_result, p_error_type, p_error, p_entry)
+            AS t (id, token, kind, result, error_type, error, entry)
         WHERE j.id = t.id AND j.token = t.token AND j.state + 0 = 3
             AND (j.lane IS NOT NULL) = p_laned
-            AND (t.kind >= 4 OR j.cancel_reason IS NOT NULL)
-        RETURNING j.*, CASE WHEN t.kind >= 4 THEN t.kind ELSE 7::smallint END AS final,
-            t.result, t.error_type AS told_type, t.error AS told_error, t.entry
+            AND (coalesce(t.kind, 4) >= 4 OR j.cancel_reason IS NOT NULL)
+        RETURNING j.id, j.created_at, j.run_at, j.started_at, j.timeout, j.progress, j.token,
+            j.attempt, j.max_attempts, j.width, j.priority, j.hold, j.fail_on_crash, j.queue,
+            j.task, j.source, j.lane, j.key, j.worker, j.stage, j.message, j.cancel_reason, j.args,
+            j.meta, j.log, t.result, t.error_type, t.error, t.entry,
+            CASE WHEN t.kind IS NULL THEN 4 WHEN t.kind >= 4 THEN t.kind ELSE 7 END AS state
     ), kept AS (
         INSERT INTO history (
             id, created_at, run_at, started_at, completed_at, timeout, progress, token, attempt,
             max_attempts, width, state, priority, hold, fail_on_crash, queue, task, source, lane,
             key, worker, stage, message, error_type, error, cancel_reason, args, meta, log, result
         )
-        SELECT id, created_at, run_at, started_at, greatest(p_moment, started_at), timeout,
-            CASE WHEN final = 4 THEN 100 ELSE progress END, token, attempt,
-            max_attempts, width, final, priority, hold, fail_on_crash, queue, task, source, lane,
-            key, worker, stage, message,
-            CASE WHEN final = 7 THEN NULL ELSE told_type END,
+        SELECT g.id, g.created_at, g.run_at, g.started_at, greatest(p_moment, g.started_at),
+            g.timeout, CASE WHEN g.state = 4 THEN 100 ELSE g.progress END, g.token, g.attempt,
+            g.max_attempts, g.width, g.state, g.priority, g.hold, g.fail_on_crash, g.queue, g.task,
+            g.source, g.lane, g.key, g.worker, g.stage, g.message,
+            CASE WHEN g.state <> 7 THEN g.error_type END,
             -- Who asked for the cancel knows the reason better than the attempt that obeyed.
-            CASE WHEN final = 7 THEN coalesce(cancel_reason, told_error) ELSE told_error END,
-            cancel_reason, args, meta,
-            CASE WHEN entry IS NULL THEN log ELSE append_to_log(log, entry) END, result
-        FROM gone
-    ), back AS (
+            CASE WHEN g.state = 7 THEN coalesce(g.cancel_reason, g.error) ELSE g.error END,
+            g.cancel_reason, g.args, g.meta,
+            CASE WHEN g.entry IS NULL THEN g.log ELSE append_to_log(g.log, g.entry) END, g.result
+        FROM gone g
+        RETURNING id, queue, lane
+    )
+    SELECT array_agg(k.id), array_agg(k.queue) FILTER (WHERE p_laned),
+        array_agg(k.lane) FILTER (WHERE p_laned)
+    INTO settled, queues, lanes FROM kept k;
+END $$;
+
+-- Put jobs back that are to run again. `freed` says which of them gave up their place, `raised` how
+-- many may run at once, `rivals` whether some may now beat others of their lane, or be beaten.
+CREATE FUNCTION return_jobs(
+    p_moment timestamptz, p_laned boolean,
+    p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
+    p_error_type text[], p_error text[], p_entry bytea[],
+    OUT settled uuid[], OUT queues text[], OUT lanes text[], OUT freed integer[],
+    OUT raised integer, OUT rivals boolean
+) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH back AS (
         UPDATE job j SET
             state = CASE
                 WHEN t.kind = 1 THEN 2
@@ -58,23 +76,19 @@ BEGIN
             error = coalesce(t.error, j.error),
             log = CASE WHEN t.entry IS NULL THEN j.log ELSE append_to_log(j.log, t.entry) END,
             holder = NULL, worker = NULL, started_at = NULL
-        FROM told t
+        FROM unnest(p_id, p_token, p_kind, p_delay, p_error_type, p_error, p_entry)
+            AS t (id, token, kind, delay, error_type, error, entry)
         WHERE j.id = t.id AND j.token = t.token AND j.state + 0 = 3
             AND (j.lane IS NOT NULL) = p_laned
             AND t.kind < 4 AND j.cancel_reason IS NULL
-        RETURNING j.id, j.state, j.queue, j.lane,
-            CASE WHEN j.pinned OR t.kind = 1 THEN 0 ELSE 1 END AS freed,
-            j.state > 0 AND NOT j.pinned AS rivals
+        RETURNING j.id, j.state, j.queue, j.lane, j.pinned,
+            CASE WHEN j.pinned OR t.kind = 1 THEN 0 ELSE 1 END AS freed
     )
-    SELECT array_agg(x.id), count(*) FILTER (WHERE x.state = 2),
-        array_agg(x.queue) FILTER (WHERE p_laned), array_agg(x.lane) FILTER (WHERE p_laned),
-        array_agg(x.freed) FILTER (WHERE p_laned), coalesce(bool_or(x.rivals), false)
-    INTO settled, raised, queues, lanes, freed, rivals
-    FROM (
-        SELECT g.id, g.final AS state, g.queue, g.lane, 1 AS freed, false AS rivals FROM gone g
-        UNION ALL
-        SELECT b.id, b.state, b.queue, b.lane, b.freed, b.rivals FROM back b
-    ) x;
+    SELECT array_agg(b.id), array_agg(b.queue) FILTER (WHERE p_laned),
+        array_agg(b.lane) FILTER (WHERE p_laned), array_agg(b.freed) FILTER (WHERE p_laned),
+        count(*) FILTER (WHERE b.state = 2),
+        coalesce(bool_or(p_laned AND b.state > 0 AND NOT b.pinned), false)
+    INTO settled, queues, lanes, freed, raised, rivals FROM back b;
 END $$;
 
 -- A job's attempt log with one more line, bounded: the oldest go first.

@@ -6,14 +6,16 @@ CREATE FUNCTION exchange(
     p_offset double precision,
     p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
     p_result bytea[], p_error_type text[], p_error text[], p_entry bytea[],
+    -- Whether lanes are to be expected: a hint that saves a vain look, and no more.
+    p_lanes boolean,
     p_worker text, p_queues text[], p_limit integer
 )
--- Claimed jobs in the order in which to start them. Before them, told apart by `attempt` being
--- NULL: the refused ids, and a row without an id if others should be told that jobs are ready.
+-- Claimed jobs in no order. Before them, told apart by `attempt` being NULL: the refused ids, and a
+-- row without an id if others should be told that jobs are ready.
 RETURNS TABLE (
     id uuid, token integer, attempt integer, task text, queue text, args bytea,
     max_attempts integer, timeout double precision, fail_on_crash boolean, priority smallint,
-    lane text, key text, meta bytea, wait double precision, cancel_requested boolean
+    lane text, key text, meta bytea, wait double precision, seq bigint
 )
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
@@ -28,38 +30,45 @@ AS $$
 DECLARE
     moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
     told integer := coalesce(cardinality(p_id), 0);
+    some_return boolean := cardinality(p_kind) > 0 AND 4 > ANY (p_kind);
     settled uuid[] := '{}';
     raised integer := 0;
-    missed integer;
-    step record;
     rivals boolean := false;
-    freed_queues text[]; freed_lanes text[]; freed integer[];
+    step record;
+    unlaned integer := told;
     lane_queues text[]; lane_names text[]; lane_widths integer[];
     bell_queues text[]; bell_lanes text[]; bell_widths integer[];
+    freed_queues text[]; freed_lanes text[]; freed integer[];
     worker_number integer; worker_name text;
     names text[]; amounts integer[]; wanted integer;
     places tid[] := '{}';
 BEGIN
-    IF told > 0 THEN
-        -- Most jobs have no lane. They are settled without a look at lanes. A second round is for
-        -- those whose cancel was requested just now.
-        FOR round IN 1..3 LOOP
-            SELECT * INTO step FROM settle_jobs(moment, false, p_id, p_token, p_kind, p_delay,
-                p_result, p_error_type, p_error, p_entry);
+    -- Jobs without a lane first, and without a look at lanes. It takes a second round only if the
+    -- cancel of one was requested between two statements.
+    FOR round IN 1..3 LOOP
+        EXIT WHEN told = 0;
+        IF NOT p_lanes OR round > 1 THEN
+            SELECT * INTO step FROM finish_jobs(moment, false, p_id, p_token, p_kind, p_result,
+                p_error_type, p_error, p_entry);
             settled := settled || step.settled;
-            raised := raised + step.raised;
+            IF some_return THEN
+                SELECT * INTO step FROM return_jobs(moment, false, p_id, p_token, p_kind, p_delay,
+                    p_error_type, p_error, p_entry);
+                settled := settled || step.settled;
+                raised := raised + step.raised;
+            END IF;
             EXIT WHEN cardinality(settled) = told;
-            SELECT array_agg(j.queue) FILTER (WHERE j.lane IS NOT NULL),
-                array_agg(j.lane) FILTER (WHERE j.lane IS NOT NULL),
-                array_agg(j.width) FILTER (WHERE j.lane IS NOT NULL),
-                count(*) FILTER (WHERE j.lane IS NULL)
-            INTO lane_queues, lane_names, lane_widths, missed
-            FROM unnest(p_id, p_token) AS t (id, token)
-            JOIN job j ON j.id = t.id AND j.token = t.token
-            WHERE j.state + 0 = 3;
-            EXIT WHEN missed = 0;
-        END LOOP;
-    END IF;
+        END IF;
+        SELECT array_agg(j.queue) FILTER (WHERE j.lane IS NOT NULL),
+            array_agg(j.lane) FILTER (WHERE j.lane IS NOT NULL),
+            array_agg(j.width) FILTER (WHERE j.lane IS NOT NULL),
+            count(*) FILTER (WHERE j.lane IS NULL)
+        INTO lane_queues, lane_names, lane_widths, unlaned
+        FROM unnest(p_id, p_token) AS t (id, token)
+        JOIN job j ON j.id = t.id AND j.token = t.token
+        WHERE j.state + 0 = 3;
+        EXIT WHEN unlaned = 0;
+    END LOOP;
 
     IF p_limit > 0 AND EXISTS (SELECT FROM bell) THEN
         WITH rung AS (
@@ -77,23 +86,32 @@ BEGIN
         PERFORM lock_lanes(lane_queues || bell_queues, lane_names || bell_lanes,
             lane_widths || bell_widths, false);
         IF lane_names IS NOT NULL THEN
-            SELECT * INTO step FROM settle_jobs(moment, true, p_id, p_token, p_kind, p_delay,
-                p_result, p_error_type, p_error, p_entry);
+            SELECT * INTO step FROM finish_jobs(moment, true, p_id, p_token, p_kind, p_result,
+                p_error_type, p_error, p_entry);
             settled := settled || step.settled;
-            raised := raised + step.raised;
             freed_queues := step.queues;
             freed_lanes := step.lanes;
-            freed := step.freed;
-            rivals := step.rivals;
+            freed := array_fill(1, ARRAY[coalesce(cardinality(step.lanes), 0)]);
+            IF some_return THEN
+                SELECT * INTO step FROM return_jobs(moment, true, p_id, p_token, p_kind, p_delay,
+                    p_error_type, p_error, p_entry);
+                settled := settled || step.settled;
+                freed_queues := freed_queues || step.queues;
+                freed_lanes := freed_lanes || step.lanes;
+                freed := freed || step.freed;
+                raised := raised + step.raised;
+                rivals := step.rivals;
+            END IF;
         END IF;
         IF bell_lanes IS NOT NULL THEN
             PERFORM lock_lanes(bell_queues, bell_lanes, bell_widths, true);
+            freed_queues := freed_queues || bell_queues;
+            freed_lanes := freed_lanes || bell_lanes;
+            freed := freed || array_fill(0, ARRAY[cardinality(bell_lanes)]);
+            rivals := true;
         END IF;
-        IF bell_lanes IS NOT NULL OR rivals THEN
-            raised := raised + admit_to_lanes(
-                freed_queues || bell_queues, freed_lanes || bell_lanes,
-                freed || array_fill(0, ARRAY[coalesce(cardinality(bell_lanes), 0)])
-            );
+        IF rivals THEN
+            raised := raised + admit_to_lanes(freed_queues, freed_lanes, freed);
         ELSIF freed_lanes IS NOT NULL THEN
             raised := raised + fill_lanes(freed_queues, freed_lanes, freed);
         END IF;
@@ -102,8 +120,9 @@ BEGIN
     IF cardinality(settled) < told THEN
         RETURN QUERY SELECT t.id, t.token, NULL::integer, NULL, NULL, NULL::bytea, NULL::integer,
             NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL, NULL::bytea,
-            NULL::double precision, NULL::boolean
-            FROM unnest(p_id, p_token) AS t (id, token) WHERE t.id NOT IN (SELECT unnest(settled));
+            NULL::double precision, NULL::bigint
+            FROM unnest(p_id, p_token) AS t (id, token)
+            WHERE t.id NOT IN (SELECT unnest(settled));
     END IF;
 
     IF p_limit > 0 THEN
@@ -169,22 +188,17 @@ BEGIN
     IF raised > 0 AND cardinality(places) >= p_limit THEN
         RETURN QUERY SELECT NULL::uuid, NULL::integer, NULL::integer, NULL, NULL, NULL::bytea,
             NULL::integer, NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL,
-            NULL::bytea, NULL::double precision, NULL::boolean;
+            NULL::bytea, NULL::double precision, NULL::bigint;
     END IF;
 
     IF cardinality(places) > 0 THEN
         RETURN QUERY
-        WITH claimed AS (
-            UPDATE job j SET state = 3, token = j.token + 1, attempt = j.attempt + 1,
-                holder = worker_number, worker = worker_name,
-                started_at = greatest(moment, j.created_at)
-            WHERE j.ctid = ANY (places)
-            RETURNING j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
-                j.fail_on_crash, j.priority, j.lane, j.key, j.meta, j.run_at, j.seq
-        )
-        SELECT c.id, c.token, c.attempt, c.task, c.queue, c.args, c.max_attempts, c.timeout,
-            c.fail_on_crash, c.priority, c.lane, c.key, c.meta,
-            greatest(date_part('epoch', moment - c.run_at), 0), false
-        FROM claimed c ORDER BY c.priority DESC, c.seq;
+        UPDATE job j SET state = 3, token = j.token + 1, attempt = j.attempt + 1,
+            holder = worker_number, worker = worker_name,
+            started_at = greatest(moment, j.created_at)
+        WHERE j.ctid = ANY (places)
+        RETURNING j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
+            j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
+            greatest(date_part('epoch', moment - j.run_at), 0), j.seq;
     END IF;
 END $$;
