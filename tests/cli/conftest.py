@@ -84,7 +84,9 @@ class Cli:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("HEADRACE_", "WORKER_")) and name != "API_URL"
+            if not name.startswith(("HEADRACE_", "WORKER_"))
+            # Unbuffered, Python takes half a write for a whole one when the reader has gone.
+            and name not in ("API_URL", "PYTHONUNBUFFERED")
         }
         return kept | {"HEADRACE_URL": self.url} | changes
 

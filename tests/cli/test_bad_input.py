@@ -103,15 +103,14 @@ def content(cli: Cli) -> list[str]:
     return dump
 
 
-@pytest.mark.parametrize(("arguments", "code", "message"), REFUSED, ids=lambda value: str(value))
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: " ".join(case[0]))
 def test_bad_input_is_refused_and_changes_nothing(
     shop: Cli,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    code: int,
-    message: str,
+    case: tuple[tuple[str, ...], int, str],
 ) -> None:
+    arguments, code, message = case
     # In this process: starting Python for each of them would take a minute.
     monkeypatch.chdir(shop.folder)
     monkeypatch.setattr(sys, "path", [*sys.path])

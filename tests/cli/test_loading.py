@@ -42,32 +42,32 @@ def test_the_attribute_is_app_unless_it_is_named(write: Write) -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("shopp.jobs", 'no module named "shopp".*did you mean "shop"'),
-        ("shop.jbos", 'no module named "shop.jbos".*did you mean "shop.jobs"'),
+        ("milll.jobs", 'no module named "milll".*did you mean "mill"'),
+        ("mill.jbos", 'no module named "mill.jbos".*did you mean "mill.jobs"'),
         ("nowhere_at_all", "run it from the folder"),
-        ("shop.jobs:ap", 'has no "ap"; use "shop.jobs:app"'),
-        ("shop.jobs:number", 'is a int, not a headrace.App; use "shop.jobs:app"'),
-        ("shop.empty", "has no headrace.App; make one"),
-        ("shop.wrong", 'loading "shop.wrong" failed: ZeroDivisionError: .*wrong.py line 2'),
-        ("shop.needs", "No module named 'nothing_like_it'.*needs.py line 1"),
-        ("shop.syntax", "SyntaxError: .*syntax.py line 1"),
-        ("shop.leaves", "failed: SystemExit: 3"),
-        ("shop/jobs.py", 'write "shop.jobs" instead'),
-        ("./shop.py:app", 'write "shop" instead'),
+        ("mill.jobs:ap", 'has no "ap"; use "mill.jobs:app"'),
+        ("mill.jobs:number", 'is a int, not a headrace.App; use "mill.jobs:app"'),
+        ("mill.empty", "has no headrace.App; make one"),
+        ("mill.wrong", 'loading "mill.wrong" failed: ZeroDivisionError: .*wrong.py line 2'),
+        ("mill.needs", "No module named 'nothing_like_it'.*needs.py line 1"),
+        ("mill.syntax", "SyntaxError: .*syntax.py line 1"),
+        ("mill.leaves", "failed: SystemExit: 3"),
+        ("mill/jobs.py", 'write "mill.jobs" instead'),
+        ("./mill.py:app", 'write "mill" instead'),
         ("", "is not the name of a module"),
-        ("shop jobs", "is not the name of a module"),
+        ("mill jobs", "is not the name of a module"),
     ],
 )
 def test_what_cannot_be_loaded_is_told_with_a_remedy(
     write: Write, reference: str, message: str
 ) -> None:
-    write("shop/__init__.py", "")
-    write("shop/jobs.py", "import headrace\napp = headrace.App()\nnumber = 3\n")
-    write("shop/empty.py", "")
-    write("shop/wrong.py", "\n1 / 0\n")
-    write("shop/needs.py", "import nothing_like_it\n")
-    write("shop/syntax.py", "def\n")
-    write("shop/leaves.py", "raise SystemExit(3)\n")
+    write("mill/__init__.py", "")
+    write("mill/jobs.py", "import headrace\napp = headrace.App()\nnumber = 3\n")
+    write("mill/empty.py", "")
+    write("mill/wrong.py", "\n1 / 0\n")
+    write("mill/needs.py", "import nothing_like_it\n")
+    write("mill/syntax.py", "def\n")
+    write("mill/leaves.py", "raise SystemExit(3)\n")
     with pytest.raises(InvalidInput, match=message):
         load_app(reference)
 

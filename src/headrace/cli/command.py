@@ -10,9 +10,9 @@ from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Concatenate, ParamSpec
 
 import typer
-from typer.core import TyperGroup
 
 from headrace.cli.errors import hush
+from headrace.cli.light import LightCommand, LightGroup
 from headrace.cli.session import Session
 
 P = ParamSpec("P")
@@ -46,7 +46,7 @@ _SHARED = {
 }
 
 
-def group(help: str, kind: type[TyperGroup] = TyperGroup) -> typer.Typer:
+def group(help: str, kind: type[LightGroup] = LightGroup) -> typer.Typer:
     """A noun, or the root: plain help that starts fast and pipes well."""
     return typer.Typer(
         cls=kind,
@@ -63,7 +63,7 @@ def command(noun: typer.Typer, name: str) -> Callable[[Body[P]], Body[P]]:
     """Add a verb. Its function is given a Session first and may answer an exit code."""
 
     def register(body: Body[P]) -> Body[P]:
-        noun.command(name)(_runner(body))
+        noun.command(name, cls=LightCommand)(_runner(body))
         return body
 
     return register

@@ -8,10 +8,10 @@ import sys
 from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from headrace.cli.command import AppName, Debug, Url, group
 from headrace.cli.errors import report
+from headrace.cli.light import LightGroup
 from headrace.version import __version__
 
 # In the order of the help. Only the module of the command that runs is imported, so that a worker
@@ -31,7 +31,7 @@ COMMANDS = {
 }
 
 
-class Ordered(TyperGroup):
+class Ordered(LightGroup):
     """Lists commands in the order of COMMANDS: first what one needs first."""
 
     def list_commands(self, ctx: object) -> list[str]:

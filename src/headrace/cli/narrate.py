@@ -90,6 +90,5 @@ def _coloured(start: str, told: str, colour: str) -> None:
     from rich.console import Console  # noqa: PLC0415 - only when it draws
     from rich.text import Text  # noqa: PLC0415
 
-    line = Text(clean(start), style="dim")
-    line.append(clean(told), style=colour)
+    line = Text.assemble((clean(start), "dim"), (clean(told), colour))
     Console(highlight=False).print(line, soft_wrap=True)

@@ -91,8 +91,9 @@ def print_fields(fields: Sequence[tuple[str, object]]) -> None:
         console = _console()
         for name, value in fields:
             shown = _field(value, size)
-            line = Text(f"{name:<{size}}  ", style="dim")
-            line.append(shown, style=COLOURS.get(shown, "default"))
+            line = Text.assemble(
+                (f"{name:<{size}}  ", "dim"), (shown, COLOURS.get(shown, "default"))
+            )
             console.print(line, soft_wrap=True)
     else:
         for name, value in fields:
@@ -134,24 +135,27 @@ def _field(value: object, indent: int) -> str:
 def _print_rich_table(
     headers: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[str]
 ) -> None:
+    """Only the last column gives way where room is short: an id that is cut cannot be copied."""
     from rich import box  # noqa: PLC0415 - only when it draws
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
+    console = _console()
+    sizes = [
+        max([width(header), *(width(row[number]) for row in cells)])
+        for number, header in enumerate(headers)
+    ]
+    room = console.width - sum(sizes[:-1]) - 3 * (len(sizes) - 1)
+    sizes[-1] = min(sizes[-1], max(room, 12))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for number, header in enumerate(headers):
-        first = number == 0
-        table.add_column(
-            header,
-            justify="right" if header in right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            # An id that is cut cannot be copied.
-            min_width=max((width(row[0]) for row in cells), default=0) if first else None,
-        )
+    for header, size in zip(headers, sizes, strict=True):
+        justify: Any = "right" if header in right else "left"
+        table.add_column(header, justify=justify, no_wrap=True, overflow="ellipsis", width=size)
     for row in cells:
         table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
-    _console().print(table)
+    # Where even that has no room the terminal wraps lines, which still shows everything.
+    console.width = max(console.width, sum(sizes) + 3 * len(sizes))
+    console.print(table, soft_wrap=True)
 
 
 def _console() -> Any:

@@ -11,6 +11,7 @@ from headrace.app import App
 from headrace.cli.output import print_fields, print_line, print_table
 from headrace.cli.words import ago, span, took
 from headrace.model.job import Job
+from headrace.model.note import StoredEntry
 
 
 async def details(app: App, job: Job) -> dict[str, Any]:
@@ -20,11 +21,7 @@ async def details(app: App, job: Job) -> dict[str, Any]:
         "timeout": job.timeout,
         "on_crash": job.on_crash,
         "width": job.width if job.lane is not None else None,
-        "stages": [
-            {"name": entry.name, "at": entry.at, "token": entry.token, "result": _json(entry.body)}
-            for entry in entries
-            if entry.kind == "stage"
-        ],
+        "stages": [_stage(entry) for entry in entries if entry.kind == "stage"],
         "entries": [
             {"kind": entry.kind, "name": entry.name, "at": entry.at, "body": _json(entry.body)}
             for entry in entries
@@ -67,9 +64,14 @@ def print_details(job: Job, found: dict[str, Any], now: datetime) -> None:
         print_line()
         print_line("Stages")
         print_table(
-            ("  STAGE", "FINISHED", "RESULT"),
+            ("  STAGE", "FINISHED", "TOOK", "RESULT"),
             [
-                (f"  {stage['name']}", ago(stage["at"], now), _line(_compact(stage["result"])))
+                (
+                    f"  {stage['name']}",
+                    ago(stage["at"], now),
+                    "-" if stage["seconds"] is None else span(stage["seconds"]),
+                    _line(stage["artifact"] or _compact(stage["result"])),
+                )
                 for stage in found["stages"]
             ],
         )
@@ -118,6 +120,19 @@ def _fields(job: Job, now: datetime) -> list[tuple[str, object]]:
         ("Timeout", None if job.timeout is None else span(job.timeout)),
         ("Meta", _compact(job.meta) if job.meta else None),
     ]
+
+
+def _stage(entry: StoredEntry) -> dict[str, Any]:
+    """A finished stage: its result, or the artifact that holds a large one."""
+    body = _json(entry.body)
+    kept = body if isinstance(body, dict) else {}
+    return {
+        "name": entry.name,
+        "at": entry.at,
+        "seconds": kept.get("seconds"),
+        "result": kept.get("value"),
+        "artifact": kept.get("artifact"),
+    }
 
 
 def _last_traceback(job: Job) -> str | None:

@@ -107,7 +107,12 @@ async def retry(
     async with session.store() as app:
         if ids:
             return await _each(
-                session, app, ids, filtered=flags or everything, done="to run again", verb=app.retry
+                session,
+                app,
+                ids,
+                filtered=flags or everything,
+                done="will run again",
+                verb=app.retry,
             )
         wanted = _wanted(app, flags, everything=everything, default=(Status.FAILED, Status.TIMEOUT))
 
@@ -156,7 +161,7 @@ async def _each(
         answers.append({"job_id": job_id, "done": True, "status": job.status})
         if not session.json:
             asked = job.cancel_requested and not job.status.final
-            print_line(f"{job_id}  {'asked to stop' if asked else done} ({job.status})")
+            print_line(f"{job_id}  {'asked to stop' if asked else done}")
     if session.json:
         print_json({"jobs": answers})
     return code

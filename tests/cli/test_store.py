@@ -1,0 +1,136 @@
+"""Queues, lanes, workers, what runs, pruning, and the doctor."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.conftest import Cli, wait_for
+
+
+def test_queues_pause_and_resume(cli: Cli) -> None:
+    job_id = cli.enqueue("invoice.send", "customer_id=1")
+    assert cli("queues", "pause", "default").out == "Queue default is paused.\n"
+    cli.drain()
+    assert cli.status(job_id) == "pending"
+    [queue] = cli("queues", "list", "--json").json["queues"]
+    assert (queue["name"], queue["paused"], queue["ready"]) == ("default", True, 1)
+    assert "paused" in cli("queues", "list").out
+    assert cli("queues", "resume", "default", "--json").json["paused"] is False
+    cli.drain()
+    assert cli.status(job_id) == "completed"
+
+
+def test_pausing_a_queue_that_nobody_uses_is_told(cli: Cli) -> None:
+    cli.enqueue("slow")
+    ran = cli("queues", "pause", "defualt")
+    assert 'no job was ever put in queue "defualt"; known: default' in ran.err
+
+
+def test_lanes_show_who_holds_and_who_waits(cli: Cli) -> None:
+    first = cli.enqueue("invoice.send", "customer_id=1")
+    cli("enqueue", "invoice.send", "customer_id=1", "--count", "2", "--app", "shop")
+    [lane] = cli("lanes", "--json").json["lanes"]
+    assert (lane["lane"], lane["used"], lane["waiting"]) == ("customer:1", 1, 2)
+    assert first in cli("lanes", "--queue", "default", "--lane", "customer:1").out
+    assert cli("lanes", "--queue", "other", "--json").json["lanes"] == []
+
+
+def test_what_runs_and_who_works(cli: Cli) -> None:
+    worker = cli.start("worker", "--app", "shop", "--name", "w1", "--max-workers", "1")
+    job_id = cli.enqueue("slow")
+    waiting = cli.enqueue("slow", "--queue", "other")
+    wait_for(lambda: cli.status(job_id) == "running")
+    data = cli("running", "--json").json
+    assert data["success"] is True
+    [running] = data["data"]["running"]
+    assert set(running) == {
+        "platform",
+        "job_id",
+        "workflow_id",
+        "started_at",
+        "elapsed_seconds",
+    }
+    assert (running["platform"], running["job_id"]) == ("default", job_id)
+    assert running["elapsed_seconds"] > 0
+    assert data["data"]["queued"]["other"] == 1
+    assert data["data"]["summary"] == {"running_count": 1, "queued_count": 1}
+    told = cli("running").out
+    assert job_id in told
+    assert "1 job running, 1 queued" in told
+    [shown] = cli("workers", "--json").json["workers"]
+    assert (shown["name"], shown["alive"], shown["slots"]) == ("w1", True, 1)
+    assert "w1" in cli("workers").out
+    cli("jobs", "cancel", job_id)
+    wait_for(lambda: cli.status(job_id) == "cancelled")
+    cli("jobs", "cancel", waiting, code=0)
+    worker.terminate()
+    assert worker.wait(20) == 0
+
+
+def test_prune_deletes_the_oldest(cli: Cli) -> None:
+    cli("enqueue", "invoice.send", "customer_id=1", "--count", "5", "--app", "shop")
+    cli.drain()
+    assert cli("prune", "--json").json["pruned"] == 0
+    assert cli("prune", "--keep", "2", "--dry-run").out == (
+        "Would delete 3 jobs (beyond the newest 2).\n"
+    )
+    assert cli("prune", "--keep", "2").out == "Deleted 3 jobs (beyond the newest 2).\n"
+    assert len(cli("jobs", "list", "--json").json["jobs"]) == 2
+    assert cli("prune", "--older-than", "1h", "--json").json["pruned"] == 0
+    assert cli("prune", "--older-than", "0s", "--dry-run", "--json").json["pruned"] == 2
+    assert cli("prune", "--older-than", "0s", "--json").json["pruned"] == 2
+
+
+def test_the_doctor_says_what_to_do(cli: Cli) -> None:
+    healthy = cli("doctor")
+    assert "no worker is alive" in healthy.out
+    assert "All is well." in healthy.out
+    cli.enqueue("slow", "--queue", "lonely")
+    ran = cli("doctor", code=1)
+    assert "queue 'lonely' has 1 pending job, but no worker serves it" in ran.out
+    assert "headrace worker --queues lonely" in ran.out
+    found = cli("doctor", "--json", code=1).json
+    assert found["healthy"] is False
+    assert found["engine"]["engine"] == "sqlite"
+    assert found["settings"]["lease_seconds"] == 30.0
+
+
+def test_the_doctor_keeps_secrets_and_names_what_is_away(cli: Cli) -> None:
+    ran = cli(
+        *("doctor", "--json", "--app", "shpo"),
+        *("--url", "postgresql://me:hidden@127.0.0.1:1/x"),
+        code=3,
+        API_URL="http://u:hidden@127.0.0.1:1",
+    )
+    assert "hidden" not in ran.out + ran.err
+    findings = {(finding["level"], finding["subject"]) for finding in ran.json["findings"]}
+    assert findings == {("error", "engine"), ("error", "app")}
+
+
+def test_a_new_store_is_told(cli: Cli) -> None:
+    assert "is new and empty" in cli("jobs", "list").err
+    assert cli("jobs", "list").err == ""
+
+
+def test_jobs_are_looked_for_where_the_app_keeps_them(cli: Cli) -> None:
+    (cli.folder / "elsewhere.py").write_text(
+        f"import headrace\napp = headrace.App('sqlite:///{cli.folder}/else.db')\n"
+        "@app.task\nasync def work() -> None: ...\n"
+    )
+    job_id = cli("enqueue", "work", "--app", "elsewhere").out.strip()
+    assert job_id in cli("jobs", "list", HEADRACE_APP="elsewhere").out
+    assert job_id not in cli("jobs", "list", "--app", "elsewhere", "--url", cli.url).out
+    moved = cli("enqueue", "work", "--app", "elsewhere", "--url", cli.url).out.strip()
+    assert moved in cli("jobs", "list").out
+
+
+def test_settings_come_from_a_file_too(cli: Cli) -> None:
+    (cli.folder / "headrace.toml").write_text('app = "shop"\nmax_workers = 3\n')
+    cli("enqueue", "invoice.send", "customer_id=1")
+    assert cli("doctor", "--json", code=1).json["settings"]["max_workers"] == 3
+
+
+def test_versions(cli: Cli) -> None:
+    assert cli("--version").out.startswith("headrace ")
+    assert set(cli("version", "--json").json) == {"headrace", "python", "sqlite"}
+    assert json.loads(cli("version", "--json").out)

@@ -1,0 +1,65 @@
+"""Headrace at work, out of the box."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+
+import psutil
+
+from tests.cli.conftest import Cli, wait_for
+
+
+def test_the_tour_shows_how_every_kind_of_job_ends(cli: Cli) -> None:
+    ran = cli("up", "--exit-when-idle")
+    assert "\x1b" not in ran.out
+    assert "hello      completed in" in ran.out
+    assert "attempt 1 failed, again in" in ran.out
+    assert "completed on attempt 3" in ran.out
+    assert "doomed     failed: NotRetryable: this input can never work" in ran.out
+    assert "The tour is over: 7 completed, 1 failed, as it should be." in ran.out
+    order = [line.split()[2] for line in ran.out.splitlines() if "order" in line and "done" in line]
+    assert order == ["1", "2", "3", "4"]
+    jobs = cli("jobs", "list", "--json").json["jobs"]
+    assert Counter(job["status"] for job in jobs) == {"completed": 7, "failed": 1}
+
+
+def test_the_tour_in_json(cli: Cli) -> None:
+    events = [json.loads(line) for line in cli("up", "--exit-when-idle", "--json").out.splitlines()]
+    assert (events[0]["event"], events[-1]) == ("up", {"event": "stopped", "code": 0})
+    assert {"event": "tour", "jobs": {"completed": 7, "failed": 1}} in events
+    final = {event["job"]["job_id"]: event["job"]["status"] for event in events if "job" in event}
+    assert Counter(final.values()) == {"completed": 7, "failed": 1}
+
+
+def test_several_processes_with_an_app_of_ones_own(cli: Cli) -> None:
+    up = cli.start("up", "--app", "shop", "--workers", "3")
+    wait_for(lambda: len(cli("workers", "--json").json["workers"]) == 3)
+    children = psutil.Process(up.pid).children()
+    assert len(children) == 2
+    job_id = cli.enqueue("invoice.send", "customer_id=1")
+    wait_for(lambda: cli.status(job_id) == "completed")
+    slow = cli.enqueue("slow", "seconds=1.5")
+    wait_for(lambda: cli.status(slow) == "running")
+    up.send_signal(signal.SIGINT)
+    assert up.wait(30) == 0
+    assert up.stdout is not None
+    assert job_id in up.stdout.read()
+    assert cli.status(slow) == "completed"
+    assert not [child for child in children if child.is_running()]
+
+
+def test_no_worker_process_outlives_its_parent(cli: Cli) -> None:
+    up = cli.start("up", "--app", "shop", "--workers", "2")
+    wait_for(lambda: len(cli("workers", "--json").json["workers"]) == 2)
+    [child] = psutil.Process(up.pid).children()
+    up.send_signal(signal.SIGKILL)
+    up.wait(10)
+    assert psutil.wait_procs([child], timeout=20)[1] == []
+
+
+def test_up_without_a_store_says_so(cli: Cli) -> None:
+    ran = cli("up", "--url", "redis://127.0.0.1:1/0", code=3)
+    assert ran.err.startswith("error: ")
+    assert cli("up", "--workers", "0", code=2).err.startswith("error: --workers must be between")
