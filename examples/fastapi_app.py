@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
 
 import headrace
 
@@ -32,6 +33,20 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
 api = FastAPI(lifespan=lifespan)
 
 
+@api.exception_handler(headrace.InvalidInput)
+@api.exception_handler(headrace.JobNotFound)
+@api.exception_handler(headrace.EngineUnavailable)
+async def refuse(_: Request, error: headrace.HeadraceError) -> JSONResponse:
+    match error:
+        case headrace.JobNotFound():
+            code = 404
+        case headrace.EngineUnavailable():
+            code = 503
+        case _:
+            code = 422
+    return JSONResponse({"error": str(error)}, code)
+
+
 @api.post("/reports", status_code=202)
 async def order_report(customer_id: int, year: int) -> dict[str, Any]:
     # The key makes the request repeatable: the same report is made once.
@@ -42,8 +57,5 @@ async def order_report(customer_id: int, year: int) -> dict[str, Any]:
 
 @api.get("/reports/{job_id}")
 async def read_report(job_id: str) -> dict[str, Any]:
-    try:
-        job = await jobs.get(job_id)
-    except (headrace.JobNotFound, headrace.InvalidInput) as error:
-        raise HTTPException(404, str(error)) from error
+    job = await jobs.get(job_id)
     return {"status": job.status, "progress": job.progress, "report": job.result}

@@ -4,7 +4,8 @@ A page marks what its code blocks are by an HTML comment on the line before the 
 
     <!-- file: jobs.py -->          saved under this name, beside the others of the page
     <!-- file: examples/x.py -->    the same text as that file of this repository
-    <!-- not run: reason -->        part of something larger; only its syntax is checked
+    <!-- needs: django -->          run where that package is installed
+    <!-- not run: reason -->        for commands: what a reader does and a test does not
     <!-- run:                       code that is not shown but makes the block after it complete
     …
     -->
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 _FENCE = re.compile(r"^(\s*)```(\w*)\s*$")
-_MARK = re.compile(r"^\s*<!-- (file|not run|in|kill|stop): (.+?) -->\s*$")
+_MARK = re.compile(r"^\s*<!-- (file|needs|not run|in|kill|stop): (.+?) -->\s*$")
 _INLINE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*=")

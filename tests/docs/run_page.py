@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import importlib
+import importlib.util
 import inspect
 import sys
 import types
@@ -26,10 +27,16 @@ def main(page: Path) -> None:
     with asyncio.Runner() as runner:
         for block in blocks(page):
             print(f"-- {block.place}", file=sys.stderr, flush=True)
-            if block.language in ("python", "hidden") and block.mark is None:
+            if block.language in ("python", "hidden") and wanted(block):
                 run(block, story, runner)
             elif block.mark == "file" and not block.value.startswith("examples/"):
                 save(block)
+
+
+def wanted(block: Block) -> bool:
+    if block.mark == "needs":
+        return importlib.util.find_spec(block.value) is not None
+    return block.mark is None
 
 
 def run(block: Block, story: types.ModuleType, runner: asyncio.Runner) -> None:

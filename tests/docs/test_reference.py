@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ import headrace
 from headrace import errors
 from headrace.config import Settings
 from headrace.model.status import Status
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, ROOT
 from tests.docs.tables import lane_free_moves, moves_table, settings_table
 
 REFERENCE = DOCS / "reference"
@@ -63,3 +64,10 @@ def test_the_state_machine_is_printed_as_it_is() -> None:
     assert lane_free_moves() in page("statuses"), (
         f"put this table into docs/reference/statuses.md:\n{lane_free_moves()}"
     )
+
+
+def test_contributors_are_shown_the_real_layers() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [contract] = settings["tool"]["importlinter"]["contracts"]
+    layers = "\n".join(layer.replace("headrace.", "") for layer in contract["layers"])
+    assert f"```\n{layers}\n```" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
