@@ -14,6 +14,7 @@ from headrace.model.outcome import Failed, Failure, Retry, Settlement, Snoozed
 from headrace.model.status import Status
 from headrace.model.views import Finding
 from tests.engine.redis.conftest import Starter
+from tests.support.servers import free_port
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, status, the_job
 
 
@@ -74,7 +75,7 @@ async def test_a_replica_cannot_serve_now(start_server: Starter) -> None:
 
 
 async def test_a_cluster_is_refused_with_the_reason(start_server: Starter) -> None:
-    server = start_server("--cluster-enabled", "yes")
+    server = start_server("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
     engine = RedisEngine(server.store, clock=Clock())
     with pytest.raises(EngineError, match="Redis Cluster"):
         await engine.open()

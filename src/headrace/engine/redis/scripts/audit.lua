@@ -36,7 +36,8 @@ end
 
 local function lane_of(job)
   local name = job.queue .. '\0' .. job.lane
-  lanes[name] = lanes[name] or { used = 0, waiting = 0, heads = 0 }
+  lanes[name] = lanes[name] or { used = 0, waiting = 0, heads = 0, floor = 1000 }
+  lanes[name].floor = math.min(lanes[name].floor, priority_of(job.order))
   return lanes[name], name
 end
 
@@ -89,7 +90,7 @@ for name, lane in pairs(lanes) do
   local label = 'lane ' .. string.gsub(name, '%z', ' of queue ', 1)
   local kept = call('HGET', LANES, name)
   if kept then
-    local width, used, waiting, heads = struct.unpack('<HIII', kept)
+    local width, used, waiting, heads, floor = struct.unpack('<HIIIh', kept)
     for word, counts in pairs({
       places = { used, lane.used }, waiting = { waiting, lane.waiting }, heads = { heads, lane.heads },
     }) do
@@ -97,6 +98,7 @@ for name, lane in pairs(lanes) do
         report(label .. ' counts ' .. counts[1] .. ' ' .. word .. ' but has ' .. counts[2])
       end
     end
+    if floor > lane.floor then report(label .. ' has a job below its floor') end
     if lane.waiting > 0 and lane.used < width then
       report(label .. ' has a free place but somebody waits')
     end

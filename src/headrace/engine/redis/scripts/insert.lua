@@ -47,8 +47,9 @@ for n, id in ipairs(given) do
         enter(open, name .. '\0' .. order .. id)
       else
         wait(open, name .. '\0' .. order .. id)
-        lanes[name] = open
+        if priority > open.floor or open.used < width then lanes[name] = open end
       end
+      if priority < open.floor then open.floor = priority end
     end
     if field ~= '' then call('HSET', TASK_KEYS, field, id) end
     local last = #jobs

@@ -65,20 +65,21 @@ local function merge(lines, limit)
   return taken, last
 end
 
--- One queue needs no merging: what was read is what is taken.
-local function take_all(line)
+-- One line needs no merging, if what is wanted of it has been read.
+local function take_from(line, limit)
   local taken, members, skip = {}, line.members, line.skip + 17
-  for i = 1, #members do taken[i] = sub(members[i], skip) end
-  count(running, line.queue, #members)
-  return taken, { [line.queue] = members[#members] }
+  local total = math.min(limit, #members)
+  for i = 1, total do taken[i] = sub(members[i], skip) end
+  count(running, line.queue, total)
+  return taken, { [line.queue] = members[total] }
 end
 
 -- Answers ids in the order in which they have to start.
 local function take(named, limit)
   local lines = open_lines(named, limit)
   local taken, last
-  if #lines == 1 and (#lines[1].members == limit or #lines[1].members < lines[1].piece) then
-    taken, last = take_all(lines[1])
+  if #lines == 1 and (#lines[1].members >= limit or #lines[1].members < lines[1].piece) then
+    taken, last = take_from(lines[1], limit)
   else
     taken, last = merge(lines, limit)
   end

@@ -46,6 +46,10 @@ local function order_of(priority, number)
   return string.format('%04d%013.0f', 1000 - priority, number)
 end
 
+local function priority_of(order)
+  return 1000 - tonumber(sub(order, 1, 4))
+end
+
 -- How many jobs each queue has in the two states that no index counts.
 local scheduled, running = {}, {}
 

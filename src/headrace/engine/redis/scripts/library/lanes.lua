@@ -5,11 +5,13 @@
 --   waiting  lane, zero, order, id    waits for a place
 --   places   lane, zero, order, id    has one: is ready, running, or pinned by a retry that holds it
 -- `lanes` counts them: width, places used, waiting, and heads, which are ready and not pinned: a
--- better one that waits takes the place of the worst head. A lane with nobody is forgotten.
+-- better one that waits takes the place of the worst head. `floor` is the lowest priority that came
+-- since the lane was empty: who comes last and is not above it beats nobody, so nobody has to look.
+-- A lane with nobody is forgotten.
 -- Names contain no byte below 32, so everything of a lane lies between lane+zero and lane+one.
 -- Scripts run alone, so counting places and giving one away cannot be torn apart.
 
-local LANE = '<HIII'
+local LANE = '<HIIIh'
 local opened = {}
 local made_ready = 0
 -- Changes are collected and written together: one call per job and index would double the cost.
@@ -30,10 +32,11 @@ local function put(list, member)
 end
 
 local function take_up(name, queue, width, kept)
-  local used, waiting, heads = 0, 0, 0
-  if kept then width, used, waiting, heads = struct.unpack(LANE, kept) end
+  local used, waiting, heads, floor = 0, 0, 0, 1000
+  if kept then width, used, waiting, heads, floor = struct.unpack(LANE, kept) end
   local lane = {
     name = name, queue = queue, width = width, used = used, waiting = waiting, heads = heads,
+    floor = floor,
   }
   opened[name] = lane
   return lane
@@ -64,7 +67,7 @@ local function write_lanes()
     else
       local n = #kept
       kept[n + 1] = name
-      kept[n + 2] = struct.pack(LANE, lane.width, lane.used, lane.waiting, lane.heads)
+      kept[n + 2] = struct.pack(LANE, lane.width, lane.used, lane.waiting, lane.heads, lane.floor)
     end
   end
   write('HSET', LANES, kept)
@@ -146,6 +149,7 @@ local function make_pending(job, id)
     add_ready(job.queue, job.order .. id)
   else
     local lane = open_lane(job.queue .. '\0' .. job.lane, job.queue, job.width)
+    lane.floor = math.min(lane.floor, priority_of(job.order))
     wait(lane, lane.name .. '\0' .. job.order .. id)
     return lane
   end
