@@ -95,7 +95,7 @@ async def test_run_until_idle_runs_what_jobs_enqueue_and_retries_at_once(
 async def test_run_until_idle_leaves_alone_what_may_not_run_now(
     app: headrace.App, worker: Worker, clock: Clock
 ) -> None:
-    @app.task(lane="one")
+    @app.task(lane="one", retry=headrace.RetryPolicy(base=600))
     async def fails_first(ctx: headrace.Context) -> None:
         if ctx.attempt == 1:
             raise OSError("later")
@@ -104,7 +104,7 @@ async def test_run_until_idle_leaves_alone_what_may_not_run_now(
     async def noop() -> None: ...
 
     head, behind = await fails_first.enqueue(), await fails_first.enqueue()
-    later = await noop.options(delay=60).enqueue()
+    later = await noop.options(delay=600).enqueue()
     await app.engine.pause("held", True)
     paused = await noop.options(queue="held").enqueue()
     await worker(app).run_until_idle()

@@ -68,7 +68,7 @@ async def test_a_thread_that_runs_out_of_time_is_left_behind(
         release.wait(20)
         return "too late"
 
-    @app.task
+    @app.task()
     def quick() -> int:
         return 1
 
@@ -166,7 +166,7 @@ async def test_a_thread_is_told_of_a_cancel_and_may_leave(
 ) -> None:
     started = threading.Event()
 
-    @app.task
+    @app.task()
     def looking(ctx: headrace.Context) -> str:
         started.set()
         while not ctx.cancelled:
@@ -187,7 +187,7 @@ async def test_a_thread_that_does_not_look_completes_in_spite_of_a_cancel(
 ) -> None:
     started, release = threading.Event(), threading.Event()
 
-    @local.task
+    @local.task()
     def blind() -> str:
         started.set()
         release.wait(20)

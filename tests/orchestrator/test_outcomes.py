@@ -23,7 +23,7 @@ async def test_results_are_kept(app: headrace.App, worker: Worker) -> None:
     async def plain() -> dict[str, Any]:
         return {"price": 12.5, "이름": ["가", None]}
 
-    @app.task
+    @app.task()
     def in_a_thread(a: int, b: int = 2) -> int:
         return a * b
 
@@ -196,7 +196,7 @@ async def test_context_variables_do_not_leak_between_jobs(
         user.set(name)
         return before
 
-    @local.task
+    @local.task()
     def enter_in_a_thread(name: str) -> str:
         before = user.get()
         user.set(name)
@@ -210,7 +210,7 @@ async def test_context_variables_do_not_leak_between_jobs(
 async def test_plain_functions_run_in_threads(local: headrace.App, worker: Worker) -> None:
     together = threading.Barrier(5)
 
-    @local.task
+    @local.task()
     def meet() -> bool:
         together.wait(10)
         return threading.current_thread() is not threading.main_thread()
@@ -254,7 +254,7 @@ async def test_middleware_wraps_the_handler_in_order(local: headrace.App, worker
         seen.append("handler")
         return a
 
-    @local.task
+    @local.task()
     def threaded(a: int) -> int:
         seen.append("handler")
         return a

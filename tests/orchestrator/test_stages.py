@@ -136,7 +136,7 @@ async def test_stages_work_in_plain_functions_too(
         ran.append("double")
         return value * 2
 
-    @app.task
+    @app.task()
     def threaded(ctx: headrace.Context) -> int:
         value = asyncio.run(ctx.stage("fetching", fetch))
         value = asyncio.run(ctx.stage("doubling", double, value))

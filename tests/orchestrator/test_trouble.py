@@ -58,7 +58,7 @@ def quick_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def behind_a_flaky_line(app: headrace.App) -> Flaky:
     flaky = Flaky(app.engine)
-    app._engine = flaky  # type: ignore[assignment]
+    app._engine = flaky
     return flaky
 
 

@@ -53,6 +53,9 @@ async def run_worker(orchestrator: JobOrchestrator) -> int:
             return 0
         code = await _serve(orchestrator, stop)
         await asyncio.gather(*hurry)
+    except WorkerUnhealthy as error:
+        log.critical("The worker could not start: %s", error)
+        return UNHEALTHY
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
