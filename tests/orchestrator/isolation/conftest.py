@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -104,8 +105,8 @@ def a_claim(task: Task[..., Any], **fields: Any) -> ClaimedJob:
 Run = Callable[..., Awaitable[Any]]
 
 
-@pytest.fixture
-async def pool() -> AsyncIterator[ProcessPool]:
+@contextlib.asynccontextmanager
+async def a_pool() -> AsyncIterator[ProcessPool]:
     """A pool. When the test is over, no process of it is left."""
     pool = ProcessPool(app_path=None, size=2)
     before = {child.pid for child in psutil.Process().children(recursive=True)}
@@ -114,6 +115,12 @@ async def pool() -> AsyncIterator[ProcessPool]:
         await pool.close()
     left = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]
     assert left == []
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[ProcessPool]:
+    async with a_pool() as pool:
+        yield pool
 
 
 @pytest.fixture

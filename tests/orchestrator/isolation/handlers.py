@@ -127,6 +127,8 @@ def fail(kind: str) -> None:  # noqa: PLR0912 - a list of errors
                 pass
 
             raise Local("unknown elsewhere")
+        case "surrogate":
+            raise ValueError("half a character: \ud800")
         case "unicode":
             b"\xff".decode()
 
@@ -306,12 +308,14 @@ def leave_a_thread_behind(ctx: Context) -> None:
 
 
 @app.task(isolate="process")
-def fork_and_die() -> None:
+def fork_and_die(file: str) -> None:
     """A forked process of another session holds the line to the worker open."""
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         os.setsid()
-        time.sleep(20)
+        time.sleep(60)
         os._exit(0)
+    Path(file).write_text(str(pid))
     os._exit(4)
 
 

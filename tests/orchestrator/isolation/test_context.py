@@ -5,16 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 import pytest
+import pytest_asyncio
 
 from headrace.errors import InvalidInput, InvalidName, LeaseLost, NotRetryable
 from headrace.orchestrator.isolation import ProcessPool
 from headrace.task import Task
 from tests.orchestrator.isolation import handlers
-from tests.orchestrator.isolation.conftest import RecordingContext, a_claim
+from tests.orchestrator.isolation.conftest import RecordingContext, a_claim, a_pool
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool() -> AsyncIterator[ProcessPool]:
+    """One for all: starting a process takes a while."""
+    async with a_pool() as pool:
+        yield pool
 
 
 async def attempt(

@@ -57,26 +57,14 @@ async def test_a_death_is_an_error_that_can_be_retried(run: Run, how: str, messa
     assert await run(handlers.add, a=1) == 3
 
 
-async def test_a_death_is_seen_though_another_process_holds_the_line(run: Run) -> None:
+async def test_a_death_is_seen_though_another_process_holds_the_line(
+    run: Run, tmp_path: Path
+) -> None:
     async with asyncio.timeout(15):
         with pytest.raises(ChildDied, match="exited with code 4"):
-            await run(handlers.fork_and_die)
-    for process in _sleeping_orphans():
-        os.kill(process, signal.SIGKILL)
-
-
-def _sleeping_orphans() -> list[int]:
-    """Processes of the child's program whose worker is not alive: left by `fork_and_die`."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_bytes()
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue
-        if b"headrace.orchestrator.isolation.child" in command and parent == 1:
-            found.append(int(folder.name))
-    return found
+            await run(handlers.fork_and_die, file=str(tmp_path / "pid"))
+    [forked] = await pids_in(tmp_path / "pid")
+    os.kill(forked, signal.SIGKILL)
 
 
 async def test_memory_is_capped(run: Run) -> None:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
+import pytest_asyncio
 
-from headrace.errors import NotRetryable, ParserError, RetryLater, Snooze
+from headrace.errors import ParserError, RetryLater, Snooze
 from headrace.model.retry import retryable
-from headrace.orchestrator.isolation import RemoteError
-from headrace.orchestrator.isolation.failures import describe, rebuild
+from headrace.orchestrator.isolation import ProcessPool, RemoteError
 from tests.orchestrator.isolation import handlers
-from tests.orchestrator.isolation.conftest import Run
+from tests.orchestrator.isolation.conftest import Run, a_pool
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool() -> AsyncIterator[ProcessPool]:
+    """One for all: starting a process takes a while."""
+    async with a_pool() as pool:
+        yield pool
 
 
 @pytest.mark.parametrize(
@@ -29,6 +39,7 @@ from tests.orchestrator.isolation.conftest import Run
         ("group", "ExceptionGroup", "several", (RemoteError, True)),
         ("cause", "RuntimeError", "cannot go on", (RuntimeError, True)),
         ("local", "Local", "unknown elsewhere", (LookupError, True)),
+        ("surrogate", "ValueError", "half a character: ?", (ValueError, True)),
         ("unicode", "UnicodeDecodeError", "can't decode byte 0xff", (UnicodeDecodeError, True)),
     ],
 )
@@ -79,33 +90,3 @@ async def test_retry_later_and_snooze_travel_as_themselves(run: Run) -> None:
         await run(handlers.snooze)
     assert type(snooze.value) is Snooze
     assert snooze.value.delay == 90
-
-
-def test_an_error_may_travel_twice() -> None:
-    twice = rebuild(describe(rebuild(describe(handlers.BadDocument("gone")))))
-    assert type(twice).__name__ == "BadDocument"
-    assert isinstance(twice, handlers.BadDocument)
-    assert isinstance(twice, NotRetryable)
-    assert str(twice) == "gone"
-
-
-def test_an_error_that_cannot_be_shown_is_told_all_the_same() -> None:
-    class Broken(Exception):
-        def __str__(self) -> str:
-            raise RuntimeError("no text")
-
-    error = rebuild(describe(Broken()))
-    assert type(error).__name__ == "Broken"
-    assert "cannot be shown" in str(error)
-
-
-def test_a_class_that_cannot_be_made_gives_way_to_its_ancestor() -> None:
-    error = rebuild(describe(FinalError("closed")))
-    assert type(error).__name__ == "FinalError"
-    assert isinstance(error, ArithmeticError)
-    assert not isinstance(error, FinalError)
-
-
-class FinalError(ArithmeticError):
-    def __init_subclass__(cls) -> None:
-        raise TypeError("no children, please")

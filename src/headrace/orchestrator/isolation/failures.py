@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 import traceback
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType, TracebackType
 
 from headrace.errors import RetryLater, Snooze
 from headrace.orchestrator.isolation.errors import RemoteError, RemoteTraceback
-from headrace.orchestrator.isolation.messages import Report
+from headrace.orchestrator.isolation.messages import Report, printable
 from headrace.orchestrator.isolation.target import MAIN
 
 TEXT_LIMIT = 64 * 1024
@@ -33,16 +34,15 @@ def describe(error: BaseException) -> Report:
             for cls in type(error).__mro__
             if cls is not object
         ],
-        message=_text(error)[:TEXT_LIMIT],
-        traceback="".join(
-            traceback.format_exception(type(error), error, _trimmed(error.__traceback__))
-        )[-TEXT_LIMIT:],
+        message=printable(_text(error)[:TEXT_LIMIT]),
+        traceback=printable(_traceback(error)[-TEXT_LIMIT:]),
     )
     match error:
         case RetryLater():
-            report.kind, report.delay, report.at = "retry_later", error.delay, error.at
+            report.kind, report.delay = "retry_later", _seconds(error.delay)
+            report.at = error.at if isinstance(error.at, datetime) else None
         case Snooze():
-            report.kind, report.delay = "snooze", error.delay
+            report.kind, report.delay = "snooze", _seconds(error.delay)
     return report
 
 
@@ -136,6 +136,19 @@ def _text(error: BaseException) -> str:
         return str(error)
     except Exception:
         return f"<{type(error).__name__} that cannot be shown>"
+
+
+def _traceback(error: BaseException) -> str:
+    trace = _trimmed(error.__traceback__)
+    try:
+        return "".join(traceback.format_exception(type(error), error, trace))
+    except Exception:
+        return ""
+
+
+def _seconds(delay: object) -> float | None:
+    """What a handler has given as a delay, if it is a number."""
+    return float(delay) if isinstance(delay, int | float) else None
 
 
 def _trimmed(trace: TracebackType | None) -> TracebackType | None:

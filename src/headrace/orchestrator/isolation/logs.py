@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.model.context import Context
-from headrace.orchestrator.isolation.messages import Logged
+from headrace.orchestrator.isolation.messages import Logged, printable
 
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 _formatter = logging.Formatter()
@@ -50,16 +50,16 @@ class Forwarder(logging.Handler):
             run=self._run or 0,
             logger=record.name if self._run is None else None,
             level=record.levelno,
-            message=record.getMessage(),
+            message=printable(record.getMessage()),
             created=record.created,
             pathname=record.pathname,
             line=record.lineno,
             function=record.funcName,
             process=record.process or 0,
             thread=record.threadName,
-            exception=exception,
+            exception=None if exception is None else printable(exception),
             extra={
-                name: value if isinstance(value, str | int | float | bool | None) else str(value)
+                name: value if isinstance(value, int | float | None) else printable(str(value))
                 for name, value in vars(record).items()
                 if name not in _STANDARD
             },

@@ -45,8 +45,8 @@ class Start(msgspec.Struct, tag=True):
     """The first message: become like the worker, then load the target."""
 
     target: Target
-    path: list[str]
-    arguments: list[str]
+    path: list[bytes]
+    arguments: list[bytes]
     levels: dict[str, int]
     settings: bytes | None = None
     memory_limit: int | None = None
@@ -196,6 +196,11 @@ decode_from_worker: Callable[[bytes | bytearray], FromWorker]
 decode_from_worker = msgspec.msgpack.Decoder(FromWorker).decode
 decode_from_child: Callable[[bytes | bytearray], FromChild]
 decode_from_child = msgspec.msgpack.Decoder(FromChild).decode
+
+
+def printable(text: str) -> str:
+    """The text without what cannot be encoded: half characters, from file names for example."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def frame(message: FromWorker | FromChild) -> bytes:

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import Any, Self
 
 from headrace.model.context import Context
@@ -67,7 +68,7 @@ class ChildProcess:
             # A cancel here ends a process that is being started, but none that has been.
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=BUFFER_BYTES)
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
+                *_python(),
                 *("-m", PROGRAM, str(theirs.fileno()), str(os.getpid())),
                 stdin=asyncio.subprocess.DEVNULL,
                 # Standard output of a worker may be read by a program; prints are for people.
@@ -102,8 +103,8 @@ class ChildProcess:
         """Cap the memory, then load the tasks. Raises what loading raised there."""
         start = Start(
             target=target,
-            path=list(sys.path),
-            arguments=list(sys.argv),
+            path=[os.fsencode(entry) for entry in sys.path],
+            arguments=[os.fsencode(argument) for argument in sys.argv],
             levels=levels(),
             settings=settings,
             memory_limit=memory_limit,
@@ -197,6 +198,14 @@ class ChildProcess:
         # It leads a session of its own, so its group is exactly what it has started.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _python() -> list[str]:
+    """The interpreter. It does not look for modules in the current folder, where a file that is
+    called `logging.py` would be in the way, unless that is where Headrace is.
+    """
+    home = Path(__file__).parents[3]
+    return [sys.executable] if home == Path.cwd() else [sys.executable, "-P"]
 
 
 def _run(number: int, job: ClaimedJob, context: Context) -> Run:

@@ -13,6 +13,7 @@ import msgspec
 
 from headrace.errors import InvalidInput, NotRetryable
 from headrace.model.context import Artifacts, Context
+from headrace.model.names import check_text
 from headrace.orchestrator.isolation.failures import describe
 from headrace.orchestrator.isolation.link import Link
 from headrace.orchestrator.isolation.logs import Forwarder
@@ -24,6 +25,7 @@ from headrace.orchestrator.isolation.messages import (
     Run,
     StageBegin,
     StageEnd,
+    printable,
 )
 from headrace.task.codec import decode_hook, encode
 
@@ -86,7 +88,8 @@ class RemoteContext(Context):
         """Tell how far the job is, 0 to 100. Cheap: the latest counts."""
         if not 0 <= percent <= 100:
             raise InvalidInput(f"progress must be between 0 and 100, got {percent!r}")
-        self._link.progress(Progress(self._run, percent, message))
+        text = None if message is None else printable(str(message))
+        self._link.progress(Progress(self._run, float(percent), text))
 
     async def stage(
         self,
@@ -97,6 +100,7 @@ class RemoteContext(Context):
         **kwargs: Any,
     ) -> Any:
         """Run a named step once, unless the worker has its result from an earlier attempt."""
+        check_text("stage", name)
         number = self._link.number()
         kept = await self._link.ask(StageBegin(self._run, number, name, done))
         if kept is not None:

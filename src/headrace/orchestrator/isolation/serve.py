@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
+import os
 import sys
 from typing import Any
 
@@ -31,8 +32,8 @@ from headrace.task.codec import encode
 def serve(link: Link) -> None:
     """Run jobs until the worker wants no more."""
     start = link.start()
-    sys.path[:] = start.path
-    sys.argv[:] = start.arguments
+    sys.path[:] = map(os.fsdecode, start.path)
+    sys.argv[:] = map(os.fsdecode, start.arguments)
     set_levels(start.levels)
     logging.getLogger().addHandler(Forwarder(link.send))
     try:
