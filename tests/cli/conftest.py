@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
 
+from headrace.engine.base import Engine
+from headrace.engine.open import open_engine
 from tests.conftest import Servers
+from tests.support.verbs import the_job
+
+T = TypeVar("T")
 
 HEADRACE = str(Path(sys.executable).parent / "headrace")
 LIMIT = 30.0
@@ -128,8 +134,33 @@ class Cli:
         return self("enqueue", task, *arguments, "--app", "shop").out.strip()
 
     def status(self, job_id: str) -> str:
-        status: str = self("jobs", "show", job_id, "--json").json["status"]
-        return status
+        """A job's status, read past the command line: tests ask for it again and again."""
+
+        async def read(engine: Engine) -> str:
+            return (await the_job(engine, job_id)).status.value
+
+        return self.read(read)
+
+    def workers(self) -> int:
+        """How many workers there are."""
+
+        async def read(engine: Engine) -> int:
+            return len(await engine.workers())
+
+        return self.read(read)
+
+    def read(self, look: Callable[[Engine], Coroutine[None, None, T]]) -> T:
+        """Look into the store."""
+
+        async def opened() -> T:
+            engine = open_engine(self.url)
+            await engine.open()
+            try:
+                return await look(engine)
+            finally:
+                await engine.close()
+
+        return asyncio.run(opened())
 
     def drain(self) -> None:
         """Run everything that waits."""

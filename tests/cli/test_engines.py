@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from tests.cli.conftest import Cli, wait_for
 
@@ -26,7 +26,11 @@ def test_the_whole_way_on_a_server(server_cli: Cli) -> None:
     assert cli("running", "--json").json["data"]["running"][0]["job_id"] == slow
     cli("jobs", "cancel", slow)
     wait_for(lambda: cli.status(slow) == "cancelled")
-    assert cli("doctor").out.rstrip().endswith("All is well.")
+    # The PostgreSQL of the tests does not sync to disk, which the doctor does not let pass.
+    durable = not cli.url.startswith("postgres")
+    found = cli("doctor", "--json", code=0 if durable else 1).json["findings"]
+    errors = {finding["subject"] for finding in found if finding["level"] == "error"}
+    assert errors == (set() if durable else {"fsync", "full_page_writes"})
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(20) == 0
     assert cli("jobs", "retry", "--task", "invoice.break", "--yes", "--json").json["changed"] == 1

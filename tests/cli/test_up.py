@@ -6,7 +6,7 @@ import json
 import signal
 from collections import Counter
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from tests.cli.conftest import Cli, wait_for
 
@@ -35,7 +35,7 @@ def test_the_tour_in_json(cli: Cli) -> None:
 
 def test_several_processes_with_an_app_of_ones_own(cli: Cli) -> None:
     up = cli.start("up", "--app", "shop", "--workers", "3")
-    wait_for(lambda: len(cli("workers", "--json").json["workers"]) == 3)
+    wait_for(lambda: cli.workers() == 3)
     children = psutil.Process(up.pid).children()
     assert len(children) == 2
     job_id = cli.enqueue("invoice.send", "customer_id=1")
@@ -52,7 +52,7 @@ def test_several_processes_with_an_app_of_ones_own(cli: Cli) -> None:
 
 def test_no_worker_process_outlives_its_parent(cli: Cli) -> None:
     up = cli.start("up", "--app", "shop", "--workers", "2")
-    wait_for(lambda: len(cli("workers", "--json").json["workers"]) == 2)
+    wait_for(lambda: cli.workers() == 2)
     [child] = psutil.Process(up.pid).children()
     up.send_signal(signal.SIGKILL)
     up.wait(10)

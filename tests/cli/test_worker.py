@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from tests.cli.conftest import Cli, wait_for
 from tests.support.servers import free_port

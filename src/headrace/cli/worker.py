@@ -13,7 +13,7 @@ import typer
 
 from headrace.app import App
 from headrace.cli.command import command, group, whole
-from headrace.cli.errors import report
+from headrace.cli.errors import UNAVAILABLE
 from headrace.cli.filters import parts
 from headrace.cli.loading import reconfigure
 from headrace.cli.logs import log_to_stderr
@@ -26,7 +26,7 @@ from headrace.model.context import Context
 from headrace.model.job import ClaimedJob
 from headrace.model.names import check_name
 from headrace.orchestrator import CallNext, JobOrchestrator, run_worker
-from headrace.orchestrator.run import exit_worker
+from headrace.orchestrator.run import UNHEALTHY, exit_worker
 from headrace.version import __version__
 
 commands = group("Run an App's tasks until told to stop.")
@@ -119,8 +119,8 @@ async def serve(orchestrator: JobOrchestrator, *beside: Awaitable[None]) -> int:
         for helper in helpers:
             helper.cancel()
         ended = await asyncio.gather(*helpers, return_exceptions=True)
-    if orchestrator.failure is not None:
-        return report(orchestrator.failure)
+    if code == UNHEALTHY:
+        return UNAVAILABLE  # it has told why in its log
     for error in ended:
         if isinstance(error, Exception):
             raise error
