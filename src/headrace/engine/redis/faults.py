@@ -40,6 +40,8 @@ def fault(address: Address, message: str) -> EngineError:
 def unavailable(address: Address, cause: BaseException | str) -> EngineUnavailable:
     """The error for a server that cannot be reached, or that fell silent."""
     why = cause if isinstance(cause, str) else (str(cause) or type(cause).__name__)
-    return EngineUnavailable(
+    error = EngineUnavailable(
         f"Redis at {address} cannot be reached: {why}. Start it, or correct HEADRACE_URL"
     )
+    error.__cause__ = cause if isinstance(cause, BaseException) else None
+    return error

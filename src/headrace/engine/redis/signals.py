@@ -87,7 +87,9 @@ class Ears:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._subscribed.wait(), self._address.timeout)
         self._tried.set()
-        if healing and self._subscribed.is_set():
+        if not self._subscribed.is_set():
+            return
+        if healing:
             # Whatever was said meanwhile is lost: let everybody look once.
             self._work()
         while wire.open_now and wire.silence < 2 * _CHECK_SECONDS:
