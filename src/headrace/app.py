@@ -79,14 +79,19 @@ class App:
             settings = load(url=url, **given)
         elif url is not None or given:
             raise InvalidSetting("give either settings or single values, not both")
-        self.settings = settings
-        self.clock = clock or Clock()
         self.tasks: dict[str, Task[..., Any]] = {}
-        self.artifacts = ArtifactStore(settings.artifacts)
-        self._use(open_engine(settings.url, clock=self.clock))
+        self.reconfigure(settings, clock=clock or Clock())
 
     def __repr__(self) -> str:
         return f"<App {self._engine.name} tasks={len(self.tasks)}>"
+
+    def reconfigure(self, settings: Settings, *, clock: Clock | None = None) -> None:
+        """Use other settings from now on, with a new engine. Close the App first if it is open."""
+        self.settings = settings
+        if clock is not None:
+            self.clock = clock
+        self.artifacts = ArtifactStore(settings.artifacts)
+        self._use(open_engine(settings.url, clock=self.clock))
 
     def _use(self, engine: Engine) -> None:
         self._engine = engine
@@ -105,6 +110,8 @@ class App:
     def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
     @overload
     def task(self, function: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
     @overload
     def task(
         self,

@@ -14,9 +14,7 @@ from uuid import uuid4
 import msgspec
 
 from headrace.app import App
-from headrace.artifacts import ArtifactStore
 from headrace.clock import Clock
-from headrace.engine.open import open_engine
 
 
 class override:  # noqa: N801 - used like a function: `with override(app):`
@@ -40,13 +38,10 @@ class override:  # noqa: N801 - used like a function: `with override(app):`
     def __enter__(self) -> App:
         app = self._app
         settings = msgspec.structs.replace(app.settings, url=self._url, artifacts=str(self._folder))
-        engine = open_engine(self._url, clock=self._clock)
         # Everything that an App is, whatever it may be made of.
         self._saved = vars(app).copy()
         self._saved["tasks"] = app.tasks.copy()
-        app.settings, app.clock = settings, self._clock
-        app.artifacts = ArtifactStore(self._folder)
-        app._use(engine)
+        app.reconfigure(settings, clock=self._clock)
         return app
 
     def __exit__(self, *_: object) -> None:

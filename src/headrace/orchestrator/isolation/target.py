@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from headrace.engine.open import open_engine
 from headrace.errors import InvalidSetting, UnknownTask
 from headrace.orchestrator.isolation.messages import Target
 from headrace.task import Task
@@ -55,8 +54,7 @@ def load(target: Target, settings: bytes | None) -> Any:
         )
     app: Any = holder.door if isinstance(holder, Task) else holder
     if settings is not None and _is_app(app) and settings != encode(app.settings):
-        app.settings = msgspec.json.decode(settings, type=type(app.settings))
-        app._use(open_engine(app.settings.url, clock=app.clock))
+        app.reconfigure(msgspec.json.decode(settings, type=type(app.settings)))
     return holder
 
 
