@@ -137,7 +137,7 @@ def test_a_reader_that_leaves_early_is_no_error(cli: Cli) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline() == b"{\n"
+        assert process.stdout.readline() == b'{"jobs": [\n'
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141

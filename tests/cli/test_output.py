@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from headrace.cli import output
 
 
-def test_a_plain_table_is_aligned_whatever_the_script() -> None:
-    text = output.plain_table(("NAME", "N"), [["한국", "7"], ["abcdef", "10"]], right=("N",))
-    assert text == "NAME     N\n한국     7\nabcdef  10\n"
+def test_a_plain_table_is_aligned_whatever_the_script(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_table(("NAME", "N"), [("한국", 7), ("abcdef", 10)], right=("N",))
+    assert capsys.readouterr().out == "NAME     N\n한국     7\nabcdef  10\n"
+
+
+def test_a_long_table_comes_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    table = output.Table(("NAME", "N"))
+    table.add([("longer", 1)])
+    table.add([("b", 2)])
+    assert capsys.readouterr().out == "NAME    N\nlonger  1\nb       2\n"
+
+
+def test_a_long_list_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    document = output.JsonList("jobs")
+    document.add([{"a": 1}, {"a": 2}])
+    document.add([{"a": 3}])
+    document.end(cursor=None)
+    written = capsys.readouterr().out
+    assert json.loads(written) == {"jobs": [{"a": 1}, {"a": 2}, {"a": 3}], "cursor": None}
+    output.JsonList("jobs").end(cursor="x")
+    assert json.loads(capsys.readouterr().out) == {"jobs": [], "cursor": "x"}
 
 
 def test_nothing_is_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

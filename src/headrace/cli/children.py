@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from headrace.app import App
 from headrace.cli.errors import tell
@@ -14,8 +15,9 @@ from headrace.cli.errors import tell
 class Children:
     """Workers that stop when their standard input closes, so that none outlives its parent."""
 
-    def __init__(self, app: App, *, count: int) -> None:
+    def __init__(self, app: App, *, count: int, queues: Sequence[str] = ()) -> None:
         self._app = app
+        self._queues = ["--queues", ",".join(queues)] if queues else []
         self._count = count
         self._processes: list[subprocess.Popen[bytes]] = []
 
@@ -30,6 +32,7 @@ class Children:
                     [
                         *(sys.executable, "-m", "headrace.cli", "worker"),
                         *("--app", settings.app or "", "--quiet", "--stop-with-stdin"),
+                        *self._queues,
                     ],
                     stdin=subprocess.PIPE,
                     env=environment,

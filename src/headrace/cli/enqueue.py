@@ -11,7 +11,7 @@ from headrace.app import App
 from headrace.cli.arguments import KeyTemplate, Lines, read_arguments
 from headrace.cli.command import command, group, whole
 from headrace.cli.errors import tell
-from headrace.cli.output import Progress, print_json, print_line, progress
+from headrace.cli.output import Progress, print_json, print_line, print_text, progress
 from headrace.cli.session import Session
 from headrace.cli.words import parse_span, parse_time, plural
 from headrace.errors import InvalidArguments, InvalidInput
@@ -143,7 +143,7 @@ async def _store_one(
         if session.json:
             print_json((await app.get(job.id)).to_dict())
         elif isinstance(result, str):
-            print_line(result)
+            print_text(result)
         else:
             print_json(result)
 

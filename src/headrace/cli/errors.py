@@ -16,6 +16,7 @@ import traceback
 
 import typer
 
+from headrace.cli.words import clean
 from headrace.errors import EngineError, HeadraceError, InvalidInput, WorkerUnhealthy
 
 OK = 0
@@ -28,7 +29,7 @@ PIPE_CLOSED = 141
 
 def tell(message: str) -> None:
     """Say something that is not the answer itself: a note, a warning, an error."""
-    print(" ".join(message.split()), file=sys.stderr, flush=True)
+    print(clean(" ".join(message.split())), file=sys.stderr, flush=True)
 
 
 def report(error: BaseException, *, debug: bool = False) -> int:
@@ -36,6 +37,9 @@ def report(error: BaseException, *, debug: bool = False) -> int:
     if debug:
         traceback.print_exception(error)
     match error:
+        case typer.TyperException() if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message(), file=sys.stderr)
+            return USAGE
         case typer.TyperException():
             tell(f"error: {_usage(error)}")
             return USAGE

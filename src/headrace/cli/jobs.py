@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 import typer
 
+from headrace.app import App
 from headrace.cli import filters
 from headrace.cli.command import command, group, whole
-from headrace.cli.output import is_terminal, print_json, print_line, print_table
+from headrace.cli.output import JsonList, Table, is_terminal, print_json, print_line
 from headrace.cli.session import Session
 from headrace.cli.show import details, print_details
 from headrace.cli.steer import add_steering
 from headrace.cli.watch import watch
 from headrace.cli.words import ago
 from headrace.errors import InvalidInput
-from headrace.model.job import Job
+from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
+from headrace.model.views import JobPage
 
 commands = group("List, show, watch, cancel and retry jobs.")
 
@@ -53,7 +56,6 @@ async def list_jobs(
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
-    jobs: list[Job] = []
     async with session.store() as app:
         wanted = filters.make_filter(
             app.clock.utcnow(),
@@ -66,37 +68,66 @@ async def list_jobs(
             since=since,
             until=until,
         )
-        while all_pages or len(jobs) < limit:
-            size = PAGE if all_pages else min(PAGE, limit - len(jobs))
-            page = await app.list(wanted, cursor=cursor, limit=size)
-            jobs += page.jobs
-            cursor = page.cursor
-            if cursor is None:
-                break
-        now = app.clock.utcnow()
-    if session.json:
-        print_json({"jobs": [job.to_dict() for job in jobs], "cursor": cursor})
-    elif not jobs and is_terminal():
-        print_line("No jobs match." if wanted != filters.make_filter(now) else "No jobs yet.")
-    else:
-        print_table(
-            ("ID", "STATUS", "TASK", "QUEUE", "ATTEMPT", "CREATED", "LANE", "WHAT"),
-            [
-                (
-                    job.id,
-                    job.status.value,
-                    job.task,
-                    job.queue,
-                    f"{job.attempt}/{job.max_attempts}",
-                    ago(job.created_at, now),
-                    job.lane or "-",
-                    summary(job),
-                )
-                for job in jobs
-            ],
-            right=("ATTEMPT",),
+        pages = _pages(app, wanted, cursor, None if all_pages else limit)
+        if session.json:
+            await _print_json(pages)
+        else:
+            await _print_table(pages, app)
+
+
+async def _pages(
+    app: App, wanted: JobFilter, cursor: str | None, limit: int | None
+) -> AsyncIterator[JobPage]:
+    """Page by page, so that any number of jobs needs no more memory than a page."""
+    left = limit
+    while left is None or left > 0:
+        page = await app.list(
+            wanted, cursor=cursor, limit=PAGE if left is None else min(PAGE, left)
         )
-        if cursor is not None and is_terminal():
+        yield page
+        cursor = page.cursor
+        if cursor is None:
+            return
+        left = None if left is None else left - len(page.jobs)
+
+
+async def _print_json(pages: AsyncIterator[JobPage]) -> None:
+    document = JsonList("jobs")
+    cursor = None
+    async for page in pages:
+        document.add([job.to_dict() for job in page.jobs])
+        cursor = page.cursor
+    document.end(cursor=cursor)
+
+
+async def _print_table(pages: AsyncIterator[JobPage], app: App) -> None:
+    headers = ("ID", "STATUS", "TASK", "QUEUE", "ATTEMPT", "CREATED", "LANE", "WHAT")
+    table = Table(headers, right=("ATTEMPT",))
+    count, cursor = 0, None
+    async for page in pages:
+        count += len(page.jobs)
+        cursor = page.cursor
+        if count or not is_terminal():
+            now = app.clock.utcnow()
+            table.add(
+                [
+                    (
+                        job.id,
+                        job.status.value,
+                        job.task,
+                        job.queue,
+                        f"{job.attempt}/{job.max_attempts}",
+                        ago(job.created_at, now),
+                        job.lane or "-",
+                        summary(job),
+                    )
+                    for job in page.jobs
+                ]
+            )
+    if is_terminal():
+        if not count:
+            print_line("No jobs match.")
+        elif cursor is not None:
             print_line(f"More: add --cursor {cursor}, or --all.")
 
 

@@ -44,10 +44,37 @@ def print_json_line(document: Any) -> None:
     sys.stdout.flush()
 
 
+class JsonList:
+    """A JSON document with a list that may be long: it comes in parts, one item on a line."""
+
+    def __init__(self, name: str) -> None:
+        sys.stdout.write(f'{{"{name}": [')
+        self._first = True
+
+    def add(self, items: Sequence[Any]) -> None:
+        """Write some items."""
+        for item in items:
+            sys.stdout.write("\n" if self._first else ",\n")
+            sys.stdout.write(msgspec.json.encode(item).decode())
+            self._first = False
+
+    def end(self, **others: Any) -> None:
+        """Close the list and write the rest of the document."""
+        sys.stdout.write("\n]")
+        for name, value in others.items():
+            sys.stdout.write(f', "{name}": {msgspec.json.encode(value).decode()}')
+        sys.stdout.write("}\n")
+
+
 def print_line(text: str = "") -> None:
     """One line of text for people."""
     sys.stdout.write(clean(text) + "\n")
     sys.stdout.flush()
+
+
+def print_text(text: str) -> None:
+    """Somebody's own text: as it is, except that it cannot play tricks on a terminal."""
+    sys.stdout.write((clean(text, lines=True) if is_terminal() else text) + "\n")
 
 
 def is_terminal() -> bool:
@@ -58,28 +85,66 @@ def is_terminal() -> bool:
 def print_table(
     headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()
 ) -> None:
-    """A table. The first column is never cut; those named in `right` hold numbers."""
-    cells = [[clean(str(cell)) for cell in row] for row in rows]
-    if is_terminal():
-        _print_rich_table(headers, cells, right)
-    else:
-        sys.stdout.write(plain_table(headers, cells, right))
+    """A table; columns named in `right` hold numbers."""
+    Table(headers, right=right).add(rows)
 
 
-def plain_table(
-    headers: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[str] = ()
-) -> str:
-    """Aligned columns, two blanks apart; nothing is cut or wrapped."""
-    lines = [list(headers), *(list(row) for row in cells)]
-    widths = [max(width(line[column]) for line in lines) for column in range(len(headers))]
-    text = []
-    for line in lines:
-        parts = []
-        for cell, size, header in zip(line, widths, headers, strict=True):
-            blanks = " " * (size - width(cell))
-            parts.append(blanks + cell if header in right else cell + blanks)
-        text.append("  ".join(parts).rstrip() + "\n")
-    return "".join(text)
+class Table:
+    """A table that may be long: it comes in parts, and its columns never get narrower."""
+
+    def __init__(self, headers: Sequence[str], *, right: Sequence[str] = ()) -> None:
+        self._headers = headers
+        self._right = right
+        self._sizes = [width(header) for header in headers]
+        self._begun = False
+
+    def add(self, rows: Sequence[Sequence[object]]) -> None:
+        """Print some rows, after the headers if they are the first."""
+        cells = [[clean(str(cell)) for cell in row] for row in rows]
+        for row in cells:
+            self._sizes = [
+                max(size, width(cell)) for size, cell in zip(self._sizes, row, strict=True)
+            ]
+        if is_terminal():
+            self._draw(cells)
+        else:
+            self._write(cells if self._begun else [list(self._headers), *cells])
+        self._begun = True
+
+    def _write(self, lines: Sequence[Sequence[str]]) -> None:
+        """Aligned columns, two blanks apart; nothing is cut or wrapped."""
+        for line in lines:
+            parts = []
+            for cell, size, header in zip(line, self._sizes, self._headers, strict=True):
+                blanks = " " * (size - width(cell))
+                parts.append(blanks + cell if header in self._right else cell + blanks)
+            sys.stdout.write("  ".join(parts).rstrip() + "\n")
+
+    def _draw(self, cells: Sequence[Sequence[str]]) -> None:
+        """Only the last column gives way where room is short: a cut id cannot be copied."""
+        from rich import box  # noqa: PLC0415 - only when it draws
+        from rich.table import Table as RichTable  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        console = _console()
+        sizes = list(self._sizes)
+        room = console.width - sum(sizes[:-1]) - 3 * (len(sizes) - 1)
+        sizes[-1] = min(sizes[-1], max(room, 12))
+        table = RichTable(
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            header_style="bold",
+            show_edge=False,
+            show_header=not self._begun,
+        )
+        for header, size in zip(self._headers, sizes, strict=True):
+            justify: Any = "right" if header in self._right else "left"
+            table.add_column(header, justify=justify, no_wrap=True, overflow="ellipsis", width=size)
+        for row in cells:
+            table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
+        # Where even that has no room the terminal wraps lines, which still shows everything.
+        console.width = max(console.width, sum(sizes) + 3 * len(sizes))
+        console.print(table, soft_wrap=True)
 
 
 def print_fields(fields: Sequence[tuple[str, object]]) -> None:
@@ -130,32 +195,6 @@ def progress(label: str, total: int | None = None, *, quiet: bool = False) -> It
 def _field(value: object, indent: int) -> str:
     lines = clean(str(value), lines=True).split("\n")
     return ("\n" + " " * (indent + 2)).join(lines)
-
-
-def _print_rich_table(
-    headers: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[str]
-) -> None:
-    """Only the last column gives way where room is short: an id that is cut cannot be copied."""
-    from rich import box  # noqa: PLC0415 - only when it draws
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    console = _console()
-    sizes = [
-        max([width(header), *(width(row[number]) for row in cells)])
-        for number, header in enumerate(headers)
-    ]
-    room = console.width - sum(sizes[:-1]) - 3 * (len(sizes) - 1)
-    sizes[-1] = min(sizes[-1], max(room, 12))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for header, size in zip(headers, sizes, strict=True):
-        justify: Any = "right" if header in right else "left"
-        table.add_column(header, justify=justify, no_wrap=True, overflow="ellipsis", width=size)
-    for row in cells:
-        table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
-    # Where even that has no room the terminal wraps lines, which still shows everything.
-    console.width = max(console.width, sum(sizes) + 3 * len(sizes))
-    console.print(table, soft_wrap=True)
 
 
 def _console() -> Any:

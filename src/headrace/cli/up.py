@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from typing import Annotated
@@ -21,7 +22,7 @@ from headrace.cli.session import TOUR, Session
 from headrace.cli.words import plural
 from headrace.cli.worker import serve, started
 from headrace.engine.open import redacted
-from headrace.errors import InvalidInput, WorkerUnhealthy
+from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
 from headrace.model.job import Job
 from headrace.model.status import Status
 from headrace.orchestrator import JobOrchestrator
@@ -67,8 +68,9 @@ async def up(
     for handler in logging.getLogger().handlers:
         handler.addFilter(without_jobs)
     await app.open()
-    orchestrator = JobOrchestrator(app)
-    children = Children(app, count=workers - 1)
+    # The tour's App knows nobody else's tasks, so it must not take their jobs.
+    orchestrator = JobOrchestrator(app, queues=None if named else ["tour"])
+    children = Children(app, count=workers - 1, queues=orchestrator.queues)
     show = Show(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
     show.banner(workers)
     try:
@@ -109,9 +111,11 @@ class Show:
             print_json_line({"event": "up", "version": __version__, "url": redacted(settings.url)})
             return
         slots = settings.max_workers
+        queues = ", ".join(self._orchestrator.queues) or "all"
         print_line(f"Headrace {__version__}")
         print_line(f"  jobs live in  {redacted(settings.url)}")
         print_line(f"  at work       {plural(workers, 'worker')} with {slots} slots each")
+        print_line(f"  queues        {queues}")
         print_line(f"  tasks         {', '.join(sorted(self._app.tasks)) or 'none'}")
         print_line("  to stop       Ctrl-C")
         print_line()
@@ -131,7 +135,8 @@ class Show:
         while self._orchestrator.running:
             self._children.check()
             await asyncio.sleep(LOOK_SELDOM)
-            await self._narrator.look()
+            with contextlib.suppress(EngineUnavailable):  # the worker tells, and waits for it
+                await self._narrator.look()
         # Told to stop: the other processes at the same time as our own worker.
         await self._children.stop()
 

@@ -86,6 +86,8 @@ async def worker(
     log_to_stderr(verbose=verbose, quiet=quiet)
     orchestrator = JobOrchestrator(app, middleware=(tell_job,) if verbose else ())
     log.info("%s", introduction(app))
+    if not app.tasks:
+        log.warning("%s has no tasks; import the modules that define them", app.settings.app)
     began = time.monotonic()
     code = await serve(
         orchestrator,
