@@ -34,6 +34,7 @@ class Loop:
         self._said: str | None = None
         self._woken = False
         self._waiter: asyncio.Future[None] | None = None
+        self._watching: list[asyncio.Future[None]] = []
         self._stopping = False
         self._parked = asyncio.Event()
 
@@ -88,6 +89,13 @@ class Loop:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
+    async def next_round(self, timeout: float) -> None:
+        """Wait until a round has ended well, or for `timeout` seconds."""
+        ended = asyncio.get_running_loop().create_future()
+        self._watching.append(ended)
+        await asyncio.wait({ended}, timeout=timeout)
+        ended.cancel()
+
     async def _run(self) -> None:
         try:
             while not self._stopping:
@@ -99,6 +107,8 @@ class Loop:
                     await self._rest(backoff(self.failures))
                 else:
                     self._healed()
+                    while self._watching:
+                        _ring(self._watching.pop())
                     await self._wait(pause)
         finally:
             self._parked.set()

@@ -38,7 +38,7 @@ class Counter(Loop):
         if self.give_up:
             raise RuntimeError("enough") from error
 
-    async def next_round(self) -> None:
+    async def a_round(self) -> None:
         self.ticked.clear()
         await asyncio.wait_for(self.ticked.wait(), 10)
 
@@ -51,10 +51,10 @@ def test_the_back_off_doubles_up_to_30_seconds() -> None:
 async def test_a_loop_waits_until_it_is_woken() -> None:
     counter = Counter()
     counter.start()
-    await counter.next_round()
+    await counter.a_round()
     for expected in (2, 3):
         counter.wake()
-        await counter.next_round()
+        await counter.a_round()
         assert counter.rounds == expected
     await counter.stop()
     assert counter.task is not None
@@ -66,10 +66,10 @@ async def test_a_wake_during_a_round_is_not_lost() -> None:
     counter = Counter()
     counter.gate = asyncio.Event()
     counter.start()
-    await counter.next_round()
+    await counter.a_round()
     counter.wake()
     counter.gate.set()
-    await counter.next_round()
+    await counter.a_round()
     assert counter.rounds == 2
     await counter.stop()
 
@@ -78,7 +78,7 @@ async def test_stop_lets_the_round_finish() -> None:
     counter = Counter()
     counter.gate = asyncio.Event()
     counter.start()
-    await counter.next_round()
+    await counter.a_round()
     stopping = asyncio.create_task(counter.stop())
     await asyncio.sleep(0)
     assert not stopping.done()
@@ -91,7 +91,7 @@ async def test_stop_cancels_a_round_that_takes_too_long() -> None:
     counter = Counter()
     counter.gate = asyncio.Event()
     counter.start()
-    await counter.next_round()
+    await counter.a_round()
     await counter.stop(patience=0.01)
     assert counter.task is not None
     assert counter.task.cancelled()
@@ -105,12 +105,12 @@ async def test_errors_are_waited_out_and_said_once(
     counter.errors = [EngineUnavailable("away")] * 10
     counter.start()
     for _ in range(2):
-        await counter.next_round()
+        await counter.a_round()
     health = [counter.healthy]
-    await counter.next_round()
+    await counter.a_round()
     health.append(counter.healthy)
     for _ in range(8):
-        await counter.next_round()
+        await counter.a_round()
     health.append(counter.healthy)
     assert health == [True, False, True]
     lines = [record.getMessage() for record in caplog.records]
@@ -125,7 +125,7 @@ async def test_a_wake_does_not_cut_a_back_off_short() -> None:
     counter = Counter()
     counter.errors = [ValueError("broken")]
     counter.start()
-    await counter.next_round()
+    await counter.a_round()
     for _ in range(20):
         counter.wake()
         await asyncio.sleep(0)
@@ -149,5 +149,5 @@ async def test_starting_twice_is_one_loop() -> None:
     assert counter.start() is counter.start()
     await counter.stop()
     assert counter.start() is not None
-    await counter.next_round()
+    await counter.a_round()
     await counter.stop()

@@ -37,6 +37,7 @@ from headrace.orchestrator.attempt import Attempt, Reason
 from headrace.orchestrator.identity import introduce, renamed
 from headrace.orchestrator.journal import entry_of, failure_of, shorten
 from headrace.orchestrator.middleware import chain_of
+from headrace.orchestrator.poll import Poll
 from headrace.orchestrator.settle import SettleBuffer
 from headrace.telemetry import Histogram, Telemetry
 
@@ -343,3 +344,36 @@ def test_counters_add_up_over_tasks() -> None:
     telemetry.of("b", "q").count("retry")
     assert telemetry.of("a", "q") is telemetry.of("a", "q")
     assert telemetry.outcomes() == {"completed": 2, "retry": 2}
+
+
+# --- polling
+
+
+def test_an_idle_worker_looks_less_and_less_often() -> None:
+    poll, pauses = Poll(), []
+    now = 100.0
+    for _ in range(7):
+        poll.empty(now, listening=True)
+        pauses.append(round(poll.next - now, 3))
+        now = poll.next
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0]
+    poll.empty(now, listening=False)
+    assert poll.next - now == pytest.approx(0.25)
+    poll.found(now)
+    assert poll.next - now == pytest.approx(0.05)
+
+
+def test_signals_that_are_for_others_are_worth_less_and_less() -> None:
+    poll, now = Poll(), 100.0
+    poll.empty(now, listening=True)
+    assert poll.hushed_until <= now, "the first signal is always worth a look"
+    hushes = []
+    for _ in range(8):
+        now += 0.001
+        poll.empty(now, listening=True)
+        hushes.append(round(poll.hushed_until - now, 3))
+    assert hushes == [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.05, 0.05]
+    poll.empty(now + 1, listening=True)
+    assert poll.hushed_until <= now + 1
+    poll.found(now + 1)
+    assert poll.hushed_until == 0

@@ -21,6 +21,8 @@ from headrace.model.views import Exchange
 from headrace.orchestrator.ahead import PATIENCE, Arrivals, Pace
 from headrace.orchestrator.attempt import monotonic
 from headrace.orchestrator.notes import Notes
+from headrace.orchestrator.poll import Poll
+from headrace.orchestrator.reconcile import Reconciler
 from headrace.orchestrator.settle import SettleBuffer
 from headrace.telemetry import Telemetry
 
@@ -29,9 +31,6 @@ log = logging.getLogger("headrace.dispatcher")
 LINGER = 0.005
 # Enough outcomes to make a trip worth while, before the linger is over.
 TRIP = 200
-SHORTEST_POLL = 0.05
-LONGEST_POLL = 1.0
-LONGEST_POLL_DEAF = 0.25
 
 RELEASED = Released()
 
@@ -62,7 +61,6 @@ class Dispatcher(Loop):
         self.slots = slots
         self.notes = notes
         self.telemetry = telemetry
-        self.lease_seconds = lease_seconds
         self.connection_retries = connection_retries
         self.worker_id: str | None = None
         self.pace = Pace(slots)
@@ -78,18 +76,13 @@ class Dispatcher(Loop):
         self.under_way = False
         # Raised by whoever may make jobs ready; a claim that began before says nothing about them.
         self.heard = 0
-        self.empty_claims = 0
+        self.poll = Poll()
+        self.reconciler = Reconciler(engine=engine, lease_seconds=lease_seconds)
         self._register = register
         self._on_refused = on_refused
         self._drained = False
         self._low_water = slots - 1
         self._linger_until = 0.0
-        self._poll = SHORTEST_POLL
-        self._next_poll = 0.0
-        self._next_check = monotonic() + lease_seconds
-        self._reply_lost = False
-        self._unknown: dict[str, int] = {}
-        self._waiting: list[asyncio.Future[None]] = []
 
     # --- what slots and signals call
 
@@ -137,7 +130,7 @@ class Dispatcher(Loop):
         self.worker_id = None
         self.give_back(self.arrivals.unstarted)
         self.held.clear()
-        self._unknown.clear()
+        self.reconciler.forget()
         self.wake()
 
     def give_back(self, count: int) -> None:
@@ -158,29 +151,14 @@ class Dispatcher(Loop):
         """How many outcomes the engine has not taken yet."""
         return len(self.buffer.pending) + self.in_hand
 
-    async def next_round(self, timeout: float) -> None:
-        """Wait until a round has ended, or for `timeout` seconds."""
-        ended = asyncio.get_running_loop().create_future()
-        self._waiting.append(ended)
-        await asyncio.wait({ended}, timeout=timeout)
-        ended.cancel()
-
     # --- the round
 
     async def tick(self) -> float:
         """One trip, if there is reason for one."""
-        pause = await self._round()
-        while self._waiting:
-            ended = self._waiting.pop()
-            if not ended.done():
-                ended.set_result(None)
-        return pause
-
-    async def _round(self) -> float:
         if self.worker_id is None and not self.draining:
             self.worker_id = await self._register()
         now = monotonic()
-        if self.worker_id is not None and (self._reply_lost or now >= self._next_check):
+        if self.worker_id is not None and self.reconciler.due(now):
             await self._reconcile(self.worker_id)
         overdue = self.arrivals.overdue(now)
         if overdue:
@@ -221,14 +199,20 @@ class Dispatcher(Loop):
             return True
         if room <= 0:
             return False
-        return now >= self._next_poll or (not self._drained and self.in_hand <= self._low_water)
+        if now >= self.poll.next:
+            return True
+        return (
+            not self._drained and self.in_hand <= self._low_water and now >= self.poll.hushed_until
+        )
 
     def _pause(self, room: int, now: float) -> float:
-        until = self._next_check
+        until = self.reconciler.next
         if self.buffer.pending:
             until = min(until, self._linger_until)
         if room > 0:
-            until = min(until, self._next_poll)
+            until = min(until, self.poll.next)
+            if not self._drained and self.in_hand <= self._low_water:
+                until = min(until, self.poll.hushed_until)
         oldest = self.arrivals.oldest()
         if oldest is not None:
             until = min(until, oldest + PATIENCE)
@@ -252,7 +236,7 @@ class Dispatcher(Loop):
             # Whether it arrived is not known: send again, and look for claims whose reply is lost.
             away = (EngineUnavailable, StorageFull, asyncio.CancelledError)
             self.buffer.unsent(suspicious=not isinstance(error, away))
-            self._reply_lost = True
+            self.reconciler.reply_lost = True
             raise
         finally:
             self.under_way = False
@@ -264,7 +248,11 @@ class Dispatcher(Loop):
         self._settled(settlements, reply)
         if room:
             self._drained = len(reply.jobs) < room and heard == self.heard
-            self._plan_poll(found=bool(reply.jobs), now=now)
+            if reply.jobs:
+                self.poll.found(now)
+            else:
+                self.telemetry.listening = self.engine.listening
+                self.poll.empty(now, listening=self.telemetry.listening)
         self.receive(reply.jobs, now=now, ours=worker_id == self.worker_id)
 
     def _settled(self, settlements: Sequence[Settlement], reply: Exchange) -> None:
@@ -299,34 +287,9 @@ class Dispatcher(Loop):
         if self.draining or not ours:
             self.give_back(self.arrivals.unstarted)
 
-    def _plan_poll(self, *, found: bool, now: float) -> None:
-        """Signals may be lost, so look now and then, less often the longer nothing was there."""
-        if found:
-            self._poll = SHORTEST_POLL
-        else:
-            self.empty_claims += 1
-            listening = self.telemetry.listening = self.engine.listening
-            longest = LONGEST_POLL if listening else LONGEST_POLL_DEAF
-            self._poll = min(self._poll * 2, longest)
-        self._next_poll = now + self._poll
-
     async def _reconcile(self, worker_id: str) -> None:
-        """Take on jobs that are leased to us and that nobody here knows: their reply was lost.
-
-        After a failed trip at once; otherwise when two checks in a row have seen them.
-        """
-        leased = await self.engine.held(worker_id)
-        unknown = {job.id: job for job in leased if self.held.get(job.id) != job.token}
-        sure = [
-            job
-            for job in unknown.values()
-            if self._reply_lost or self._unknown.get(job.id) == job.token
-        ]
-        self._unknown = {job.id: job.token for job in unknown.values()}
-        self._reply_lost = False
-        now = monotonic()
-        self._next_check = now + self.lease_seconds
-        if sure:
-            log.warning("Took on %d jobs whose claim was answered into the void", len(sure))
-            self.telemetry.adopted += len(sure)
-            self.receive(sure, now=now)
+        forgotten = await self.reconciler.forgotten(worker_id, self.held)
+        if forgotten:
+            log.warning("Took on %d jobs whose claim was answered into the void", len(forgotten))
+            self.telemetry.adopted += len(forgotten)
+            self.receive(forgotten, now=monotonic())

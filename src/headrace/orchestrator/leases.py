@@ -114,11 +114,17 @@ class Leases:
                 self._loop.call_soon_threadsafe(_resolve, self._ended)
 
     def _round(self) -> None:
-        if self._stopping or self.hung:
+        if self._stopping:
             return
         if self.watch.look():
-            self._hang()
+            if not self.hung:
+                self._hang()
             return
+        if self.hung:
+            # It came back after all; whether the lease is still good, the engine will say.
+            self.hung = False
+            self._next = 0.0
+            log.warning("The event loop goes on; the worker asks for its lease again")
         worker_id = self._worker_id
         if worker_id is not None and monotonic() >= self._next:
             self._renew(worker_id)

@@ -126,6 +126,22 @@ class Slots:
     def _open(self, slot: Slot) -> None:
         slot.task = asyncio.create_task(self._serve(slot), name=f"headrace slot {slot.number}")
         self.tasks.append(slot.task)
+        slot.task.add_done_callback(lambda task: self._ended(slot, task))
+
+    def _ended(self, slot: Slot, task: asyncio.Task[None]) -> None:
+        """A slot ends only when it is cancelled or given up. Anything else is a fault of ours:
+        say so, let another slot take its place, and have its job found again.
+        """
+        if task.cancelled() or task.exception() is None or task not in self.tasks:
+            return
+        log.critical(
+            "Slot %d broke; another takes its place", slot.number, exc_info=task.exception()
+        )
+        self.tasks.remove(task)
+        attempt, slot.attempt = slot.attempt, None
+        if attempt is not None:
+            self.dispatcher.finished(attempt.job, None, 0.0)
+        self._open(slot)
 
     async def _serve(self, slot: Slot) -> None:
         get, taken, run = self.queue.get, self.dispatcher.taken, self.executor.run

@@ -1,0 +1,41 @@
+"""When an idle worker looks for jobs: at a signal, and now and then in case one was lost. Pure."""
+
+from __future__ import annotations
+
+SHORTEST = 0.05
+LONGEST = 1.0
+# No signal can come now, so that looking is the only way to hear of a job.
+LONGEST_DEAF = 0.25
+# Signals of jobs in other queues, or that others were faster to take, come in crowds.
+CROWD = 0.1
+HUSH = 0.001
+LONGEST_HUSH = 0.05
+
+
+class Poll:
+    """Remembers how long nothing was there, and for whom the signals were."""
+
+    __slots__ = ("_empty_at", "_hush", "_pause", "hushed_until", "next")
+
+    def __init__(self) -> None:
+        # When to look without a signal, and until when signals are not worth a look.
+        self.next = 0.0
+        self.hushed_until = 0.0
+        self._pause = SHORTEST
+        self._hush = 0.0
+        self._empty_at = 0.0
+
+    def found(self, now: float) -> None:
+        """There were jobs: look again soon."""
+        self._pause = SHORTEST
+        self._hush = self.hushed_until = 0.0
+        self.next = now + self._pause
+
+    def empty(self, now: float, *, listening: bool) -> None:
+        """There was nothing: look less often, and the less so the more signals were for others."""
+        crowded = now - self._empty_at < CROWD
+        self._hush = min(max(self._hush * 2, HUSH), LONGEST_HUSH) if crowded else 0.0
+        self._empty_at = now
+        self.hushed_until = now + self._hush
+        self._pause = min(self._pause * 2, LONGEST if listening else LONGEST_DEAF)
+        self.next = now + self._pause
