@@ -29,6 +29,8 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing, Records):
 
     async def open(self) -> None:
         """Connect and bring the schema up to date; safe when several processes do it at once."""
+        for link in (self._trips, self._common, self._views):
+            link.allow()
         try:
             await migrate(self._common)
         except BaseException:
@@ -39,7 +41,7 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing, Records):
         """Close every connection. Closing twice is fine."""
         await self._signals.close()
         for link in (self._trips, self._common, self._views):
-            await link.close()
+            await link.shut()
 
     async def report(self) -> EngineReport:
         """Tell version, durability settings and clock skew, each with a remedy if it is wrong."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -42,12 +41,12 @@ def columns(jobs: Sequence[NewJob]) -> tuple[list[object] | None, ...]:
 
 
 def as_json(jobs: Sequence[NewJob]) -> str:
-    """The same as one text, which every driver passes on unchanged."""
+    """The same as one text, which every driver passes on unchanged. Bytes become base64."""
     return msgspec.json.encode(
         [
             {
                 "id": job.id,
-                "args": b64encode(job.args),
+                "args": job.args,
                 "task": job.task,
                 "queue": job.queue,
                 "priority": job.priority,
@@ -61,7 +60,7 @@ def as_json(jobs: Sequence[NewJob]) -> str:
                 "timeout": job.timeout,
                 "fail_on_crash": job.on_crash == "fail",
                 "source": job.source,
-                "meta": None if job.meta is None else b64encode(job.meta).decode(),
+                "meta": job.meta,
             }
             for job in jobs
         ]

@@ -33,7 +33,7 @@ class PostgresLeaseKeeper:
     def close(self) -> None:
         """Give the connection back."""
         if not self._loop.is_closed():
-            self._loop.run_until_complete(self._link.close())
+            self._loop.run_until_complete(self._link.shut())
             self._loop.close()
 
     async def _renew(self, stats: WorkerStats) -> Renewal:

@@ -58,6 +58,7 @@ class Link:
         self._closing: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
+        self._shut = False
 
     @property
     def is_open(self) -> bool:
@@ -100,6 +101,17 @@ class Link:
                     loop = asyncio.get_running_loop()
                     self._idle = loop.call_later(self._idle_seconds, self._close_when_idle)
 
+    def allow(self) -> None:
+        """Let it be used (again)."""
+        self._shut = False
+
+    async def shut(self) -> None:
+        """Close it for good: a late use raises instead of leaving a connection behind."""
+        self._shut = True
+        await self.close()
+        if self._closing is not None:
+            await self._closing
+
     async def close(self) -> None:
         """Close the connection, if there is one. The next use opens another."""
         if self._idle is not None:
@@ -117,6 +129,8 @@ class Link:
         self._closing = asyncio.get_running_loop().create_task(self.close())
 
     async def _opened(self) -> Connection:
+        if self._shut:
+            raise EngineUnavailable("the engine is closed; call its open() before using it")
         connection = self._connection
         if connection is None or connection.is_closed():
             connection = await asyncpg.connect(

@@ -62,8 +62,9 @@ CREATE INDEX job_waiting ON job (queue, lane, priority DESC, seq) WHERE state = 
 CREATE INDEX job_due ON job (run_at) WHERE state = 0;
 CREATE INDEX job_running ON job (holder) WHERE state = 3;
 CREATE INDEX job_cancelling ON job (holder) WHERE state = 3 AND cancel_reason IS NOT NULL;
--- The ready jobs of a lane that a better arrival may put back.
-CREATE INDEX job_head ON job (queue, lane) WHERE state = 2 AND lane IS NOT NULL AND NOT pinned;
+-- The ready jobs of a lane that a better arrival may put back, the worst first.
+CREATE INDEX job_head ON job (queue, lane, priority, seq DESC)
+    WHERE state = 2 AND lane IS NOT NULL AND NOT pinned;
 
 -- Finished jobs. They never change, except that they are run again or pruned.
 CREATE TABLE history (

@@ -80,9 +80,25 @@ BEGIN
         SELECT u.queue, u.lane, sum(u.freed)::integer AS freed
         FROM unnest(p_queue, p_lane, p_freed) AS u (queue, lane, freed)
         GROUP BY u.queue, u.lane
+    ), contested AS MATERIALIZED (
+        -- Lanes whose best waiting job beats their worst ready one: few, and cheaply told.
+        SELECT k.queue, k.lane, k.freed
+        FROM looked k
+        CROSS JOIN LATERAL (
+            SELECT j.priority, j.seq FROM job j
+            WHERE j.queue = k.queue AND j.lane = k.lane
+                AND j.state = 2 AND j.lane IS NOT NULL AND NOT j.pinned
+            ORDER BY j.priority, j.seq DESC LIMIT 1
+        ) worst
+        CROSS JOIN LATERAL (
+            SELECT j.priority, j.seq FROM job j
+            WHERE j.queue = k.queue AND j.lane = k.lane AND j.state = 1
+            ORDER BY j.priority DESC, j.seq LIMIT 1
+        ) best
+        WHERE (best.priority, -best.seq) > (worst.priority, -worst.seq)
     ), beaten AS MATERIALIZED (
         SELECT y.id
-        FROM looked k
+        FROM contested k
         CROSS JOIN LATERAL (
             SELECT l.width, l.width - l.used + k.freed AS free FROM lane l
             WHERE l.queue = k.queue AND l.lane = k.lane
