@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import sqlite3
 import time
 
@@ -18,6 +19,7 @@ from headrace.errors import (
 
 OLDEST_LIBRARY = (3, 35, 0)
 BUSY_SECONDS = 5.0
+TURN_SECONDS = (0.0002, 0.0015)
 APPLICATION = 1212437059  # "HDRC": tells a Headrace file from another program's database
 SCHEMA_VERSION = max(number for number, _ in migrations())
 SCHEMA_SETTLE_SECONDS = 30.0
@@ -45,6 +47,29 @@ def connect(address: Address) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def wait_by_turns(connection: sqlite3.Connection) -> None:
+    """From now on `begin_writing` does the waiting on this connection."""
+    connection.execute("PRAGMA busy_timeout = 0")
+
+
+def begin_writing(connection: sqlite3.Connection) -> None:
+    """Begin a write transaction as soon as no other process is in one.
+
+    SQLite's own waiting sleeps up to 100 ms at a time, so under load the same process always wins.
+    Transactions here take a few milliseconds: asking every millisecond or so is fair to all.
+    """
+    limit = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+                raise
+            time.sleep(random.uniform(*TURN_SECONDS))  # noqa: S311 - not for secrets
+        else:
+            return
 
 
 def check_library() -> None:

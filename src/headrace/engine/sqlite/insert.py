@@ -67,6 +67,8 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
             # Begins as waiting; it is let in after all of this call are stored.
             state = WAITING
             arrivals.add((job.queue, job.lane), job.width, new=True)
+        # Python's sqlite3 looks for adapters of None, bool and bytes, at the cost of all the rest:
+        # so "" for None (the statement turns it back), 1 for True, and a bytearray.
         rows.append(
             (
                 seq,
@@ -74,19 +76,19 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
                 state,
                 job.priority,
                 job.queue,
-                job.lane,
+                job.lane or "",
                 job.width,
-                job.hold,
+                1 if job.hold else 0,
                 run_at,
                 now,
                 job.task,
-                job.key,
+                job.key or "",
                 job.max_attempts,
                 job.timeout,
                 job.on_crash,
                 job.source,
-                job.args,
-                job.meta,
+                bytearray(job.args),
+                job.meta or "",
             )
         )
         seq += 1

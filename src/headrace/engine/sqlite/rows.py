@@ -75,7 +75,7 @@ def job(row: Row) -> Job:
 
 
 def claimed(row: Row) -> ClaimedJob:
-    """A row of claimable.sql, held.sql or lost.sql; what follows the first 16 columns is theirs."""
+    """A row of claimable.sql, held.sql or lost.sql; what follows the first 15 columns is theirs."""
     return ClaimedJob(
         id=row[0],
         token=row[1],
@@ -90,8 +90,8 @@ def claimed(row: Row) -> ClaimedJob:
         lane=row[10],
         key=row[11],
         meta=row[12],
-        wait=max(row[13] - row[14], 0.0),
-        cancel_requested=row[15] is not None,
+        wait=row[13],
+        cancel_requested=row[14] is not None,
     )
 
 

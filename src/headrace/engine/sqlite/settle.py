@@ -83,7 +83,7 @@ class Batch:
         refused = []
         for settlement in settlements:
             row = found.get(settlement.job_id)
-            if row is None or row[2] != settlement.token or row[3] != RUNNING:
+            if row is None or row[2] != settlement.token:
                 refused.append(settlement.job_id)
                 continue
             del found[settlement.job_id]  # a second outcome of the same attempt is refused
@@ -114,9 +114,9 @@ class Batch:
         match settlement.outcome:
             case Completed(result=result):
                 self.complete(settlement, row, result)
-            case Retry() | Snoozed() | Released() if row[9] is not None:
+            case Retry() | Snoozed() | Released() if row[8] is not None:
                 # Somebody wants it cancelled: another turn would forget that.
-                self.finish(settlement, row, CANCELLED, Failure("Cancelled", row[9]))
+                self.finish(settlement, row, CANCELLED, Failure("Cancelled", row[8]))
             case Retry(failure=failure, delay=delay):
                 self.again(settlement, row, delay, failure, spent=True)
             case Failed(failure=failure):
@@ -136,8 +136,8 @@ class Batch:
             self.finish(settlement, row, COMPLETED, None, result)
             return
         self.completed[row[1]] = result.decode()
-        if row[5] is not None:
-            self.freed[row[4], row[5]] += 1
+        if row[4] is not None:
+            self.freed[row[3], row[4]] += 1
 
     def finish(
         self,
@@ -159,8 +159,8 @@ class Batch:
                 row[1],
             )
         )
-        if row[5] is not None:
-            self.freed[row[4], row[5]] += 1
+        if row[4] is not None:
+            self.freed[row[3], row[4]] += 1
 
     def again(
         self,
@@ -174,8 +174,8 @@ class Batch:
         """The job has another turn after `delay`; with `hold` it keeps its place meanwhile."""
         if not math.isfinite(delay):
             raise InvalidInput(f"job {row[0]}: delay must be a number of seconds, got {delay}")
-        _, seq, _, _, queue, lane, width, hold, _, _ = row
-        pinned = lane is not None and hold
+        _, seq, _, queue, lane, width, hold, _, _ = row
+        pinned = hold if lane is not None else 0
         if lane is not None and not pinned:
             self.freed[queue, lane] += 1
         if delay > 0:
@@ -201,7 +201,7 @@ class Batch:
 
     def give_back(self, settlement: Settlement, row: tuple[Any, ...]) -> None:
         """The job was never started: ready again, in its place, as if it had not been claimed."""
-        _, seq, _, _, queue, lane, width, _, pinned, _ = row
+        _, seq, _, queue, lane, width, _, pinned, _ = row
         self.requeued.append((READY, pinned, 1, None, None, None, settlement.entry, seq))
         self.transaction.made_ready.add(queue)
         if lane is not None and not pinned:

@@ -101,8 +101,8 @@ def lost(transaction: Transaction, limit: int) -> list[LostJob]:
         LostJob(
             job=claimed(row),
             worker=row[16],
-            started_at=moment(row[13]),
-            age=max(transaction.now - row[13], 0.0),
+            started_at=moment(row[15]),
+            age=max(transaction.now - row[15], 0.0),
         )
         for row in transaction.connection.execute(LOST, (limit,))
     ]

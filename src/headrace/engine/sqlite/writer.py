@@ -11,7 +11,13 @@ import time
 from collections.abc import Callable, Iterable
 
 from headrace.engine.base import CancelSignal, WorkSignal
-from headrace.engine.sqlite.connection import is_full, prepare, translated
+from headrace.engine.sqlite.connection import (
+    begin_writing,
+    is_full,
+    prepare,
+    translated,
+    wait_by_turns,
+)
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import ConnectionThread, Ticket, Transaction
 
@@ -88,6 +94,7 @@ class Writer(ConnectionThread):
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         prepare(connection, self._address)
+        wait_by_turns(connection)
         self._seen_version = _data_version(connection)
         self._seen_resumed = _resumed(connection)
 
@@ -116,7 +123,7 @@ class Writer(ConnectionThread):
     def _commit(self, connection: sqlite3.Connection, tickets: list[Ticket]) -> None:
         """Run tickets in one transaction and answer them all."""
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            begin_writing(connection)
             transactions = [self._run(connection, ticket, len(tickets)) for ticket in tickets]
             if connection.in_transaction:
                 connection.execute("COMMIT")
