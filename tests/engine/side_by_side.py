@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -16,6 +16,9 @@ from tests.engine.reference import Reference
 from tests.engine.reference_parts import ModelJob, Place
 
 T = TypeVar("T")
+
+WriteClaim = Literal["good", "old token", "new token", "not running"]
+"""With what right an attempt writes: only the first may."""
 
 
 class Stores:
@@ -121,15 +124,20 @@ class SideBySide(RuleBasedStateMachine):
             return lane.width
         return self.model.widths[place]
 
-    def settlements(self, choices: Sequence[tuple[int, Outcome, int]]) -> list[Settlement]:
-        """Outcomes of running jobs, and some under a wrong token or of jobs that do not run."""
+    def claim_to_write(self, number: int, claim: WriteClaim) -> tuple[str, int] | None:
+        """A job and the token under which somebody believes to own it."""
+        states = [State.RUNNING] if claim != "not running" else set(State) - {State.RUNNING}
+        job = self.pick(number, *states)
+        if job is None:
+            return None
+        return job.new.id, job.token + {"old token": -1, "new token": 1}.get(claim, 0)
+
+    def settlements(self, choices: Sequence[tuple[int, Outcome, WriteClaim]]) -> list[Settlement]:
+        """Outcomes of running jobs, and some that have to be refused."""
         made: dict[str, Settlement] = {}
-        for number, outcome, wrong in choices:
-            states = list(State) if wrong else [State.RUNNING]
-            if (job := self.pick(number, *states)) is not None:
-                running = job.state is State.RUNNING
-                token = job.token + wrong if running else job.token
-                made[job.new.id] = Settlement(job.new.id, token, outcome)
+        for number, outcome, claim in choices:
+            if (claimed := self.claim_to_write(number, claim)) is not None:
+                made[claimed[0]] = Settlement(*claimed, outcome)
         return list(made.values())
 
     @rule()

@@ -40,7 +40,7 @@ from headrace.model.outcome import (
 from headrace.model.status import State
 from headrace.model.worker import WorkerInfo, WorkerStats
 from tests.conftest import ENGINES, Servers, store_url
-from tests.engine.side_by_side import SideBySide, Stores
+from tests.engine.side_by_side import SideBySide, Stores, WriteClaim
 from tests.support.verbs import A_FAILURE
 
 STEP = 100.0
@@ -86,7 +86,10 @@ requests = st.fixed_dictionaries(
         "hold": st.booleans(),
     }
 )
-settling = st.tuples(picks, outcomes, st.sampled_from([0, 0, 0, 0, -1, 1]))
+claims: st.SearchStrategy[WriteClaim] = st.sampled_from(
+    ["good", "good", "good", "good", "old token", "new token", "not running"]
+)
+settling = st.tuples(picks, outcomes, claims)
 
 
 class Walk(SideBySide):
@@ -113,7 +116,7 @@ class Walk(SideBySide):
 
     @precondition(lambda self: self.model.jobs)
     @rule(choices=st.lists(settling, min_size=1, max_size=4))
-    def settle(self, choices: list[tuple[int, Outcome, int]]) -> None:
+    def settle(self, choices: list[tuple[int, Outcome, WriteClaim]]) -> None:
         settlements = self.settlements(choices)
         answer = self.run(self.engine.exchange(settlements))
         assert set(answer.refused) == self.model.settle(settlements)
@@ -128,7 +131,7 @@ class Walk(SideBySide):
     )
     def settle_and_claim(
         self,
-        choices: list[tuple[int, Outcome, int]],
+        choices: list[tuple[int, Outcome, WriteClaim]],
         number: int,
         queues: list[str] | None,
         limit: int,
@@ -156,14 +159,16 @@ class Walk(SideBySide):
         return answer.jobs
 
     @precondition(lambda self: self.model.jobs)
-    @rule(number=picks, wrong=st.sampled_from([0, 0, -1, 1]), progress=st.integers(1, 99))
-    def note(self, number: int, wrong: int, progress: int) -> None:
-        job = self.pick(number, State.RUNNING) if not wrong else self.pick(number, *State)
-        if job is not None:
-            entry = Entry("stage", f"s{progress % 3}", b"%d" % progress)
-            token = job.token + wrong if job.state is State.RUNNING else job.token
-            note = Note(job.new.id, token, "stage", float(progress), None, (entry,))
-            assert set(self.run(self.engine.note([note]))) == self.model.note([note])
+    @rule(choices=st.lists(st.tuples(picks, claims), max_size=3), progress=st.integers(1, 99))
+    def note(self, choices: list[tuple[int, WriteClaim]], progress: int) -> None:
+        entry = Entry("stage", f"s{progress % 3}", b"%d" % progress)
+        notes = {
+            claimed[0]: Note(*claimed, "stage", float(progress), None, (entry,))
+            for number, claim in choices
+            if (claimed := self.claim_to_write(number, claim)) is not None
+        }
+        refused = self.run(self.engine.note(list(notes.values())))
+        assert set(refused) == self.model.note(list(notes.values()))
 
     @precondition(lambda self: self.model.jobs)
     @rule(numbers=st.lists(picks, min_size=1, max_size=3))
