@@ -252,7 +252,7 @@ class Dispatcher(Loop):
                 self.poll.found(now)
             else:
                 self.telemetry.listening = self.engine.listening
-                self.poll.empty(now, listening=self.telemetry.listening)
+                self.poll.empty(now, listening=self.telemetry.listening, asked=not settlements)
         self.receive(reply.jobs, now=now, ours=worker_id == self.worker_id)
 
     def _settled(self, settlements: Sequence[Settlement], reply: Exchange) -> None:

@@ -31,11 +31,15 @@ class Poll:
         self._hush = self.hushed_until = 0.0
         self.next = now + self._pause
 
-    def empty(self, now: float, *, listening: bool) -> None:
-        """There was nothing: look less often, and the less so the more signals were for others."""
-        crowded = now - self._empty_at < CROWD
-        self._hush = min(max(self._hush * 2, HUSH), LONGEST_HUSH) if crowded else 0.0
-        self._empty_at = now
-        self.hushed_until = now + self._hush
+    def empty(self, now: float, *, listening: bool, asked: bool = True) -> None:
+        """There was nothing: look less often, and the less so the more signals were for others.
+
+        `asked` is False when the trip was made for another reason, and cost nothing extra.
+        """
+        if asked:
+            crowded = now - self._empty_at < CROWD
+            self._hush = min(max(self._hush * 2, HUSH), LONGEST_HUSH) if crowded else 0.0
+            self._empty_at = now
+            self.hushed_until = now + self._hush
         self._pause = min(self._pause * 2, LONGEST if listening else LONGEST_DEAF)
         self.next = now + self._pause
