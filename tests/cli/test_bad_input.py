@@ -195,6 +195,13 @@ def test_the_traceback_comes_only_when_asked_for(cli: Cli) -> None:
     assert "ZeroDivisionError" in done.stderr
 
 
+def test_a_noun_alone_shows_its_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["jobs"]) == 2
+    assert "watch" in capsys.readouterr().err
+    assert run([]) == 0
+    assert "headrace up" in capsys.readouterr().out
+
+
 VERBS = {
     "jobs": ("list", "show", "watch", "cancel", "retry", "why"),
     "queues": ("list", "pause", "resume"),

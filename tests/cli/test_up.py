@@ -59,6 +59,12 @@ def test_no_worker_process_outlives_its_parent(cli: Cli) -> None:
     assert psutil.wait_procs([child], timeout=20)[1] == []
 
 
+def test_the_tour_leaves_the_jobs_of_others_alone(cli: Cli) -> None:
+    job_id = cli.enqueue("invoice.send", "customer_id=1")
+    cli("up", "--exit-when-idle", "--json")
+    assert cli.status(job_id) == "pending"
+
+
 def test_up_without_a_store_says_so(cli: Cli) -> None:
     ran = cli("up", "--url", "redis://127.0.0.1:1/0", code=3)
     assert ran.err.startswith("error: ")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import shutil
+import sys
 from collections import Counter
 from typing import Annotated
 
@@ -82,6 +85,11 @@ async def up(
     if orchestrator.stuck_threads:
         exit_worker(orchestrator, code)
     return code
+
+
+def program() -> str:
+    """How to call us from here: by name, or by path where that is not on the search path."""
+    return "headrace" if shutil.which("headrace") else os.path.relpath(sys.argv[0])
 
 
 class Show:
@@ -183,14 +191,14 @@ class Show:
         if self._exit_when_idle:
             return
         print_line("Now try this in another terminal, in the same folder:")
-        for line, what in (
-            ("headrace jobs list", "all jobs, newest first"),
-            (f"headrace jobs show {failed}", "the one that failed, and why"),
-            ("headrace enqueue tour.hello name=Ada --wait", "hand in a job and wait for it"),
-            ("headrace running", "what runs now, what waits"),
-            ("headrace doctor", "is everything well?"),
+        for words, what in (
+            ("jobs list", "all jobs, newest first"),
+            (f"jobs show {failed}", "the one that failed, and why"),
+            ("enqueue tour.hello name=Ada --wait", "hand in a job and wait for it"),
+            ("running", "what runs now, what waits"),
+            ("doctor", "is everything well?"),
         ):
-            print_line(f"  {line + where:<60}{what}")
+            print_line(f"  {f'{program()} {words}{where}':<60}  {what}")
         print_line()
         print_line("Waiting for jobs; what happens to them shows here. Ctrl-C stops the worker.")
 
