@@ -202,3 +202,41 @@ def test_settings_are_checked() -> None:
         headrace.JobOrchestrator(app, max_workers=0)
     with pytest.raises(InvalidName, match="queue name 'no good'"):
         headrace.JobOrchestrator(app, queues=["no good"])
+
+
+def test_one_orchestrator_serves_several_loops_in_turn(here: str) -> None:
+    app = headrace.App(here)
+
+    @app.task
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    orchestrator = headrace.JobOrchestrator(app)
+
+    async def one(number: int) -> object:
+        try:
+            job = await add.enqueue(number, 1)
+            await orchestrator.run_until_idle()
+            return (await app.get(job.id)).result
+        finally:
+            await app.close()
+
+    assert [asyncio.run(one(number)) for number in range(3)] == [1, 2, 3]
+
+
+def test_a_program_that_forgets_to_stop_ends_all_the_same(here: str) -> None:
+    app = headrace.App(here)
+    started: list[int] = []
+
+    @app.task
+    async def held() -> None:
+        started.append(1)
+        await asyncio.Event().wait()
+
+    async def forgetful() -> None:
+        await headrace.JobOrchestrator(app).start()
+        await held.enqueue()
+        await until(lambda: started)
+        await app.close()
+
+    asyncio.run(forgetful())

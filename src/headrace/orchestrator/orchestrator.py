@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headrace.errors import InvalidSetting, WorkerUnhealthy
+from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
 from headrace.model.job import ClaimedJob
 from headrace.model.names import check_name
 from headrace.orchestrator.host import Host
@@ -60,6 +60,7 @@ class JobOrchestrator:
         self.on_hang: Callable[[], None] = lambda: None
         self._chain = chain_of(middleware)
         self._works: Works | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = asyncio.Lock()
         self._stopping: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -110,6 +111,7 @@ class JobOrchestrator:
         Raises `EngineUnavailable` if the engine is away now; once started, it waits for it.
         """
         refuse_while_loading()
+        self._move_to(asyncio.get_running_loop())
         async with self._starting:
             if self._stopping is not None:
                 await asyncio.shield(self._stopping)
@@ -171,6 +173,19 @@ class JobOrchestrator:
         finally:
             if visiting:
                 await self.stop()
+
+    def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Queues and locks belong to one event loop; a program may run several in turn."""
+        before, self._loop = self._loop, loop
+        if before is None or before is loop:
+            return
+        if self.running and not before.is_closed():
+            self._loop = before
+            raise HeadraceError("this orchestrator is running on another event loop")
+        self.running = False
+        self.internal_queue = asyncio.Queue(maxsize=QUEUE_SIZE)
+        self._starting, self._ended = asyncio.Lock(), asyncio.Event()
+        self._works = self._stopping = None
 
     async def _started(self) -> Works:
         await self.start()
