@@ -38,6 +38,9 @@ def claim(
     else:
         chosen = msgspec.json.encode(_best(transaction, names, limit)).decode()
         rows = connection.execute(CLAIMABLE_CHOSEN, (chosen, now)).fetchall()
+    if len(rows) < limit:
+        # Nothing is left in these queues: nobody has to be told of what this call made ready.
+        transaction.made_ready -= names
     if rows:
         connection.execute(CLAIM, (worker_id, now, chosen))
     return [claimed(row) for row in rows]

@@ -36,6 +36,8 @@ def connect(address: Address) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA temp_store = memory")
+        # A log that grew while a long read held it up shrinks again.
+        connection.execute("PRAGMA journal_size_limit = 67108864")
         match address.synchronous:
             case "full":
                 connection.execute("PRAGMA synchronous = full")

@@ -163,8 +163,8 @@ class SqliteEngine:
         self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
     ) -> int:
         """Delete finished jobs, oldest first."""
-        # Finding the limit may take a walk over `keep` rows: not while holding the write lock.
-        number = 0 if keep is None else await self._read(lambda it: upkeep.beyond(it, keep))
+        # Counting takes a while when there are many: not while holding the write lock.
+        number = 0 if keep is None else await self._read(lambda it: upkeep.beyond(it, keep, limit))
         return await self._write(
             lambda it: upkeep.prune(it, older_than=older_than, up_to_number=number, limit=limit)
         )

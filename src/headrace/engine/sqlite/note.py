@@ -20,8 +20,9 @@ def note(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
     connection, now = transaction.connection, transaction.now
     refused: dict[str, None] = {}
     for one in notes:
+        stage = None if one.stage is None else storable(one.stage)
         message = None if one.message is None else storable(one.message)
-        values = (one.stage, one.progress, message, one.job_id, one.token)
+        values = (stage, one.progress, message, one.job_id, one.token)
         if connection.execute(NOTE, values).rowcount == 0:
             refused[one.job_id] = None
             continue

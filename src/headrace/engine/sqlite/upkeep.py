@@ -14,7 +14,8 @@ DUE = query("due")
 DUE_MOVE = query("due_move")
 DUE_NEXT = query("due_next")
 PRUNE_OLD = query("prune_old")
-PRUNE_BEYOND = query("prune_beyond")
+HISTORY_COUNT = query("history_count")
+HISTORY_NUMBER = query("history_number")
 PRUNE_JOB = query("prune_job")
 PRUNE_ENTRIES = query("prune_entries")
 PRUNE_KEY = query("prune_key")
@@ -48,10 +49,14 @@ def move(transaction: Transaction, rows: list[tuple[int, str, str | None, int, i
     arrivals.admit(transaction)
 
 
-def beyond(transaction: Transaction, keep: int) -> int:
-    """The number up to which finished jobs are too many; read-only, as it may take a while."""
-    row = transaction.connection.execute(PRUNE_BEYOND, (keep,)).fetchone()
-    return 0 if row is None else int(row[0])
+def beyond(transaction: Transaction, keep: int, limit: int) -> int:
+    """The number up to which finished jobs are too many, as far as `limit` of them go."""
+    [(count,)] = transaction.connection.execute(HISTORY_COUNT).fetchall()
+    excess = min(count - keep, limit)
+    if excess <= 0:
+        return 0
+    [(number,)] = transaction.connection.execute(HISTORY_NUMBER, (excess - 1,)).fetchall()
+    return int(number)
 
 
 def prune(
