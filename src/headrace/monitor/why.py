@@ -52,7 +52,7 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
     if not serving:
         reasons.append(
             f"No worker serves queue {job.queue!r}. "
-            f"Start one with: headrace worker --queues {job.queue}"
+            f"Start one with: headrace worker --app … --queues {job.queue}"
         )
     if job.state is State.WAITING and job.lane is not None:
         for lane in await engine.lanes(queue=job.queue, lane=job.lane):
