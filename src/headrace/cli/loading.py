@@ -15,7 +15,6 @@ import msgspec
 
 from headrace.app import App
 from headrace.config import Settings
-from headrace.engine.open import open_engine
 from headrace.errors import InvalidInput
 
 REMEDY = "name it as --app module:attribute (or HEADRACE_APP)"
@@ -63,10 +62,7 @@ def reconfigure(app: App, /, **changes: Any) -> App:
     given = {name: value for name, value in changes.items() if value is not None}
     settings: Settings = msgspec.structs.replace(app.settings, **given)
     if settings != app.settings:
-        moved = settings.url != app.settings.url
-        app.settings = settings
-        if moved:
-            app._use(open_engine(settings.url, clock=app.clock))
+        app.reconfigure(settings)
     return app
 
 
