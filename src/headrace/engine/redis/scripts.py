@@ -1,8 +1,10 @@
 """The Lua scripts: one file per verb, linked with the library files that it names.
 
 A script's header is the truth about it, not a comment on it: `KEYS` lists the keys that it may
-touch, `USES` the library files in front of it, which list theirs. In Lua each key is a constant of
-that name in capitals; one that is not declared does not exist.
+touch, `USES` the library files in front of it, which list theirs. In Lua a key is its name in
+capitals; one that is not declared does not exist. Keys and constants (a name in capitals that is
+given a number or a text) are put in place here: as variables, each function that mentions them
+would have to bind them anew in every call, which cost more than the work of a small call.
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ from importlib.resources import files
 import msgspec
 
 _HEADER = re.compile(r"^-- (KEYS|USES)((?: [a-z_]+)*)$", re.MULTILINE)
+_CONSTANT = re.compile(r"^local ([A-Z][A-Z_]*) = (-?[0-9]+|'[^']*')( *--.*)?$", re.MULTILINE)
+# A text in quotes is passed over whole, so that no name is replaced inside of it.
+_WORD = re.compile(r"'(?:[^'\\]|\\.)*'|\b[A-Z][A-Z_]+\b")
+_COMMENT = re.compile(r"^ *--.*\n|  +--.*$", re.MULTILINE)
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -31,18 +37,17 @@ def script(name: str) -> Script:
     """Read and link one script."""
     folder = files(__package__) / "scripts"
     body = (folder / f"{name}.lua").read_text("utf-8")
-    flags, _, rest = body.partition("\n")
     libraries = [
         (folder / "library" / f"{used}.lua").read_text("utf-8") for used in _declared(body, "USES")
     ]
-    keys = dict.fromkeys(key for text in (body, *libraries) for key in _declared(text, "KEYS"))
-    names = ", ".join(key.upper() for key in keys)
-    values = ", ".join(f"KEYS[{n}]" for n in range(1, len(keys) + 1))
-    declaration = f"local {names} = {values}\n" if keys else ""
-    source = "\n".join([flags, declaration, *libraries, rest])
+    texts = (body, *libraries)
+    keys = tuple(dict.fromkeys(key for text in texts for key in _declared(text, "KEYS")))
+    flags, _, rest = body.partition("\n")
+    code = _put_in_place("\n".join([*libraries, rest]), keys)
+    source = f"{flags}\n-- {name}\n{code}"
     # The server names a script by this digest; nothing is kept secret by it.
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    return Script(name=name, source=source, sha=sha, keys=tuple(keys))
+    return Script(name=name, source=source, sha=sha, keys=keys)
 
 
 def names() -> list[str]:
@@ -51,6 +56,15 @@ def names() -> list[str]:
     return sorted(
         path.name.removesuffix(".lua") for path in folder.iterdir() if path.name.endswith(".lua")
     )
+
+
+def _put_in_place(code: str, keys: tuple[str, ...]) -> str:
+    """Replace keys and constants by what they stand for, and leave out comments."""
+    code = _COMMENT.sub("", code)
+    values = {match[1]: match[2] for match in _CONSTANT.finditer(code)}
+    values |= {key.upper(): f"KEYS[{n}]" for n, key in enumerate(keys, 1)}
+    code = _CONSTANT.sub("", code)
+    return _WORD.sub(lambda match: values.get(match[0], match[0]), code)
 
 
 def _declared(text: str, kind: str) -> list[str]:

@@ -6,7 +6,8 @@
 -- Looks at every job that is not finished, so it keeps the server busy for some microseconds each;
 -- finished ones are only counted.
 
-local STRETCH, MOST = 1000, 100
+local STRETCH = 1000
+local MOST = 100
 -- migrate.lua puts one field into each hash that is none of its own.
 local SENTINELS = 1
 local findings, found, lanes = {}, {}, {}

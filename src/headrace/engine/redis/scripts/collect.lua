@@ -6,21 +6,21 @@
 -- Answers the ids in no order, or nothing if they are too many: then walking through all jobs by id
 -- finds them soon.
 
-local LINES = {
+local lines = {
   scheduled = { DUE }, pending = { READY, WAITING }, running = { HELD }, finished = { FINISHED },
 }
 -- In front of the id, members of the lines of pending jobs have the job's order.
-local SKIP = { scheduled = 1, pending = 18, running = 1, finished = 1 }
+local skip = { scheduled = 1, pending = 18, running = 1, finished = 1 }
 
 local total, ids = 0, {}
 for i = 3, #ARGV do
-  for _, index in ipairs(LINES[ARGV[i]]) do total = total + call('ZCARD', index) end
+  for _, index in ipairs(lines[ARGV[i]]) do total = total + call('ZCARD', index) end
 end
 if total > tonumber(ARGV[2]) then return false end
 for i = 3, #ARGV do
-  for _, index in ipairs(LINES[ARGV[i]]) do
+  for _, index in ipairs(lines[ARGV[i]]) do
     for _, member in ipairs(call('ZRANGE', index, 0, -1)) do
-      ids[#ids + 1] = sub(string.match(member, '[^%z]*$'), SKIP[ARGV[i]])
+      ids[#ids + 1] = sub(string.match(member, '[^%z]*$'), skip[ARGV[i]])
     end
   end
 end

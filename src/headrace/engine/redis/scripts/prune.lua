@@ -5,7 +5,8 @@
 -- ARGV 1 offset  2 older than, in seconds ('' any age is kept)  3 keep ('' any number)  4 limit
 -- Answers how many jobs were deleted. One call is one bounded step.
 
-local DAY, WORKERS_AT_ONCE = 86400, 100
+local DAY = 86400
+local WORKERS_AT_ONCE = 100
 local limit = tonumber(ARGV[4])
 
 local function candidates()

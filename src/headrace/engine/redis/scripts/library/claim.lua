@@ -1,5 +1,5 @@
--- claim: take ready jobs of several queues by priority, then arrival.
--- KEYS ready queues
+-- claim: lease ready jobs of several queues by priority, then arrival.
+-- KEYS jobs bodies ready queues held
 -- The ready lines of the queues are merged; each is read in small pieces, and what is taken from a
 -- line is its beginning, so it is removed in one step.
 
@@ -40,27 +40,27 @@ local function open_lines(named, limit)
     known[queue] = true
   end
   local piece = #queues == 1 and limit or math.max(10, math.ceil(2 * limit / #queues))
-  local lines = {}
+  local fronts = {}
   for _, queue in ipairs(queues) do
     local line = open_line(queue, piece)
-    if advance(line) then lines[#lines + 1] = line end
+    if advance(line) then fronts[#fronts + 1] = line end
   end
-  return lines
+  return fronts
 end
 
-local function merge(lines, limit)
+local function merge(fronts, limit)
   local taken, last = {}, {}
-  while #taken < limit and #lines > 0 do
+  while #taken < limit and #fronts > 0 do
     local best = 1
-    for i = 2, #lines do
-      if lines[i].order < lines[best].order then best = i end
+    for i = 2, #fronts do
+      if fronts[i].order < fronts[best].order then best = i end
     end
-    local line = lines[best]
+    local line = fronts[best]
     local member = line.members[line.at]
     last[line.queue] = member
     count(running, line.queue, 1)
     taken[#taken + 1] = sub(member, line.skip + 17)
-    if #taken < limit and not advance(line) then table.remove(lines, best) end
+    if #taken < limit and not advance(line) then table.remove(fronts, best) end
   end
   return taken, last
 end
@@ -76,15 +76,41 @@ end
 
 -- Answers ids in the order in which they have to start.
 local function take(named, limit)
-  local lines = open_lines(named, limit)
+  local fronts = open_lines(named, limit)
   local taken, last
-  if #lines == 1 and (#lines[1].members >= limit or #lines[1].members < lines[1].piece) then
-    taken, last = take_from(lines[1], limit)
+  if #fronts == 1 and (#fronts[1].members >= limit or #fronts[1].members < fronts[1].piece) then
+    taken, last = take_from(fronts[1], limit)
   else
-    taken, last = merge(lines, limit)
+    taken, last = merge(fronts, limit)
   end
   for queue, member in pairs(last) do
     call('ZREMRANGEBYLEX', READY, '[' .. queue .. '\0', '[' .. member)
   end
   return taken
+end
+
+-- Answers id, record and body of each job in turn, behind what `answer` has. `named` nil: all queues.
+local function lease(answer, worker, named, limit)
+  local taken = take(named or queues_with_ready_jobs(), limit)
+  local old, body = read(JOBS, taken), read(BODIES, taken)
+  local changed, holding, left, queues, widths = {}, {}, {}, {}, {}
+  for n, id in ipairs(taken) do
+    local _, flags, width, token, attempt, run_at, created = unpack_record(NUMBERS, old[n])
+    local record = pack_record(NUMBERS .. 'c0c0', RUNNING, flags, width, token + 1, attempt + 1,
+      run_at, created, now, 0, #worker, sub(old[n], TEXTS), worker)
+    local queue, lane = unpack_record('ss', record, QUEUE)
+    if lane ~= '' and bit.band(flags, PINNED) == 0 then
+      local name = queue .. '\0' .. lane
+      queues[name], widths[name] = queue, width
+      left[#left + 1] = name
+    end
+    changed[2 * n - 1], changed[2 * n] = id, record
+    holding[2 * n - 1], holding[2 * n] = 0, worker .. '\0' .. id
+    answer[3 * n - 1], answer[3 * n], answer[3 * n + 1] = id, record, body[n]
+  end
+  write('HSET', JOBS, changed)
+  write('ZADD', HELD, holding)
+  open_lanes(queues, widths)
+  for _, name in ipairs(left) do opened[name].heads = opened[name].heads - 1 end
+  made_ready = made_ready - #taken
 end

@@ -6,12 +6,20 @@
 -- No name contains a control character, so none contains a zero.
 
 local NUMBERS = '<BBHIIddddH'
-local TEXTS = 47           -- where the texts begin
-local QUEUE = TEXTS + 18   -- where the queue begins: an order has 17 digits
+-- Where the order begins, where it ends, and where the queue begins.
+local TEXTS = 47
+local ORDER_END = 63
+local QUEUE = 65
 local unpack_record, pack_record = struct.unpack, struct.pack
-local SCHEDULED, PENDING, RUNNING, COMPLETED, CANCELLED = 0, 2, 3, 4, 7
+local SCHEDULED = 0
+local PENDING = 2
+local RUNNING = 3
+local COMPLETED = 4
+local CANCELLED = 7
 -- Flags add up: 1 holds its lane place during a retry, 2 pinned to its place, 4 asked to stop.
-local HOLD, PINNED, ASKED = 1, 2, 4
+local HOLD = 1
+local PINNED = 2
+local ASKED = 4
 
 -- A table per job is convenient and slow: where every job passes, scripts use numbers and texts.
 local function decode(record)
@@ -21,7 +29,7 @@ local function decode(record)
   return {
     state = state, flags = flags, width = width, token = token, attempt = attempt,
     run_at = run_at, created = created, started = started, completed = completed,
-    order = sub(record, TEXTS, QUEUE - 2), queue = queue, lane = lane,
+    order = sub(record, TEXTS, ORDER_END), queue = queue, lane = lane,
     tail = sub(record, tail, -1 - size), worker = sub(record, #record + 1 - size),
   }
 end

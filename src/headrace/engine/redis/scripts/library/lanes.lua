@@ -15,15 +15,17 @@ local LANE = '<HIIIh'
 local opened = {}
 local made_ready = 0
 -- Changes are collected and written together: one call per job and index would double the cost.
-local ready_new, places_new, places_gone, waiting_new, waiting_gone = {}, {}, {}, {}, {}
+local lines = { ready = {}, entered = {}, left = {}, waiting = {}, promoted = {} }
 
 local function write_lines()
-  write('ZREM', PLACES, places_gone)
-  write('ZREM', WAITING, waiting_gone)
-  write('ZADD', WAITING, waiting_new)
-  write('ZADD', PLACES, places_new)
-  write('ZADD', READY, ready_new)
-  ready_new, places_new, places_gone, waiting_new, waiting_gone = {}, {}, {}, {}, {}
+  write('ZREM', PLACES, lines.left)
+  write('ZREM', WAITING, lines.promoted)
+  write('ZADD', WAITING, lines.waiting)
+  write('ZADD', PLACES, lines.entered)
+  write('ZADD', READY, lines.ready)
+  for name, list in pairs(lines) do
+    if #list > 0 then lines[name] = {} end
+  end
 end
 
 local function put(list, member)
@@ -76,31 +78,31 @@ end
 
 local function add_ready(queue, place)
   made_ready = made_ready + 1
-  put(ready_new, queue .. '\0' .. place)
+  put(lines.ready, queue .. '\0' .. place)
 end
 
 -- `member` is the job's place in line, as `waiting` and `places` have it.
 local function enter(lane, member)
   lane.used, lane.heads = lane.used + 1, lane.heads + 1
-  put(places_new, member)
+  put(lines.entered, member)
   add_ready(lane.queue, sub(member, #lane.name + 2))
 end
 
 local function wait(lane, member)
   lane.waiting = lane.waiting + 1
-  put(waiting_new, member)
+  put(lines.waiting, member)
 end
 
 -- Give free places to those who wait, best first.
 local function fill(lane)
   local free = math.min(lane.width - lane.used, lane.waiting)
   if free <= 0 then return end
-  if #waiting_new > 0 then write_lines() end
+  if #lines.waiting > 0 then write_lines() end
   local name = lane.name
   local next = call('ZRANGE', WAITING, '[' .. name .. '\0', '(' .. name .. '\1', 'BYLEX', 'LIMIT', 0,
     free)
   for i = 1, #next do
-    waiting_gone[#waiting_gone + 1] = next[i]
+    lines.promoted[#lines.promoted + 1] = next[i]
     enter(lane, next[i])
   end
   lane.waiting = lane.waiting - #next

@@ -1,0 +1,146 @@
+-- settle: record how attempts ended.
+-- KEYS jobs due held finished ended results errors logs cancels
+-- An outcome counts only while its job runs under its token. Lists are written at the end, so one
+-- call of the server serves all jobs; records come first, because lanes look at them.
+
+local LOG_LIMIT = 262144
+
+-- `first` is where the outcomes begin in ARGV, six for each. Answers the refused ids.
+local function settle_all(first)
+  local stamp = string.format('%.17g', now)
+  local jobs, held, finished, ended, results = {}, {}, {}, {}, {}
+  local queues, widths, freed, arrived, refused = {}, {}, {}, {}, {}
+
+  local function append_log(id, entry)
+    local log = (call('HGET', LOGS, id) or '') .. entry .. '\n'
+    if #log > LOG_LIMIT then log = sub(log, -LOG_LIMIT) end
+    call('HSET', LOGS, id, log)
+  end
+
+  local function free_place(id, order, queue, lane, width)
+    local name = queue .. '\0' .. lane
+    lines.left[#lines.left + 1] = name .. '\0' .. order .. id
+    queues[name], widths[name] = queue, width
+    freed[name] = (freed[name] or 0) + 1
+  end
+
+  local function end_job(id, state)
+    local n = #finished
+    finished[n + 1], finished[n + 2] = stamp, id
+    if state ~= COMPLETED then put(ended, state .. id) end
+  end
+
+  local function keep_result(id, token, result)
+    if result ~= 'null' then
+      local n = #results
+      results[n + 1], results[n + 2] = id, result
+    end
+    -- Only an earlier attempt can have left an error.
+    if token > 1 then call('HDEL', ERRORS, id) end
+  end
+
+  local function finish(job, id, state, data)
+    job.state, job.completed = state, now
+    end_job(id, state)
+    if state == COMPLETED then keep_result(id, job.token, data) else call('HSET', ERRORS, id, data) end
+    if job.lane ~= '' then free_place(id, job.order, job.queue, job.lane, job.width) end
+  end
+
+  -- Retry or snooze: wait for a time, or be pending at once. `hold` keeps the lane place meanwhile.
+  local function try_again(job, id, delay)
+    job.worker = ''
+    if job.lane ~= '' then
+      mark(job, PINNED, has(job, HOLD))
+      if not has(job, HOLD) then free_place(id, job.order, job.queue, job.lane, job.width) end
+    end
+    job.run_at = now + delay
+    if delay > 0 then
+      job.state = SCHEDULED
+      call('ZADD', DUE, job.run_at, id)
+      count(scheduled, job.queue, 1)
+    else
+      local lane = make_pending(job, id)
+      if lane then arrived[lane.name] = lane end
+    end
+  end
+
+  -- Given back unstarted: ready in its old place, which a better one may take.
+  local function release(job, id)
+    job.worker, job.state, job.started = '', PENDING, 0
+    add_ready(job.queue, job.order .. id)
+    if job.lane ~= '' and not has(job, PINNED) then
+      local lane = open_lane(job.queue .. '\0' .. job.lane, job.queue, job.width)
+      lane.heads = lane.heads + 1
+      arrived[lane.name] = lane
+    end
+  end
+
+  local function settle(job, id, outcome, delay, data)
+    local state = tonumber(outcome)
+    if has(job, ASKED) then
+      local cancel = call('HGET', CANCELS, id)
+      call('HDEL', CANCELS, id)
+      if not state then
+        -- Asked to stop: it is never tried again, or the request would be forgotten.
+        state, data = CANCELLED, sub(cancel, string.find(cancel, '\0', 1, true), -1)
+      end
+    end
+    if state then
+      finish(job, id, state, data)
+    elseif outcome == 'released' then
+      job.attempt = job.attempt - 1
+      release(job, id)
+    else
+      if outcome == 'retry' then call('HSET', ERRORS, id, data) else job.attempt = job.attempt - 1 end
+      try_again(job, id, delay)
+    end
+    local n = #jobs
+    jobs[n + 1], jobs[n + 2] = id, encode(job)
+  end
+
+  local ids = {}
+  for i = first, #ARGV, 6 do ids[#ids + 1] = ARGV[i] end
+  local records = read(JOBS, ids)
+  local seen = {}
+  for n, id in ipairs(ids) do
+    local i = first + (n - 1) * 6
+    local record = not seen[id] and records[n]
+    local state, flags, width, token, attempt, run_at, created, started, _, size
+    if record then
+      state, flags, width, token, attempt, run_at, created, started, _, size =
+        unpack_record(NUMBERS, record)
+    end
+    if state ~= RUNNING or token ~= tonumber(ARGV[i + 1]) then
+      refused[#refused + 1] = id
+    else
+      seen[id] = true
+      local queue, lane = unpack_record('ss', record, QUEUE)
+      held[#held + 1] = sub(record, -size) .. '\0' .. id
+      count(running, queue, -1)
+      if ARGV[i + 2] == '4' and flags < ASKED then
+        -- The way that nearly every job goes, without a table for each.
+        local last = #jobs
+        jobs[last + 1] = id
+        jobs[last + 2] = pack_record(NUMBERS .. 'c0', COMPLETED, flags, width, token, attempt, run_at,
+          created, started, now, size, sub(record, TEXTS))
+        end_job(id, COMPLETED)
+        keep_result(id, token, ARGV[i + 4])
+        if lane ~= '' then free_place(id, sub(record, TEXTS, ORDER_END), queue, lane, width) end
+      else
+        settle(decode(record), id, ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4])
+      end
+      if ARGV[i + 5] ~= '' then append_log(id, ARGV[i + 5]) end
+    end
+  end
+  write('HSET', JOBS, jobs)
+  write('ZREM', HELD, held)
+  write('ZADD', FINISHED, finished)
+  write('ZADD', ENDED, ended)
+  write('HSET', RESULTS, results)
+  open_lanes(queues, widths)
+  for name, places in pairs(freed) do opened[name].used = opened[name].used - places end
+  for name, _ in pairs(freed) do fill(opened[name]) end
+  for _, lane in pairs(arrived) do admit(lane) end
+  write_lines()
+  return refused
+end
