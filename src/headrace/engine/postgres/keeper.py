@@ -6,7 +6,7 @@ import asyncio
 
 from headrace.clock import Clock
 from headrace.engine.postgres.address import Address
-from headrace.engine.postgres.link import Link
+from headrace.engine.postgres.link import LOOK_UP, Link
 from headrace.engine.postgres.sql import query
 from headrace.model.worker import Renewal, WorkerStats
 
@@ -23,7 +23,7 @@ class PostgresLeaseKeeper:
         self._worker_id = worker_id
         self._lease_seconds = lease_seconds
         # An answer that takes a third of the lease is too late to be of use; try anew then.
-        self._link = Link(address, "lease", timeout=max(lease_seconds / 3, 1.0))
+        self._link = Link(address, "lease", settings=LOOK_UP, timeout=max(lease_seconds / 3, 1.0))
         self._loop = asyncio.new_event_loop()
 
     def renew(self, stats: WorkerStats) -> Renewal:

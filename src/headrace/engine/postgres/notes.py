@@ -30,29 +30,22 @@ def _after(before: Note, note: Note) -> Note:
 
 
 def columns(notes: Sequence[Note]) -> tuple[list[object], ...]:
-    """Ids, tokens, stages, progress, messages; then entries with the number of their note."""
-    numbers: list[object] = []
-    kinds: list[object] = []
-    names: list[object] = []
-    bodies: list[object] = []
-    for number, note in enumerate(notes, start=1):
+    """Ids, tokens, stages, progress, messages; then id, token, kind, name, body of entries."""
+    kept: list[tuple[object, ...]] = []
+    for note in notes:
         last: dict[tuple[str, str], Entry] = {}
         for entry in note.entries:
             # A name that is written twice keeps its first place and its last body.
             last[entry.kind, entry.name] = entry
-        for entry in last.values():
-            numbers.append(number)
-            kinds.append(clean(entry.kind))
-            names.append(clean(entry.name))
-            bodies.append(entry.body)
+        kept += [
+            (note.job_id, note.token, clean(entry.kind), clean(entry.name), entry.body)
+            for entry in last.values()
+        ]
     return (
         [note.job_id for note in notes],
         [note.token for note in notes],
         [clean(note.stage) for note in notes],
         [note.progress for note in notes],
         [clean(note.message) for note in notes],
-        numbers,
-        kinds,
-        names,
-        bodies,
+        *([row[n] for row in kept] for n in range(5)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.clock import Clock
 from headrace.engine.postgres.address import parse_address
-from headrace.engine.postgres.link import Link
+from headrace.engine.postgres.link import LOOK_UP, Link
 from headrace.engine.postgres.signals import Signals
 from headrace.engine.postgres.sql import query
 
@@ -29,9 +29,11 @@ class Store:
         self.clock = clock
         self.address = parse_address(url)
         self._trips = Link(
-            self.address, "exchange", settings={"plan_cache_mode": "force_generic_plan"}
+            self.address,
+            "exchange",
+            settings={"plan_cache_mode": "force_generic_plan", **LOOK_UP},
         )
-        self._common = Link(self.address, "common")
+        self._common = Link(self.address, "common", settings=LOOK_UP)
         self._views = Link(
             self.address, "views", timeout=VIEW_SECONDS, idle_seconds=VIEW_IDLE_SECONDS
         )

@@ -37,6 +37,8 @@ class Upkeep(Store):
         if older_than is not None or keep is not None:
             [row] = await self._common.fetch(_PRUNE, offset, older_than, keep, limit)
             removed = row[0]
-        await self._common.fetch(_PRUNE_LANES, limit)
-        await self._common.fetch(_PRUNE_WORKERS, offset)
+        if removed < limit:
+            # The last of several steps: lanes and workers are looked through once.
+            await self._common.fetch(_PRUNE_LANES, limit)
+            await self._common.fetch(_PRUNE_WORKERS, offset)
         return removed

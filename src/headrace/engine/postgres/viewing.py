@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
+from headrace.errors import InvalidInput
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State
 from headrace.model.views import JobPage, LaneView, QueueView
@@ -14,7 +15,6 @@ from headrace.model.worker import Worker
 
 _GET = query("get")
 _LIST = query("list")
-_LIST_UNSUCCESSFUL = query("list_unsuccessful")
 _QUEUES = query("queues")
 _LANES = query("lanes")
 _WORKERS = query("workers")
@@ -37,11 +37,16 @@ class Viewing(Store):
         self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
     ) -> JobPage:
         """A page of jobs by descending id (newest first). `cursor` is the last id seen."""
-        states = {state for status in filter.statuses for state in STATES[status]}
+        if cursor is not None and not rows.known_form([cursor]):
+            raise InvalidInput(f"cursor {cursor!r} is not one that an earlier page answered")
+        asked = {state for status in filter.statuses for state in STATES[status]}
         found = await self._views.fetch(
-            _LIST_UNSUCCESSFUL if states and states <= _UNSUCCESSFUL else _LIST,
+            _LIST,
+            not asked or any(not state.status.final for state in asked),
+            not asked or bool(asked & _UNSUCCESSFUL),
+            not asked or State.COMPLETED in asked,
             cursor,
-            sorted(states) or None,
+            sorted(asked) or None,
             filter.queues or None,
             filter.tasks or None,
             filter.lane,

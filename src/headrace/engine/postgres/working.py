@@ -130,8 +130,8 @@ class Working(Store):
             return tuple(refused)
 
     async def _take(self, told: list[Note]) -> tuple[str, ...]:
-        taken = await self._common.fetch(_NOTE, self.clock.offset, *note_columns(told))
-        numbers = {row[0] for row in taken}
+        [(taken,)] = await self._common.fetch(_NOTE, self.clock.offset, *note_columns(told))
+        numbers = set(taken)
         return tuple(each.job_id for n, each in enumerate(told, start=1) if n not in numbers)
 
     async def held(self, worker_id: str) -> list[ClaimedJob]:

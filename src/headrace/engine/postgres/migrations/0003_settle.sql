@@ -97,3 +97,50 @@ RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
     SELECT substring(grown.log FROM greatest(1, octet_length(grown.log) - 262144 + 1))
     FROM (SELECT coalesce(p_log, '') || p_entry || '\x0a'::bytea AS log) grown
 $$;
+
+-- Record what running attempts tell. Each (job, token) comes once; only the one under which the job
+-- runs can match. The entries come with the id and token of their note. Answers the notes that
+-- were taken, by their number. The first statement locks the jobs, in the order of ids; the second
+-- sees them as they are then, so that no attempt writes an entry after it was lost.
+CREATE FUNCTION note_jobs(
+    p_offset double precision,
+    p_id uuid[], p_token integer[], p_stage text[], p_progress double precision[],
+    p_message text[],
+    p_entry_job uuid[], p_entry_token integer[], p_kind text[], p_name text[], p_body bytea[]
+)
+RETURNS integer[]
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    taken integer[];
+BEGIN
+    WITH taken AS (
+        UPDATE job j SET stage = coalesce(t.stage, j.stage),
+            progress = coalesce(t.progress, j.progress), message = coalesce(t.message, j.message)
+        FROM unnest(p_id, p_token, p_stage, p_progress, p_message)
+            WITH ORDINALITY AS t (id, token, stage, progress, message, ordinal)
+        WHERE j.id = t.id AND j.token = t.token AND j.state + 0 = 3
+        RETURNING t.ordinal
+    )
+    SELECT array_agg(t.ordinal::integer) INTO taken FROM taken t;
+    IF cardinality(taken) > 0 AND cardinality(p_entry_job) > 0 THEN
+        INSERT INTO entry (job_id, token, kind, name, body, at)
+        SELECT e.job_id, e.token, e.kind, e.name, e.body, moment
+        FROM unnest(p_entry_job, p_entry_token, p_kind, p_name, p_body)
+            WITH ORDINALITY AS e (job_id, token, kind, name, body, ordinal)
+        JOIN job j ON j.id = e.job_id AND j.token = e.token
+        WHERE j.state + 0 = 3
+        ORDER BY e.ordinal
+        ON CONFLICT (job_id, kind, name) DO UPDATE
+            SET body = EXCLUDED.body, token = EXCLUDED.token, at = EXCLUDED.at;
+    END IF;
+    RETURN coalesce(taken, '{}');
+END $$;

@@ -1,0 +1,194 @@
+"""Every verb touches the rows it is about, whatever the statistics say about the rest.
+
+The server explains each statement with what it really did, also those inside functions. A plan
+that walks or sorts the backlog shows by the number of rows that it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from headrace.clock import Clock
+from headrace.engine.postgres.engine import PostgresEngine
+from headrace.model.job import JobFilter
+from headrace.model.note import Entry, Note
+from headrace.model.outcome import Completed, Failed, Outcome, Released, Retry, Settlement
+from headrace.model.status import Status
+from tests.engine.postgres.conftest import Raw
+from tests.support.verbs import A_FAILURE, a_job, a_worker
+
+BATCH = 50
+# No node of any plan may touch more rows than this, while the tables have up to 80,000 each. It
+# leaves room for entries of rows that have just been moved on and are not cleared away yet.
+MOST_ROWS = 20 * BATCH
+
+EXPLAIN = (
+    "&session_preload_libraries=auto_explain&auto_explain.log_min_duration=0"
+    "&auto_explain.log_analyze=on&auto_explain.log_timing=off"
+    "&auto_explain.log_nested_statements=on&auto_explain.log_format=json"
+    "&auto_explain.log_level=warning"
+)
+
+FILL = """
+ALTER TABLE job SET (autovacuum_enabled = off);
+ALTER TABLE history SET (autovacuum_enabled = off);
+ALTER TABLE lane SET (autovacuum_enabled = off);
+INSERT INTO queue (name) VALUES ('default'), ('other') ON CONFLICT DO NOTHING;
+
+INSERT INTO job (id, created_at, run_at, max_attempts, width, state, priority, hold, fail_on_crash,
+    queue, task, source, lane, args)
+SELECT gen_random_uuid(), now(), now() + CASE WHEN kind = 0 THEN interval '1 day' ELSE '0' END,
+    4, 1, CASE WHEN kind = 1 AND n <= {amount} / 20 THEN 2 ELSE kind END,
+    CASE WHEN kind = 1 THEN 0 ELSE n % 3 END, true, false,
+    CASE WHEN n % 10 = 0 THEN 'other' ELSE 'default' END, 'work', 'code',
+    CASE WHEN kind = 1 THEN 'lane:' || n % ({amount} / 20) END, '{{}}'
+FROM generate_series(1, {amount}) AS n, (VALUES (0), (1), (2)) AS k (kind);
+
+INSERT INTO lane (queue, lane, width, used)
+SELECT queue, lane, 1, count(*) FILTER (WHERE state = 2) FROM job WHERE lane IS NOT NULL
+GROUP BY queue, lane;
+
+INSERT INTO history (id, created_at, run_at, completed_at, progress, token, attempt, max_attempts,
+    width, state, priority, hold, fail_on_crash, queue, task, source, args)
+SELECT gen_random_uuid(), now(), now(), now() - n * interval '1 millisecond', 100, 1, 1, 4, 1,
+    CASE WHEN n % 1000 = 0 THEN 5 ELSE 4 END, 0, true, false, 'default', 'work', 'code', '{{}}'
+FROM generate_series(1, {amount}) AS n;
+"""
+"""Many jobs of every kind, made by the rules: scheduled, in lanes of 20, ready, finished."""
+
+
+class Plans:
+    """Hears what the server did, and judges it."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, dict[str, Any]]] = []
+
+    def __call__(self, _connection: Any, message: Any) -> None:
+        head, _, text = message.message.partition("plan:\n")
+        assert head.startswith("duration"), message.message
+        plan = msgspec.json.decode(text)
+        # The driver asks once per connection how arrays of each type are sent.
+        if "typeinfo_tree" not in plan["Query Text"]:
+            self.heard.append((plan["Query Text"], plan["Plan"]))
+
+    def judge(self, verb: str, *, large: bool) -> None:
+        assert self.heard, f"{verb}: nothing was explained"
+        for statement, plan in self.heard:
+            # Reading a small table whole is the best way to look at it, where it is no hot path.
+            if not large and "FROM unfinished_job e" in statement:
+                continue
+            for node in nodes(plan):
+                where = f"{verb}: {node['Node Type']} in {statement[:300]}"
+                rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+                touched = rows * node["Actual Loops"]
+                assert touched <= MOST_ROWS, f"{where} touched {touched} rows"
+                if large and node["Node Type"] == "Seq Scan":
+                    assert node["Relation Name"] in ("queue", "worker", "bell"), where
+        self.heard.clear()
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+@asynccontextmanager
+async def explained(engine_url: str) -> AsyncIterator[tuple[PostgresEngine, Plans]]:
+    """An engine whose every statement is explained; with new connections, so with new plans."""
+    engine = PostgresEngine(engine_url + EXPLAIN, clock=Clock())
+    plans = Plans()
+    for link in (engine._trips, engine._common, engine._views):
+        async with link.hold() as connection:
+            connection.add_log_listener(plans)
+    plans.heard.clear()
+    yield engine, plans
+    for link in (engine._trips, engine._common, engine._views):
+        async with link.hold() as connection:
+            connection.remove_log_listener(plans)
+    await engine.close()
+
+
+async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> None:
+    """Call the verbs, several times each, and judge what each did."""
+    worker = await a_worker(engine)
+    held: list[Any] = []
+    for turn in range(7):
+        jobs = [a_job(lane=f"lane:{n}" if n % 2 else None, key=f"{turn}/{n}") for n in range(BATCH)]
+        jobs += [a_job(delay=-1 if turn % 2 else 1e-6) for _ in range(5)]
+        await engine.insert(jobs)
+        plans.judge("insert", large=large)
+        await engine.due(BATCH)
+        plans.judge("due", large=large)
+        for queues in (None, ["default"], ["other", "default"]):
+            outcomes: list[Outcome] = [
+                Completed(),
+                Retry(A_FAILURE, 0),
+                Released(),
+                Failed(A_FAILURE),
+            ]
+            settlements = [
+                Settlement(job.id, job.token, outcomes[n % 16 % 4 if n % 4 else 0])
+                for n, job in enumerate(held)
+            ]
+            answer = await engine.exchange(
+                settlements, worker_id=worker, queues=queues, limit=BATCH
+            )
+            plans.judge(f"exchange {queues}", large=large)
+            assert answer.refused == ()
+            held = answer.jobs
+        assert held
+        await engine.note(
+            [Note(job.id, job.token, "s", entries=(Entry("a", "b", b"1"),)) for job in held]
+        )
+        plans.judge("note", large=large)
+        await engine.held(worker)
+        await engine.lost(BATCH)
+        plans.judge("held and lost", large=large)
+        await engine.get([job.id for job in held])
+        await engine.entries(held[0].id)
+        plans.judge("get and entries", large=large)
+        await engine.cancel([job.id for job in jobs[:10]] + [job.id for job in held[:5]])
+        plans.judge("cancel", large=large)
+        await engine.rerun([job.id for job in jobs[:10]])
+        plans.judge("rerun", large=large)
+        for statuses in ((), (Status.FAILED,), (Status.PENDING,), (Status.COMPLETED,)):
+            page = await engine.list_jobs(JobFilter(statuses=statuses), limit=10)
+            await engine.list_jobs(JobFilter(statuses=statuses), limit=10, cursor=page.cursor)
+            plans.judge(f"list {statuses}", large=large)
+        await engine.list_jobs(JobFilter(key=f"{turn}/1"))
+        plans.judge("list by key", large=large)
+        await engine.prune(older_than=3600 - turn, limit=BATCH)
+        await engine.prune(keep=20, limit=BATCH if large else 1)
+        # Idle lanes have no index: it would have to change whenever a lane does.
+        plans.heard = [each for each in plans.heard if "l.used = 0" not in each[0]]
+        plans.judge("prune", large=large)
+    await engine.exchange([Settlement(job.id, job.token, Completed()) for job in held])
+    plans.judge("settle", large=large)
+
+
+@pytest.mark.timeout(300)
+async def test_no_verb_walks_the_backlog(
+    postgres: PostgresEngine, engine_url: str, raw: Raw
+) -> None:
+    await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
+    async with explained(engine_url) as (engine, plans):
+        await work_through(engine, plans, large=False)
+    for amount in (1_000, 80_000):
+        await raw.execute("TRUNCATE job, history, job_key, entry, lane, bell")
+        await raw.execute(FILL.format(amount=amount))
+        large = amount > 1_000
+        # Statistics of an empty table, of the full one, and then the other way round.
+        async with explained(engine_url) as (engine, plans):
+            await work_through(engine, plans, large=large)
+        await raw.execute("ANALYZE job; ANALYZE history; ANALYZE lane")
+        async with explained(engine_url) as (engine, plans):
+            await work_through(engine, plans, large=large)
+    await raw.execute("TRUNCATE job, history, job_key, entry, lane, bell")
+    async with explained(engine_url) as (engine, plans):
+        await work_through(engine, plans, large=True)
