@@ -1,1 +1,22 @@
-"""Jobs in Redis or Valkey: one Lua script per verb, one connection for all of them."""
+"""Jobs in Redis or Valkey: one Lua script per verb, one connection for all of them.
+
+Every key begins with `{namespace}:`, and there is a fixed number of them, so that each script can
+declare all that it touches:
+
+    meta                          hash    schema version, the number of the last arrival
+    jobs  bodies                  hash    by id: what changes (library/job.lua), what never does
+    results errors logs notes     hash    by id, only where there is one
+    entries  entry_order          hash, sorted set   what `note` keeps with a job
+    ids                           sorted set   all jobs by id, for listing
+    task_keys                     hash    task and key -> id
+    due                           sorted set   scheduled jobs by time
+    ready waiting places  lanes   sorted sets, hash   see library/lanes.lua
+    held                          sorted set   running jobs by worker
+    cancels                       hash    running jobs that were asked to stop
+    finished  ended               sorted set   by time, for pruning; not completed ones by id
+    queues  counts                hash    paused or not; how many are scheduled and running
+    workers worker_names beats    hash    who they are, and their last heartbeat
+    leases dead orphans           sorted set   workers by lease, by death, and those who left jobs
+    records  record_index         hash, sorted set   small administrative records
+    signals                       channel for wake-ups and cancels
+"""

@@ -72,7 +72,9 @@ each(READY, function(member, id, job)
 end)
 each(HELD, function(member, id, job)
   expect(job, id, RUNNING)
-  if member ~= job.worker .. '\0' .. id then report('job ' .. id .. ' runs under another worker') end
+  if member ~= job.worker .. '\0' .. id then
+    report('job ' .. id .. ' runs under another worker')
+  end
   found[RUNNING .. job.queue] = (found[RUNNING .. job.queue] or 0) + 1
   hold(job, id)
 end)
@@ -93,7 +95,9 @@ for name, lane in pairs(lanes) do
   if kept then
     local width, used, waiting, heads, floor = struct.unpack('<HIIIh', kept)
     for word, counts in pairs({
-      places = { used, lane.used }, waiting = { waiting, lane.waiting }, heads = { heads, lane.heads },
+      places = { used, lane.used },
+      waiting = { waiting, lane.waiting },
+      heads = { heads, lane.heads },
     }) do
       if counts[1] ~= counts[2] then
         report(label .. ' counts ' .. counts[1] .. ' ' .. word .. ' but has ' .. counts[2])

@@ -3,8 +3,8 @@
 -- KEYS places waiting lanes jobs
 -- USES clock job
 -- ARGV 1 offset  2 where to start (BYLEX)  3 where to end (BYLEX)  4 limit  5 how many holders
--- Answers for each lane: queue, zero, name  width  used  waiting  age of the oldest waiting job ('')
---   ids of holders, with zero bytes between them
+-- Answers for each lane: queue, zero, name  width  used  waiting
+--   age of the oldest waiting job ('' none)  ids of holders, with zero bytes between them
 -- Every lane that has anybody has a holder, so one step over `places` leads from lane to lane. The
 -- caller asks for a bounded number and goes on after the last.
 

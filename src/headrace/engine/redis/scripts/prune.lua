@@ -40,7 +40,9 @@ for n, record in ipairs(read(JOBS, ids)) do
 end
 write('ZREM', ENDED, ended)
 write('HDEL', TASK_KEYS, keys)
-for _, hash in ipairs({ JOBS, BODIES, RESULTS, ERRORS, LOGS, NOTES }) do write('HDEL', hash, ids) end
+for _, hash in ipairs({ JOBS, BODIES, RESULTS, ERRORS, LOGS, NOTES }) do
+  write('HDEL', hash, ids)
+end
 for _, index in ipairs({ IDS, FINISHED }) do write('ZREM', index, ids) end
 
 local long_dead = call('ZRANGE', DEAD, '-inf', now - DAY, 'BYSCORE', 'LIMIT', 0, WORKERS_AT_ONCE)

@@ -13,7 +13,9 @@ local function oldest_ready(queue)
   local from, oldest = '[' .. queue .. '\0', nil
   while true do
     local members = call('ZRANGE', READY, from, '(' .. queue .. '\1', 'BYLEX', 'LIMIT', 0, LOOK)
-    if #members == 0 then return oldest and string.format('%.6f', math.max(0, now - oldest)) or '' end
+    if #members == 0 then
+      return oldest and string.format('%.6f', math.max(0, now - oldest)) or ''
+    end
     local priority = sub(members[1], #queue + 2, #queue + 5)
     for _, member in ipairs(members) do
       local record = call('HGET', JOBS, sub(member, #queue + 19))

@@ -7,7 +7,8 @@
 
 local kind = ARGV[2]
 local after = ARGV[3] == '' and '[' .. kind .. '\0' or '(' .. kind .. '\0' .. ARGV[3]
-local fields = call('ZRANGE', RECORD_INDEX, after, '(' .. kind .. '\1', 'BYLEX', 'LIMIT', 0, ARGV[4])
+local fields = call('ZRANGE', RECORD_INDEX, after, '(' .. kind .. '\1', 'BYLEX', 'LIMIT', 0,
+  ARGV[4])
 local values, answer = read(RECORDS, fields), {}
 for n, field in ipairs(fields) do
   answer[2 * n - 1], answer[2 * n] = sub(field, #kind + 2), values[n]

@@ -89,7 +89,7 @@ local function take(named, limit)
   return taken
 end
 
--- Answers id, record and body of each job in turn, behind what `answer` has. `named` nil: all queues.
+-- Adds id, record and body of each job in turn to `answer`. `named` nil: all queues.
 local function lease(answer, worker, named, limit)
   local taken = take(named or queues_with_ready_jobs(), limit)
   local old, body = read(JOBS, taken), read(BODIES, taken)

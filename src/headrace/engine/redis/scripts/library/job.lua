@@ -1,8 +1,8 @@
 -- job: the small record that changes as a job moves. What never changes is in `bodies`.
 -- KEYS counts
--- codec.py reads the same layout. First numbers: state, flags, width, token, attempt; when it is due,
--- was created, started, completed, in seconds; how long the worker's name is. Then texts with a zero
--- byte between them, which rarely change: order, queue, lane, task, key, source. Then the worker.
+-- codec.py reads the same layout. First numbers: state, flags, width, token, attempt; when it is
+-- due, was created, started, completed, in seconds; how long the worker is. Then texts that rarely
+-- change, with a zero byte between them: order, queue, lane, task, key, source. Then the worker.
 -- No name contains a control character, so none contains a zero.
 
 local NUMBERS = '<BBHIIddddH'

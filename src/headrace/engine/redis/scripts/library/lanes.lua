@@ -3,7 +3,7 @@
 -- A lane is queue, zero byte, name. Members sort by text, all with score 0:
 --   ready    queue, zero, order, id   may be claimed now
 --   waiting  lane, zero, order, id    waits for a place
---   places   lane, zero, order, id    has one: is ready, running, or pinned by a retry that holds it
+--   places   lane, zero, order, id    has one: ready, running, or pinned by a retry that holds it
 -- `lanes` counts them: width, places used, waiting, and heads, which are ready and not pinned: a
 -- better one that waits takes the place of the worst head. `floor` is the lowest priority that came
 -- since the lane was empty: who comes last and is not above it beats nobody, so nobody has to look.
@@ -99,8 +99,8 @@ local function fill(lane)
   if free <= 0 then return end
   if #lines.waiting > 0 then write_lines() end
   local name = lane.name
-  local next = call('ZRANGE', WAITING, '[' .. name .. '\0', '(' .. name .. '\1', 'BYLEX', 'LIMIT', 0,
-    free)
+  local next = call('ZRANGE', WAITING, '[' .. name .. '\0', '(' .. name .. '\1', 'BYLEX', 'LIMIT',
+    0, free)
   for i = 1, #next do
     lines.promoted[#lines.promoted + 1] = next[i]
     enter(lane, next[i])

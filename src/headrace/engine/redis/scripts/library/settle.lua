@@ -42,7 +42,11 @@ local function settle_all(first)
   local function finish(job, id, state, data)
     job.state, job.completed = state, now
     end_job(id, state)
-    if state == COMPLETED then keep_result(id, job.token, data) else call('HSET', ERRORS, id, data) end
+    if state == COMPLETED then
+      keep_result(id, job.token, data)
+    else
+      call('HSET', ERRORS, id, data)
+    end
     if job.lane ~= '' then free_place(id, job.order, job.queue, job.lane, job.width) end
   end
 
@@ -91,7 +95,11 @@ local function settle_all(first)
       job.attempt = job.attempt - 1
       release(job, id)
     else
-      if outcome == 'retry' then call('HSET', ERRORS, id, data) else job.attempt = job.attempt - 1 end
+      if outcome == 'retry' then
+        call('HSET', ERRORS, id, data)
+      else
+        job.attempt = job.attempt - 1
+      end
       try_again(job, id, delay)
     end
     local n = #jobs
@@ -121,8 +129,8 @@ local function settle_all(first)
         -- The way that nearly every job goes, without a table for each.
         local last = #jobs
         jobs[last + 1] = id
-        jobs[last + 2] = pack_record(NUMBERS .. 'c0', COMPLETED, flags, width, token, attempt, run_at,
-          created, started, now, size, sub(record, TEXTS))
+        jobs[last + 2] = pack_record(NUMBERS .. 'c0', COMPLETED, flags, width, token, attempt,
+          run_at, created, started, now, size, sub(record, TEXTS))
         end_job(id, COMPLETED)
         keep_result(id, token, ARGV[i + 4])
         if lane ~= '' then free_place(id, sub(record, TEXTS, ORDER_END), queue, lane, width) end
