@@ -75,13 +75,23 @@ def begin_writing(connection: sqlite3.Connection) -> None:
 
 
 def check_library() -> None:
-    """Refuse a SQLite library that lacks what the statements use (RETURNING)."""
+    """Refuse a SQLite library that lacks what the statements use: RETURNING and JSON."""
     if sqlite3.sqlite_version_info < OLDEST_LIBRARY:
         wanted = ".".join(map(str, OLDEST_LIBRARY))
         raise EngineError(
             f"This Python has SQLite {sqlite3.sqlite_version}; Headrace needs {wanted} or newer. "
             "Use a newer Python build, or another engine."
         )
+    probe = sqlite3.connect(":memory:")
+    try:
+        probe.execute("SELECT value FROM json_each('[]')").close()
+    except sqlite3.OperationalError as error:
+        raise EngineError(
+            f"SQLite {sqlite3.sqlite_version} of this Python was built without JSON. "
+            "Use another Python build, or another engine."
+        ) from error
+    finally:
+        probe.close()
 
 
 def prepare(connection: sqlite3.Connection, address: Address) -> None:
