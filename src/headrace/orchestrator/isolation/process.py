@@ -121,6 +121,9 @@ class ChildProcess:
                                 f"memory_limit {memory_limit or 0:,} is too little for loading "
                                 f"{target.module}; allow more bytes"
                             )
+                        elif memory_limit is not None:
+                            # Imports that run out of memory fail in the strangest ways.
+                            report.message += f" (memory_limit is {memory_limit:,} bytes)"
                         raise rebuild(report)
                     case Logged() as logged:
                         replay(logged, None)
