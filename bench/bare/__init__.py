@@ -1,0 +1,3 @@
+"""The bare limit of each engine: the same statements and scripts, sent by a loop with no framework
+on one connection, in batches of 200.
+"""

@@ -1,0 +1,68 @@
+"""SQLite: the statements of insert, claim and settle on one connection."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+from bench.bare.bare import BATCH, Bare, number_in, parts
+from bench.program import main, recorder
+from headrace.engine.sqlite.address import parse_address
+from headrace.engine.sqlite.connection import connect
+from headrace.engine.sqlite.sql import query
+from headrace.model.ids import new_id
+
+
+class Sqlite(Bare):
+    async def open(self) -> None:
+        self.connection = connect(parse_address(self.url))
+
+    async def close(self) -> None:
+        self.connection.close()
+
+    async def enqueue_many(self, numbers: range) -> None:
+        insert, seen = query("insert"), query("queue_seen")
+        for part in parts(numbers):
+            now = time.time()
+            self.connection.execute("BEGIN IMMEDIATE")
+            self.connection.execute(seen, ("default",))
+            self.connection.executemany(
+                insert,
+                [
+                    (
+                        *(number + 1, new_id(), 2, 0, "default", "", 1, 1, now, now, "touch", ""),
+                        *(4, 600.0, "retry", "code", b'{"number":%d}' % number, ""),
+                    )
+                    for number in part
+                ],
+            )
+            self.connection.execute("COMMIT")
+
+    def worker(self) -> None:
+        worker = asyncio.run(self.registered())
+        asyncio.run(self.open())
+        record = recorder()
+        look, complete, remove = query("settle_look"), query("complete"), query("finish_remove")
+        claimable, claim = query("claimable"), query("claim")
+        execute = self.connection.execute
+        done: list[str] = []
+        while True:
+            now = time.time()
+            execute("BEGIN IMMEDIATE")
+            if done:
+                found = {row[1]: "null" for row in execute(look, (json.dumps(done),))}
+                execute(complete, (json.dumps(found), now))
+                execute(remove, (json.dumps(list(found)),))
+            rows = execute(claimable, ("default", BATCH, now)).fetchall()
+            execute(claim, (worker, now, json.dumps([row[15] for row in rows])))
+            execute("COMMIT")
+            for row in rows:
+                record.start(number_in(bytes(row[5])))
+            done = [row[0] for row in rows]
+            if not done:
+                time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    main(Sqlite)
