@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -34,6 +35,18 @@ async def main():
     await engine.close()
 
 asyncio.run(main())
+"""
+
+
+LINUX = sys.platform == "linux"
+
+HOLDER = """
+import sqlite3, sys, time
+
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+time.sleep(60)
 """
 
 
@@ -120,6 +133,29 @@ async def test_a_locked_file_is_unavailable_and_works_again(
     behind.execute("ROLLBACK")
     job_id = await enqueue(hasty)
     assert (await the_job(hasty, job_id)).id == job_id
+
+
+async def test_a_process_that_is_stopped_while_it_writes_is_named(
+    sqlite_engine: SqliteEngine, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can take the lock from it, so the least is to say who it is."""
+    monkeypatch.setattr(connections, "BUSY_SECONDS", 0.1)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLDER, str(path), stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        assert await asyncio.wait_for(process.stdout.readline(), 30) == b"locked\n"
+        process.send_signal(signal.SIGSTOP)
+        who = f"process {process.pid}" if LINUX else "another process"
+        with pytest.raises(EngineUnavailable, match=f"{who} kept it locked"):
+            await enqueue(sqlite_engine)
+        # What people see goes on meanwhile.
+        assert await sqlite_engine.queues() == []
+    finally:
+        process.kill()
+        await process.wait()
+    await enqueue(sqlite_engine)
 
 
 async def test_an_old_library_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

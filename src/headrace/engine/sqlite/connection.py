@@ -8,6 +8,7 @@ import sqlite3
 import time
 
 from headrace.engine.sqlite.address import Address
+from headrace.engine.sqlite.holder import lock_holder
 from headrace.engine.sqlite.sql import migrations
 from headrace.errors import (
     EngineError,
@@ -173,8 +174,13 @@ def _translation(error: BaseException, address: Address) -> BaseException:
     if not isinstance(error, sqlite3.Error):
         return error
     kind, text = _WORDS.get(_code(error), (EngineError, "{error}."))
-    reason = text.format(error=error, busy=BUSY_SECONDS)
+    reason = text.format(error=error, busy=BUSY_SECONDS, who=_who(address))
     return kind(f"The database {str(address)!r}: {reason}")
+
+
+def _who(address: Address) -> str:
+    holder = lock_holder(address.path)
+    return "another process" if holder is None else f"process {holder}"
 
 
 _WORDS: dict[int, tuple[type[EngineError], str]] = {
@@ -184,8 +190,8 @@ _WORDS: dict[int, tuple[type[EngineError], str]] = {
     ),
     sqlite3.SQLITE_BUSY: (
         EngineUnavailable,
-        "another process kept it locked for {busy:g} s ({error}). Try again; if it stays locked, "
-        "find who holds it.",
+        "{who} kept it locked for {busy:g} s ({error}). Try again; if it stays locked, let that "
+        "process go on, or end it.",
     ),
     sqlite3.SQLITE_NOTADB: (
         EngineError,
