@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import headrace
+import headrace.app as app_module
+from headrace.clock import Clock
 from headrace.engine.base import Engine
+from headrace.engine.open import open_engine
 from headrace.model.outcome import Completed, Settlement
 from headrace.model.views import Exchange
 from tests.crash import journal, tasks
@@ -14,8 +17,9 @@ from tests.crash.journal import Line
 from tests.crash.tasks import reach
 
 
-def watch(engine: Engine) -> None:
-    """Write down which results the engine took, and put the points of death around its trips."""
+def open_watched(url: str, *, clock: Clock | None = None) -> Engine:
+    """An engine that writes down which results it took, with points of death around its trips."""
+    engine = open_engine(url, clock=clock)
     exchange = engine.exchange
 
     async def watched(settlements: Sequence[Settlement], **claim: Any) -> Exchange:
@@ -35,7 +39,9 @@ def watch(engine: Engine) -> None:
         return answer
 
     setattr(engine, "exchange", watched)  # noqa: B010 - a method of this one engine is replaced
+    return engine
 
 
+# Whenever the App opens an engine, now or when it is given other settings, it is a watched one.
+setattr(app_module, "open_engine", open_watched)  # noqa: B010
 app = tasks.register(headrace.App())
-watch(app.engine)

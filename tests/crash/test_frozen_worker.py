@@ -16,37 +16,63 @@ def frozen(process: Process) -> bool:
     return stopped
 
 
-@pytest.mark.parametrize("where", ["in the handler", "before settling"])
-async def test_a_late_finish_is_refused_and_the_worker_goes_on(scene: Scene, where: str) -> None:
-    job = await scene.app.enqueue("gated", {"gate": scene.gate})
-    sleeper = scene.worker("sleeper", stop=where)
+async def freeze(scene: Scene, sleeper: Process, where: str) -> None:
+    """Stop a worker in its first attempt: in the handler, or with the result in hand, about to
+    record it.
+    """
     await scene.happened("start")
     if where == "in the handler":
         sleeper.freeze()
     else:
-        # It has the result in hand and is about to record it.
         scene.open_gate(1)
     await until(lambda: frozen(sleeper), "the stop of the worker")
-    heir = scene.worker("heir")
-    scene.open_gate(2)
-    assert await scene.app.result(job.id, timeout=30) == 2
-    [before] = await scene.jobs([job])
-    assert (before.status, before.attempt, before.worker) == (Status.COMPLETED, 2, "heir")
 
-    scene.open_gate(1)
-    sleeper.thaw()
+
+async def goes_on(scene: Scene, sleeper: Process, heir: Process) -> None:
+    """The worker that had been frozen has a lease again and works."""
     await until(lambda: "has registered again" in sleeper.said, "a new registration")
-    if where == "before settling":
-        assert [line.token for line in await scene.happened("refused")] == [1]
-    [after] = await scene.jobs([job])
-    assert after == before
-    assert [line.token for line in scene.lines("settled")] == [2]
-
     heir.terminate()
     assert await heir.ended() == 0
     another = await scene.app.enqueue("gated", {"gate": scene.gate})
     assert await scene.app.result(another.id, timeout=30) == 1
     assert scene.lines("end", another.id)[0].pid == sleeper.pid
+
+
+@pytest.mark.parametrize("where", ["in the handler", "before settling"])
+async def test_a_finish_after_the_job_was_completed_elsewhere_is_refused(
+    scene: Scene, where: str
+) -> None:
+    job = await scene.app.enqueue("gated", {"gate": scene.gate})
+    sleeper = scene.worker("sleeper", stop=where)
+    await freeze(scene, sleeper, where)
+    heir = scene.worker("heir")
+    scene.open_gate(2)
+    assert await scene.app.result(job.id, timeout=30) == 2
+    [before] = await scene.jobs([job])
+    assert (before.status, before.attempt, before.worker) == (Status.COMPLETED, 2, "heir")
+    scene.open_gate(1)
+    sleeper.thaw()
+    if where == "before settling":
+        assert [line.token for line in await scene.happened("refused")] == [1]
+    await goes_on(scene, sleeper, heir)
+    assert await scene.jobs([job]) == [before]
+    assert [line.token for line in scene.lines("settled", job.id)] == [2]
+
+
+async def test_a_finish_while_the_job_runs_elsewhere_is_refused(scene: Scene) -> None:
+    """The job is running, but under another token: only that tells the two attempts apart."""
+    job = await scene.app.enqueue("gated", {"gate": scene.gate})
+    sleeper = scene.worker("sleeper", stop="before settling")
+    await freeze(scene, sleeper, "before settling")
+    heir = scene.worker("heir")
+    await scene.happened("start", 2)
+    sleeper.thaw()
+    assert [line.token for line in await scene.happened("refused")] == [1]
+    [running] = await scene.jobs([job])
+    assert (running.status, running.attempt, running.worker) == (Status.RUNNING, 2, "heir")
+    scene.open_gate(2)
+    assert await scene.app.result(job.id, timeout=30) == 2
+    await goes_on(scene, sleeper, heir)
 
 
 async def test_what_a_frozen_worker_had_not_started_is_run_elsewhere(scene: Scene) -> None:
