@@ -40,6 +40,7 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing, Records):
     async def close(self) -> None:
         """Close every connection. Closing twice is fine."""
         await self._signals.close()
+        await self._tidy.close()
         for link in (self._trips, self._common, self._views):
             await link.shut()
 

@@ -7,6 +7,7 @@ from headrace.engine.postgres.address import parse_address
 from headrace.engine.postgres.link import LOOK_UP, Link
 from headrace.engine.postgres.signals import Signals
 from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.tidy import Tidy
 
 _ENSURE_QUEUES = query("ensure_queues")
 
@@ -18,9 +19,9 @@ class Store:
     """Connections by purpose, each opened at its first use.
 
     `trips` is the worker's: exchanges and nothing else, so that none waits behind another verb.
-    `common` is for all short verbs and for signals. `views` is for what may read much; it closes
-    again when nobody looks. A process that only enqueues has one connection, a worker two and its
-    lease keeper's.
+    `common` is for all short verbs and for signals. `views` is for what may take long; it closes
+    again when it is not needed. A process that only enqueues has one connection, a worker has two
+    and its lease keeper's.
     """
 
     name = "postgres"
@@ -38,6 +39,7 @@ class Store:
             self.address, "views", timeout=VIEW_SECONDS, idle_seconds=VIEW_IDLE_SECONDS
         )
         self._signals = Signals(self._common, channel=self.address.schema)
+        self._tidy = Tidy(self._views)
         self._known_queues: set[str] = set()
         # Whether the jobs claimed last had lanes: the next settlements probably have them too.
         self._lanes_seen = False

@@ -111,6 +111,7 @@ class Working(Store):
         if found:
             found.sort(key=rows.start_order)
             self._lanes_seen = found[0][10] is not None
+            self._tidy.count(len(found))
         return Exchange(tuple(refused), [rows.claimed(row) for row in found])
 
     async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
