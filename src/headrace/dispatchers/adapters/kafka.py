@@ -1,0 +1,259 @@
+"""Apache Kafka, and what speaks its protocol, as one member of a consumer group."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any, Literal
+
+from headrace.dispatchers.adapter import Message, QueueAdapter
+from headrace.errors import InvalidSetting, MissingDriver
+
+try:
+    from aiokafka import (  # type: ignore[import-untyped]
+        AIOKafkaConsumer,
+        ConsumerRebalanceListener,
+        TopicPartition,
+    )
+    from aiokafka.errors import (  # type: ignore[import-untyped]
+        CommitFailedError,
+        IllegalStateError,
+        KafkaError,
+    )
+except ModuleNotFoundError as error:
+    raise MissingDriver(
+        f'The driver "{error.name}" for Kafka is not installed. '
+        'Install it with: pip install "headrace[kafka]"'
+    ) from None
+
+log = logging.getLogger("headrace.events")
+
+# A dispatcher that waits for its engine asks for nothing, for as long as that takes, and is a
+# member all the same: its heartbeats go on. The driver would leave the group after five minutes.
+NEVER_ASKED_MS = 2**31 - 1
+ASK_MS = 1_000
+COMMIT_SECONDS = 10.0
+
+
+class KafkaAdapter(QueueAdapter):
+    """Takes the partitions that the group gives it. Offsets are committed by `complete` alone.
+
+    Before a partition is given up, what was handed out from it may be completed for half of the
+    session time-out, so that the next owner starts after it.
+    """
+
+    name = "kafka"
+
+    def __init__(
+        self,
+        *,
+        topics: list[str],
+        bootstrap_servers: str | list[str] = "localhost:9092",
+        group: str = "headrace",
+        batch_size: int = 1_000,
+        auto_offset_reset: Literal["earliest", "latest"] = "earliest",
+        isolation_level: Literal["read_committed", "read_uncommitted"] = "read_committed",
+        session_timeout_ms: int = 10_000,
+        heartbeat_interval_ms: int = 3_000,
+        client_id: str = "headrace",
+        security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT",
+        sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN",
+        sasl_username: str | None = None,
+        sasl_password: str | None = None,
+        ssl_ca_file: str | None = None,
+        ssl_certificate_file: str | None = None,
+        ssl_key_file: str | None = None,
+    ) -> None:
+        if not topics:
+            raise InvalidSetting("topics must name at least one topic, got none")
+        self._topics = topics
+        self._batch_size = batch_size
+        self._patience = session_timeout_ms / 2_000
+        self._tls = (
+            (ssl_ca_file, ssl_certificate_file, ssl_key_file)
+            if "SSL" in security_protocol
+            else None
+        )
+        self._settings: dict[str, Any] = {
+            "bootstrap_servers": bootstrap_servers,
+            "group_id": group,
+            "client_id": client_id,
+            "enable_auto_commit": False,
+            "auto_offset_reset": auto_offset_reset,
+            "isolation_level": isolation_level,
+            "session_timeout_ms": session_timeout_ms,
+            "heartbeat_interval_ms": heartbeat_interval_ms,
+            "max_poll_interval_ms": NEVER_ASKED_MS,
+            "security_protocol": security_protocol,
+            "sasl_mechanism": sasl_mechanism,
+            "sasl_plain_username": sasl_username,
+            "sasl_plain_password": sasl_password,
+        }
+        self._consumer: AIOKafkaConsumer | None = None
+        # Counts assignments: what was handed out under an earlier one may be somebody else's now.
+        self._epoch = 0
+        self._out: dict[TopicPartition, int] = {}
+        self._done: dict[TopicPartition, int] = {}
+        self._settled = asyncio.Event()
+
+    async def connect(self) -> None:
+        """Join the group; answers when partitions have been shared out."""
+        context = None if self._tls is None else _context(*self._tls)
+        consumer = AIOKafkaConsumer(**self._settings, ssl_context=context)
+        consumer.subscribe(self._topics, listener=_Rebalance(self))
+        self._consumer = consumer
+        await consumer.start()
+
+    async def disconnect(self) -> None:
+        """Leave the group, so that others need not wait for the session to lapse."""
+        consumer, self._consumer = self._consumer, None
+        self.forget()
+        if consumer is not None:
+            await consumer.stop()
+
+    async def receive(self) -> AsyncIterator[Sequence[Message]]:
+        """Records of all partitions, of each in order."""
+        consumer = self._connected()
+        while True:
+            found = await consumer.getmany(timeout_ms=ASK_MS, max_records=self._batch_size)
+            if not found:
+                continue
+            # No pause between the two: a partition must not be taken away unseen.
+            yield self._hand_out(found)
+
+    async def complete(self, messages: Sequence[Message]) -> None:
+        """Commit the offsets after these."""
+        places = self._places(messages, max)
+        if places and self._consumer is not None:
+            offsets = {place: offset + 1 for place, offset in places.items()}
+            try:
+                await asyncio.wait_for(self._consumer.commit(offsets), COMMIT_SECONDS)
+                self._done |= offsets
+            except (CommitFailedError, IllegalStateError) as error:
+                log.info("Partitions went to others before they were committed: %s", error)
+        self._count_down(messages)
+
+    async def abandon(self, messages: Sequence[Message]) -> None:
+        """Go back to the first of these."""
+        for place, offset in self._places(messages, min).items():
+            if self._consumer is not None:
+                with contextlib.suppress(IllegalStateError):
+                    self._consumer.seek(place, offset)
+        self._count_down(messages)
+
+    async def lag(self) -> int | None:
+        """Over the partitions that are ours: from what is completed to the end.
+
+        The end is where the last fetch saw it. What the broker says when asked is taken if it is
+        further on: a paused consumer fetches nothing, and not every broker counts right.
+        """
+        consumer = self._consumer
+        if consumer is None:
+            return None
+        try:
+            async with asyncio.timeout(ASK_MS / 1_000):
+                places = list(consumer.assignment())
+                ends = await consumer.end_offsets(places) if places else {}
+                total = 0
+                for place in places:
+                    end = max(consumer.highwater(place) or 0, ends.get(place, 0))
+                    total += max(0, end - await self._reached(consumer, place))
+        except (KafkaError, TimeoutError):
+            return None
+        return total
+
+    async def _reached(self, consumer: AIOKafkaConsumer, place: TopicPartition) -> int:
+        # Markers of transactions have offsets and are never handed out: with nothing in hand the
+        # consumer's own position has passed them.
+        if not self._out.get(place):
+            return int(await consumer.position(place))
+        return self._done.get(place, await consumer.committed(place) or 0)
+
+    def _connected(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            raise ConnectionError("not connected to Kafka; call connect() first")
+        return self._consumer
+
+    def _hand_out(self, found: dict[TopicPartition, list[Any]]) -> list[Message]:
+        batch = []
+        epoch = self._epoch
+        for place, records in found.items():
+            self._out[place] = self._out.get(place, 0) + len(records)
+            topic, partition = place
+            prefix = f"kafka:{topic}:{partition}:"
+            batch += [
+                Message(
+                    body=record.value or b"",
+                    topic=topic,
+                    key=f"{prefix}{record.offset}",
+                    partition=partition,
+                    offset=record.offset,
+                    sent_at=record.timestamp / 1_000 if record.timestamp > 0 else None,
+                    receipt=epoch,
+                )
+                for record in records
+            ]
+        return batch
+
+    def _places(self, messages: Sequence[Message], choose: Any) -> dict[TopicPartition, int]:
+        """The first or last offset of each partition, of what is still ours."""
+        places: dict[TopicPartition, int] = {}
+        for message in messages:
+            if message.receipt == self._epoch:
+                place = TopicPartition(message.topic, message.partition)
+                places[place] = choose(places.get(place, message.offset), message.offset)
+        return places
+
+    def _count_down(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            if message.receipt == self._epoch:
+                self._out[TopicPartition(message.topic, message.partition)] -= 1
+        if not any(self._out.values()):
+            self._settled.set()
+
+    def forget(self) -> None:
+        """What was handed out until now is no longer ours to complete."""
+        self._epoch += 1
+        self._out.clear()
+        self._done.clear()
+        self._settled.set()
+
+    async def settle(self) -> None:
+        """Wait until what was handed out is completed, but not so long that the group waits."""
+        if any(self._out.values()):
+            self._settled.clear()
+            try:
+                await asyncio.wait_for(self._settled.wait(), self._patience)
+            except TimeoutError:
+                log.info("Partitions are given up with messages in hand; others will see them")
+
+
+class _Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Called by the driver when the group shares out its partitions anew."""
+
+    def __init__(self, adapter: KafkaAdapter) -> None:
+        self._adapter = adapter
+
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        await self._adapter.settle()
+        self._adapter.forget()
+
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        log.info(
+            "Kafka gave us %s", ", ".join(f"{t}/{p}" for t, p in sorted(assigned)) or "nothing"
+        )
+
+
+def _context(
+    ca_file: str | None, certificate_file: str | None, key_file: str | None
+) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+        if certificate_file is not None:
+            context.load_cert_chain(certificate_file, key_file)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidSetting(f"the TLS files cannot be used: {error}") from None
+    return context

@@ -1,0 +1,135 @@
+"""The event dispatcher: messages of a broker become jobs, each message one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Self
+
+import msgspec
+
+from headrace.dispatchers.adapter import QueueAdapter
+from headrace.dispatchers.host import Host
+from headrace.dispatchers.inbox import Inbox
+from headrace.dispatchers.intake import Intake
+from headrace.dispatchers.presence import Presence
+from headrace.dispatchers.reader import Reader
+from headrace.dispatchers.storer import Storer
+from headrace.errors import InvalidSetting
+from headrace.model.names import check_name
+
+log = logging.getLogger("headrace.events")
+
+BATCH_SIZE = 1_000
+LARGEST_BATCH = 10_000
+HOLD_SECONDS = 20.0
+
+
+class EventCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one dispatcher has done since it started."""
+
+    received: int
+    stored: int
+    duplicates: int
+    set_aside: int
+    held: int
+
+
+class QueueDispatcher:
+    """Turns the messages of one broker into jobs.
+
+    A message makes one job, however often it is delivered and however many dispatchers run. The
+    broker is told only after the job is stored. A message that makes no job is set aside as a dead
+    letter and holds up nobody. While the engine is away, little is taken from the broker and
+    nothing is lost.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        adapter: QueueAdapter,
+        *,
+        batch_size: int = BATCH_SIZE,
+        hold_seconds: float = HOLD_SECONDS,
+        name: str | None = None,
+    ) -> None:
+        if not 1 <= batch_size <= LARGEST_BATCH:
+            raise InvalidSetting(
+                f"batch_size must be between 1 and {LARGEST_BATCH}, got {batch_size}"
+            )
+        if not 0 <= hold_seconds <= 86_400:
+            raise InvalidSetting(f"hold_seconds must be between 0 and 86400, got {hold_seconds}")
+        self.host = host
+        self.adapter = adapter
+        inbox = Inbox(batch_size=batch_size)
+        gate = asyncio.Event()
+        self.reader = Reader(adapter=adapter, intake=Intake(host), inbox=inbox, gate=gate)
+        self.storer = Storer(
+            host=host, adapter=adapter, inbox=inbox, gate=gate, hold_seconds=hold_seconds
+        )
+        self.presence = Presence(
+            host=host,
+            adapter=adapter,
+            report=self.report,
+            name=None if name is None else check_name("dispatcher", name),
+        )
+        self._stopping: asyncio.Future[None] | None = None
+
+    @property
+    def name(self) -> str:
+        """By which it is known to others."""
+        return self.presence.dispatcher
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started and not stopped."""
+        return self.reader.running
+
+    @property
+    def healthy(self) -> bool:
+        """False while the broker or the engine fails again and again."""
+        return self.reader.healthy and self.storer.healthy
+
+    @property
+    def counts(self) -> EventCounts:
+        """What it has done so far."""
+        return EventCounts(
+            received=self.reader.received,
+            stored=self.storer.stored,
+            duplicates=self.storer.duplicates,
+            set_aside=self.storer.set_aside,
+            held=self.storer.held,
+        )
+
+    async def lag(self) -> int | None:
+        """How many messages are still to become jobs; None if that is not known now."""
+        return await self.adapter.lag() if self.reader.connected else None
+
+    async def report(self) -> dict[str, object]:
+        """What others are told about it."""
+        return {
+            **msgspec.to_builtins(self.counts),
+            "lag": await self.lag(),
+            "healthy": self.healthy,
+        }
+
+    async def start(self) -> None:
+        """Begin. A broker or an engine that is away is waited for."""
+        self.storer.start()
+        self.reader.start()
+        self.presence.start()
+
+    async def stop(self, patience: float = 10.0) -> None:
+        """Take no more messages, store those that are here, tell the broker, and leave it."""
+        await self.reader.stop()
+        await self.storer.stop(patience)
+        await self.reader.leave()
+        await self.presence.stop()
+        log.info("Dispatcher %s has stopped: %s", self.name, self.counts)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()

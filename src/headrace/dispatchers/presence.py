@@ -1,0 +1,64 @@
+"""Telling others that a dispatcher is there, and how far behind it is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from headrace.dispatchers.adapter import QueueAdapter
+from headrace.dispatchers.host import Host
+from headrace.errors import HeadraceError
+from headrace.loop import Loop
+from headrace.model.ids import new_id
+
+log = logging.getLogger("headrace.events")
+
+KIND = "dispatcher"
+PAUSE = 5.0
+PATIENCE = 3.0
+
+Report = Callable[[], Awaitable[Mapping[str, object]]]
+
+
+class Presence(Loop):
+    """Keeps a record that says when the dispatcher was last well, its counts and its lag.
+
+    The time of the record is when that was. A dispatcher that stops in good order takes it away.
+    """
+
+    name = "presence"
+
+    def __init__(
+        self, *, host: Host, adapter: QueueAdapter, report: Report, name: str | None
+    ) -> None:
+        super().__init__()
+        # Two of one name must not take each other's record away.
+        self.dispatcher = name or f"{socket.gethostname()}:{os.getpid()}:{new_id()[-4:]}"
+        self._host = host
+        self._adapter = adapter
+        self._report = report
+
+    async def tick(self) -> float:
+        """Write the record."""
+        body = {
+            "type": "queue",
+            "adapter": self._adapter.name,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            **await self._report(),
+        }
+        await self._host.open()
+        await self._host.engine.record_put(KIND, self.dispatcher, msgspec.json.encode(body))
+        return PAUSE
+
+    async def stop(self, patience: float = PATIENCE) -> None:
+        """Take the record away, if the engine is there."""
+        await super().stop(patience)
+        with contextlib.suppress(HeadraceError, TimeoutError):
+            await asyncio.wait_for(self._host.engine.record_delete(KIND, self.dispatcher), PATIENCE)

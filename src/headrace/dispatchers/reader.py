@@ -1,0 +1,107 @@
+"""Taking messages from the broker, for as long as there is room and the engine is there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+from headrace.dispatchers.adapter import Message, QueueAdapter
+from headrace.dispatchers.inbox import Inbox
+from headrace.dispatchers.intake import Intake
+from headrace.loop import Loop
+
+log = logging.getLogger("headrace.events")
+
+# After so many seconds without trouble a connection counts as good.
+QUIET = 1.0
+PATIENCE = 10.0
+
+
+class Reader(Loop):
+    """Connects, receives, checks, and hands on; connects again after trouble with the broker.
+
+    `gate` is closed while the engine is away: then nothing more is taken from the broker.
+    """
+
+    name = "receiving"
+
+    def __init__(
+        self, *, adapter: QueueAdapter, intake: Intake, inbox: Inbox, gate: asyncio.Event
+    ) -> None:
+        super().__init__()
+        self.adapter = adapter
+        self.received = 0
+        self.connected = False
+        self._intake = intake
+        self._inbox = inbox
+        self._gate = gate
+        self._stream: AsyncIterator[Sequence[Message]] | None = None
+        self._next: asyncio.Task[Sequence[Message]] | None = None
+
+    async def tick(self) -> float:
+        """Receive one batch, or find that the broker is quiet."""
+        if not await _set_within(self._gate, QUIET):
+            return 0.0
+        try:
+            if self._next is None:
+                self._next = asyncio.create_task(self._receive(), name="headrace receive")
+            await asyncio.wait({self._next}, timeout=QUIET)
+            if not self._next.done():
+                return 0.0
+            task, self._next = self._next, None
+            messages = task.result()
+        except Exception:
+            await self.leave()
+            raise
+        self.received += len(messages)
+        await self._inbox.put(self._intake.sort(messages))
+        return 0.0
+
+    async def stop(self, patience: float = 0.0) -> None:
+        """Take no more. What was handed out is still to be completed, so the connection stays."""
+        await super().stop(patience)
+        task = self._next
+        if task is not None and task.done() and not task.cancelled() and not task.exception():
+            self.received += len(task.result())
+            self._inbox.add(self._intake.sort(task.result()))
+        await self._drop()
+
+    async def leave(self) -> None:
+        """Disconnect, also if the broker does not answer."""
+        await self._drop()
+        self.connected = False
+        try:
+            await asyncio.wait_for(self.adapter.disconnect(), PATIENCE)
+        except Exception as error:  # it is gone either way
+            log.warning("Leaving %s: %s: %s", self.adapter.name, type(error).__name__, error)
+
+    async def _receive(self) -> Sequence[Message]:
+        if self._stream is None:
+            await self.adapter.connect()
+            self.connected = True
+            log.info("Connected to %s", self.adapter.name)
+            self._stream = aiter(self.adapter.receive())
+        try:
+            return await anext(self._stream)
+        except StopAsyncIteration:
+            raise ConnectionError(f"{self.adapter.name} ended the stream of messages") from None
+
+    async def _drop(self) -> None:
+        """Stop waiting for messages. One that arrives at this moment is delivered again."""
+        if self._next is not None:
+            self._next.cancel()
+            await asyncio.gather(self._next, return_exceptions=True)
+            self._next = None
+        stream, self._stream = self._stream, None
+        if stream is not None and hasattr(stream, "aclose"):
+            with contextlib.suppress(Exception):
+                await stream.aclose()
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> bool:
+    if not event.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
