@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import difflib
+import functools
 import os
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
@@ -22,6 +23,7 @@ from headrace.errors import (
     JobConflict,
     JobFailed,
     JobNotFound,
+    MissingDriver,
     ResultTimeout,
     UnknownTask,
 )
@@ -39,11 +41,16 @@ from headrace.task import Task
 from headrace.task.codec import encode
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from headrace.dispatchers.schedules import ScheduleOptions, Schedules
     from headrace.engine.base import Engine
     from headrace.loop import Loop
+    from headrace.model.schedule import Schedule
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=Task[..., Any])
 
 
 class TaskDecorator(Protocol):
@@ -178,6 +185,29 @@ class App:
                 f'Unknown task "{name}". Registered: {known}. Load its module with --app.'
             )
         return task
+
+    # -- schedules -----------------------------------------------------------------------------
+
+    @functools.cached_property
+    def schedules(self) -> Schedules:
+        """When tasks run by the clock. Schedules are kept in the engine."""
+        try:
+            from headrace.dispatchers.schedules import Schedules  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            raise MissingDriver(
+                f'schedules need {error.name}; install it: pip install "headrace[cron]"'
+            ) from error
+        return Schedules(self)
+
+    def schedule(self, expression: str, **options: Unpack[ScheduleOptions]) -> Callable[[T], T]:
+        """Run a task by the clock: `@app.schedule("*/5 * * * *", tz=…)` above `@app.task`."""
+        return self.schedules.declaring(expression, **options)
+
+    def add_schedule(
+        self, task: Task[..., Any] | str, expression: str, **options: Unpack[ScheduleOptions]
+    ) -> Schedule:
+        """The same for a task that is defined elsewhere. A cron dispatcher makes the jobs."""
+        return self.schedules.declare(task, expression, **options)
 
     # -- opening and closing -------------------------------------------------------------------
 

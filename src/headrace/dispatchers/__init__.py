@@ -1,0 +1,1 @@
+"""What starts work: the clock, and messages."""

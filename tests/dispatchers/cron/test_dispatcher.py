@@ -1,0 +1,400 @@
+"""What the cron dispatcher does with due, missed and overlapping times, on every engine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+import headrace
+from headrace.clock import Clock
+from headrace.errors import InvalidArguments, InvalidSetting, JobConflict, UnknownTask
+from headrace.model.schedule import Missed, Schedule, UnknownSchedule
+from tests.dispatchers.cron.conftest import (
+    Maker,
+    at,
+    finish_all,
+    go_to,
+    jobs_of,
+    made_for,
+    settled,
+)
+from tests.support.processes import until
+
+
+async def test_a_due_time_makes_a_job(app: headrace.App, clock: Clock, make: Maker) -> None:
+    app.add_schedule("report", "0 * * * *", name="hourly", params={"shop": "seoul"})
+    dispatcher = make(app)
+    pause = await dispatcher.tick()
+    assert 0 < pause < 60.1
+    assert await jobs_of(app) == []
+    go_to(clock, at("2026-03-01T13:00"))
+    await settled(dispatcher)
+    [job] = await jobs_of(app)
+    assert (job.task, job.source, job.lane) == ("report", "cron", "reports:seoul")
+    assert job.key == "schedule:hourly:2026-03-01T13:00:00+00:00"
+    assert job.args == {"shop": "seoul"}
+    assert job.run_at == at("2026-03-01T13:00")
+    assert job.meta == {"schedule": "hourly", "scheduled_for": "2026-03-01T13:00:00Z"}
+    await settled(dispatcher)
+    assert len(await jobs_of(app)) == 1
+    state, _ = await app.schedules.records.state("hourly")
+    assert state.cursor == at("2026-03-01T13:00")
+    assert [run.job_id for run in state.runs] == [job.id]
+    assert state.intent is None
+
+
+async def test_it_sleeps_until_the_next_time(local: headrace.App, make: Maker) -> None:
+    local.add_schedule("report", "1 12 * * *")  # in 30 s
+    dispatcher = make(local)
+    assert 25 < await dispatcher.tick() < 31
+    long = make(local, poll_interval_seconds=3_600, max_sleep_seconds=7)
+    assert await long.tick() == 7
+    local.schedules.declared.clear()
+
+
+async def test_without_schedules_it_looks_again_at_the_next_poll(
+    local: headrace.App, make: Maker
+) -> None:
+    assert 59 < await make(local).tick() <= 60.01
+
+
+@pytest.mark.parametrize(
+    ("missed", "expected"),
+    [
+        ("skip", []),
+        ("latest", ["03-01 17:00"]),
+        ("all", ["03-01 13:00", "03-01 14:00", "03-01 15:00", "03-01 16:00", "03-01 17:00"]),
+    ],
+)
+async def test_missed_times(
+    app: headrace.App, clock: Clock, make: Maker, missed: Missed, expected: list[str]
+) -> None:
+    app.add_schedule("report", "0 * * * *", missed=missed)
+    await make(app).tick()
+    go_to(clock, at("2026-03-01T17:30"))
+    restarted = make(app)
+    await settled(restarted)
+    assert await made_for(app) == expected
+    state, _ = await app.schedules.records.state("report")
+    assert state.cursor == at("2026-03-01T17:00")
+    skipped = [(skip.reason, skip.count) for skip in state.skips]
+    assert skipped == ([("missed", 5 - len(expected))] if len(expected) < 5 else [])
+    go_to(clock, at("2026-03-01T18:00"))
+    await settled(restarted)
+    assert await made_for(app) == [*expected, "03-01 18:00"]
+
+
+async def test_a_time_that_is_a_little_late_is_not_missed(
+    local: headrace.App, clock: Clock, make: Maker
+) -> None:
+    local.add_schedule("report", "0 * * * *", missed="skip")
+    dispatcher = make(local)
+    await dispatcher.tick()
+    go_to(clock, at("2026-03-01T15:00:40"))
+    await settled(dispatcher)
+    assert await made_for(local) == ["03-01 15:00"]
+    state, _ = await local.schedules.records.state("report")
+    assert [(skip.first, skip.last) for skip in state.skips] == [
+        (at("2026-03-01T13:00"), at("2026-03-01T14:00"))
+    ]
+
+
+async def test_missed_times_are_made_in_bounded_steps(
+    app: headrace.App, clock: Clock, make: Maker, caplog: pytest.LogCaptureFixture
+) -> None:
+    app.add_schedule("clean", "* * * * *", missed="all", name="often")
+    app.add_schedule("report", "0 0 * * *", missed="all", name="daily")
+    await make(app).tick()
+    go_to(clock, at("2026-03-02T00:00:30"))
+    dispatcher = make(app, most_at_once=300)
+    assert await dispatcher.tick() < 0.01
+    assert len(await jobs_of(app, "clean")) == 300
+    assert len(await jobs_of(app, "report")) == 1  # the other had its turn
+    assert "300 jobs made at once for missed times, more are to come" in caplog.text
+    await settled(dispatcher)
+    assert len(await jobs_of(app, "clean")) == 720
+    assert len({job.run_at for job in await jobs_of(app, "clean")}) == 720
+
+
+async def test_years_of_missed_times_are_passed_over_fast(
+    local: headrace.App, clock: Clock, make: Maker
+) -> None:
+    local.add_schedule("clean", "* * * * *", missed="latest")
+    local.add_schedule("report", "* * * * *", missed="skip")
+    await make(local).tick()
+    go_to(clock, at("2029-03-01T00:00:01"))
+    async with asyncio.timeout(5):
+        await settled(make(local))
+    assert [job.run_at for job in await jobs_of(local, "clean")] == [at("2029-03-01T00:00")]
+    state, _ = await local.schedules.records.state("clean")
+    assert [skip.count for skip in state.skips] == [1_001]
+
+
+async def test_no_overlap(app: headrace.App, clock: Clock, make: Maker) -> None:
+    app.add_schedule("report", "0 * * * *", allow_overlap=False, missed="all")
+    dispatcher = make(app)
+    await dispatcher.tick()
+    go_to(clock, at("2026-03-01T15:10"))
+    await settled(dispatcher)
+    assert await made_for(app) == ["03-01 13:00"]  # the others fell into its time
+    go_to(clock, at("2026-03-01T16:00"))
+    await settled(dispatcher)
+    assert await made_for(app) == ["03-01 13:00"]
+    state, _ = await app.schedules.records.state("report")
+    assert state.cursor == at("2026-03-01T16:00")
+    assert [(skip.reason, skip.count, skip.last) for skip in state.skips] == [
+        ("overlap", 1, at("2026-03-01T16:00")),
+        ("overlap", 2, at("2026-03-01T15:00")),
+    ]
+    await finish_all(app)
+    go_to(clock, at("2026-03-01T17:00"))
+    await settled(dispatcher)
+    assert await made_for(app) == ["03-01 13:00", "03-01 17:00"]
+
+
+async def test_disabled_times_are_not_made_up_for(
+    app: headrace.App, clock: Clock, make: Maker
+) -> None:
+    app.add_schedule("report", "0 * * * *", missed="all")
+    dispatcher = make(app)
+    await dispatcher.tick()
+    await app.schedules.enable("report", False)
+    go_to(clock, at("2026-03-01T15:30"))
+    await settled(dispatcher)
+    await app.schedules.enable("report")
+    await settled(dispatcher)
+    assert await jobs_of(app) == []
+    go_to(clock, at("2026-03-01T16:00"))
+    await settled(dispatcher)
+    assert await made_for(app) == ["03-01 16:00"]
+
+
+async def test_what_people_changed_survives_a_restart(local: headrace.App, make: Maker) -> None:
+    local.add_schedule("report", "0 * * * *")
+    await make(local).tick()
+    await local.schedules.enable("report", False)
+    await make(local).tick()
+    assert not (await local.schedules.get("report")).schedule.enabled
+    local.schedules.declared["report"] = Schedule(
+        name="report", expression="5 * * * *", task="report"
+    )
+    await make(local).tick()
+    kept = await local.schedules.get("report")
+    assert (kept.schedule.enabled, kept.schedule.expression) == (False, "5 * * * *")
+
+
+async def test_other_times_do_not_replay_the_past(
+    app: headrace.App, clock: Clock, make: Maker
+) -> None:
+    schedule = Schedule(name="s", expression="0 * * * *", task="report", missed="all")
+    await app.schedules.add(schedule)
+    dispatcher = make(app)
+    go_to(clock, at("2026-03-01T14:59"))
+    often = Schedule(name="s", expression="*/10 * * * *", task="report", missed="all")
+    await app.schedules.add(often, replace=True)
+    await settled(dispatcher)
+    assert await jobs_of(app) == []
+    go_to(clock, at("2026-03-01T15:10"))
+    await settled(dispatcher)
+    assert await made_for(app) == ["03-01 15:00", "03-01 15:10"]
+
+
+async def test_other_params_keep_the_times(app: headrace.App, clock: Clock, make: Maker) -> None:
+    schedule = Schedule(name="s", expression="0 * * * *", task="report", missed="all")
+    await app.schedules.add(schedule)
+    go_to(clock, at("2026-03-01T13:30"))
+    changed = Schedule(
+        name="s", expression="0 * * * *", task="report", missed="all", params={"days": 7}
+    )
+    await app.schedules.add(changed, replace=True)
+    await settled(make(app))
+    [job] = await jobs_of(app)
+    assert (job.args, job.run_at) == ({"days": 7}, at("2026-03-01T13:00"))
+
+
+async def test_a_schedule_that_is_removed_and_added_again_does_not_replay(
+    app: headrace.App, clock: Clock, make: Maker
+) -> None:
+    schedule = Schedule(name="s", expression="0 * * * *", task="report", missed="all")
+    await app.schedules.add(schedule)
+    dispatcher = make(app)
+    go_to(clock, at("2026-03-01T13:00:10"))
+    await settled(dispatcher)
+    assert len(await jobs_of(app)) == 1
+    await app.schedules.remove("s")
+    go_to(clock, at("2026-03-01T17:10"))
+    await settled(dispatcher)
+    await finish_all(app)
+    assert await app.engine.prune(older_than=0) == 1
+    await app.schedules.add(schedule)
+    await settled(dispatcher)
+    assert await jobs_of(app) == []
+    go_to(clock, at("2026-03-01T18:00"))
+    await settled(dispatcher)
+    assert await made_for(app) == ["03-01 18:00"]
+
+
+async def test_a_change_in_the_same_process_is_taken_up_at_once(
+    local: headrace.App, clock: Clock, make: Maker
+) -> None:
+    dispatcher = make(local, poll_interval_seconds=3_600, max_sleep_seconds=3_600)
+    dispatcher.start()
+    await dispatcher.next_round(10)
+    await local.schedules.add(Schedule(name="s", expression="* * * * *", task="report"))
+    await until(lambda: "s" in dispatcher.next_times, "the new schedule")
+    await local.schedules.remove("s")
+    await until(lambda: "s" not in dispatcher.next_times, "its removal")
+
+
+async def test_a_change_elsewhere_is_taken_up_at_the_next_poll(
+    app: headrace.App, clock: Clock, make: Maker
+) -> None:
+    dispatcher = make(app)
+    await dispatcher.tick()
+    async with headrace.App(settings=app.settings, clock=clock) as other:
+        other.tasks = app.tasks
+        await other.schedules.add(Schedule(name="s", expression="*/5 * * * *", task="report"))
+    clock.advance(61)
+    await dispatcher.tick()
+    assert "s" in dispatcher.next_times
+    async with headrace.App(settings=app.settings, clock=clock) as other:
+        await other.schedules.enable("s", False)
+    # Before the next poll, but it looks before it fires.
+    dispatcher.next_times["s"] = clock.utcnow()
+    go_to(clock, at("2026-03-01T12:05"))
+    await settled(dispatcher)
+    assert await jobs_of(app) == []
+
+
+async def test_it_sleeps_and_fires_by_itself(local: headrace.App, make: Maker) -> None:
+    await local.schedules.add(Schedule(name="s", expression="0 * * * *", task="report"))
+    local.schedules.least_interval = 1
+    dispatcher = make(local, min_cron_interval_seconds=1)
+    dispatcher.start()
+    await local.schedules.add(Schedule(name="fast", expression="* * * * * *", task="clean"))
+
+    async def three() -> bool:
+        return len(await jobs_of(local, "clean")) >= 3
+
+    assert await until(three, "three jobs")
+    assert dispatcher.healthy
+    assert dispatcher.lag < 5
+
+
+async def test_a_schedule_that_cannot_be_fired_keeps_no_other_waiting(
+    app: headrace.App, clock: Clock, make: Maker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, "headrace.cron")
+    for name, task in (("a", "clean"), ("b", "report"), ("c", "report")):
+        await app.schedules.add(Schedule(name=name, expression="0 * * * *", task=task))
+    gone = app.tasks.pop("clean")
+    await app.engine.record_put("schedule", "broken", b'{"no": "schedule"}')
+    dispatcher = make(app)
+    go_to(clock, at("2026-03-01T13:00:05"))
+    await settled(dispatcher)
+    assert len(await jobs_of(app, "report")) == 2
+    assert list(dispatcher.problems) == ["a"]
+    assert 'Unknown task "clean"' in caplog.text
+    assert 'schedule "broken" cannot be read' in caplog.text
+    clock.advance(61)
+    await settled(dispatcher)
+    assert caplog.text.count('Unknown task "clean"') == 1
+    app.tasks["clean"] = gone
+    clock.advance(61)
+    await settled(dispatcher)
+    assert await made_for(app, "clean") == ["03-01 13:00"]
+    assert dispatcher.problems == {}
+
+
+async def test_what_fires_too_often_is_refused_everywhere(
+    local: headrace.App, clock: Clock, make: Maker
+) -> None:
+    often = Schedule(name="s", expression="*/10 * * * * *", task="clean")
+    with pytest.raises(InvalidSetting, match="fires 10 s apart"):
+        await local.schedules.add(often)
+    assert await local.schedules.records.all() == []
+    local.schedules.least_interval = 1
+    await local.schedules.add(often)  # somebody with other settings did
+    dispatcher = make(local)
+    clock.advance(100)
+    await dispatcher.tick()
+    assert await jobs_of(local) == []
+    assert "fires 10 s apart" in dispatcher.problems["s"]
+
+
+async def test_trigger_makes_a_job_now(app: headrace.App, clock: Clock, make: Maker) -> None:
+    schedule = Schedule(
+        name="s", expression="0 * * * *", task="report", allow_overlap=False, params={"days": 3}
+    )
+    await app.schedules.add(schedule)
+    job = await app.schedules.trigger("s", source="cli")
+    [found] = await jobs_of(app)
+    assert (found.id, found.args, found.source, found.key) == (job.id, {"days": 3}, "cli", None)
+    with pytest.raises(JobConflict, match="allows no overlap"):
+        await app.schedules.trigger("s")
+    dispatcher = make(app)
+    go_to(clock, at("2026-03-01T13:00"))
+    await settled(dispatcher)
+    assert len(await jobs_of(app)) == 1  # its own times see the triggered job
+    await app.schedules.trigger("s", force=True)
+    assert len(await jobs_of(app)) == 2
+
+
+async def test_bad_declarations_are_refused_in_code(local: headrace.App) -> None:
+    local.add_schedule("report", "0 * * * *")
+    with pytest.raises(InvalidSetting, match="two schedules are called"):
+        local.add_schedule("report", "5 * * * *")
+    with pytest.raises(InvalidArguments, match="it takes: shop, days"):
+        local.add_schedule("report", "0 * * * *", name="a", params={"shops": 3})
+    with pytest.raises(UnknownTask, match='Registered: "report"'):
+        local.add_schedule("reprot", "0 * * * *", name="b")
+    with pytest.raises(InvalidSetting, match=r"above @app\.task"):
+
+        @local.schedule("0 * * * *")  # type: ignore[type-var]
+        async def plain() -> None: ...
+
+    with pytest.raises(InvalidSetting, match='missed must be "skip"'):
+        local.add_schedule("report", "0 * * * *", name="c", missed="never")  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match='did you mean "Asia/Seoul"'):
+        local.add_schedule("report", "0 * * * *", name="d", tz="Asia/Soul")
+    assert list(local.schedules.declared) == ["report"]
+
+
+async def test_the_decorator_leaves_the_task_as_it_was(local: headrace.App) -> None:
+    @local.schedule("0 3 * * *", tz="Asia/Seoul", name="night", params={"day": 1})
+    @local.schedule("0 15 * * *", tz="Asia/Seoul", name="noon")
+    @local.task
+    async def mail(day: int = 0) -> int:
+        return day
+
+    assert await mail(day=3) == 3
+    assert local.tasks["mail"] is mail
+    assert sorted(local.schedules.declared) == ["night", "noon"]
+
+
+async def test_schedules_that_code_no_longer_declares_are_removed(
+    local: headrace.App, make: Maker
+) -> None:
+    async def names(app_name: str | None, *declared: str) -> list[str]:
+        local.reconfigure(headrace.Settings(url=local.settings.url, app=app_name))
+        local.schedules.declared = {
+            name: Schedule(name=name, expression="0 * * * *", task="report") for name in declared
+        }
+        await make(local).sync()
+        return [kept.schedule.name for kept in await local.schedules.records.all()]
+
+    assert await names("shop.jobs", "a", "b") == ["a", "b"]
+    assert await names("other.jobs", "c") == ["a", "b", "c"]
+    assert await names("shop.jobs", "b") == ["b", "c"]
+    assert await names(None, "d") == ["b", "c", "d"]
+    assert await names(None, "e") == ["b", "c", "d", "e"]  # nobody can tell whose d was
+
+
+async def test_unknown_schedules_name_the_nearest(local: headrace.App) -> None:
+    await local.schedules.add(Schedule(name="nightly", expression="0 3 * * *", task="report"))
+    with pytest.raises(UnknownSchedule, match=r'no schedule is called "nightyl".*"nightly"'):
+        await local.schedules.get("nightyl")
+    with pytest.raises(InvalidSetting, match="exists already"):
+        await local.schedules.add(Schedule(name="nightly", expression="0 4 * * *", task="report"))
