@@ -42,11 +42,13 @@ from headrace.task import Task
 from headrace.version import __version__
 
 if TYPE_CHECKING:
+    from headrace.client import Client
     from headrace.orchestrator import JobOrchestrator
 
 __all__ = [
     "App",
     "AuthenticationError",
+    "Client",
     "Clock",
     "Context",
     "EngineError",
@@ -85,9 +87,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # A service that only enqueues does not pay for the worker's imports.
+    # A service that only enqueues does not pay for the imports of a worker or a client.
     if name == "JobOrchestrator":
         from headrace.orchestrator import JobOrchestrator  # noqa: PLC0415
 
         return JobOrchestrator
+    if name == "Client":
+        from headrace.client import Client  # noqa: PLC0415
+
+        return Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

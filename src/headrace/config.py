@@ -15,6 +15,8 @@ from headrace.errors import InvalidSetting
 
 FILE = "headrace.toml"
 MEBIBYTE = 1_048_576
+SECRETS = frozenset({"api_key"})
+"""Settings whose value is never shown."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     history_seconds: float = 7 * 86_400.0
     history_count: int | None = None
     block_seconds: float = 1.0
+    api_url: str | None = None
+    api_key: str | None = None
 
     def __post_init__(self) -> None:
         for field, least in _LEAST.items():
@@ -46,6 +50,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidSetting(f"{field} must be at least {least}, got {value}")
         if not 0 <= self.port <= 65_535:
             raise InvalidSetting(f"port must be between 0 and 65535, got {self.port}")
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{name}={'***' if name in SECRETS and value else repr(value)}"
+            for name, value in msgspec.structs.asdict(self).items()
+        )
+        return f"Settings({', '.join(shown)})"
 
 
 _LEAST: dict[str, float] = {
@@ -61,7 +72,7 @@ _LEAST: dict[str, float] = {
 
 _FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
 # Names that the five systems used, and which mean the same. The first that is set counts.
-_ALIASES = {"queues": ("WORKER_QUEUES", "WORKER_PLATFORMS")}
+_ALIASES = {"queues": ("WORKER_QUEUES", "WORKER_PLATFORMS"), "api_url": ("API_URL",)}
 
 
 def load(
@@ -121,7 +132,8 @@ def _convert(field: str, value: Any, shown: str, *, strict: bool = False) -> Any
     try:
         return msgspec.convert(value, _FIELDS[field].type, strict=strict)
     except msgspec.ValidationError as error:
-        raise InvalidSetting(f"{shown} has the value {value!r}: {error}") from None
+        given = "a value" if field in SECRETS else f"the value {value!r}"
+        raise InvalidSetting(f"{shown} has {given} that cannot be used: {error}") from None
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> str:

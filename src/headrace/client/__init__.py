@@ -1,0 +1,28 @@
+"""A client over HTTP, with the verbs of an App, for programs that cannot reach the engine.
+
+async with headrace.Client("https://jobs.example.com", api_key="…") as client:
+    job = await client.enqueue("invoice.send", {"customer_id": 42})
+    value = await client.result(job.id, timeout=30)
+"""
+
+from __future__ import annotations
+
+from headrace.client.client import Client
+from headrace.client.errors import AccessDenied, RateLimited, UnexpectedAnswer
+from headrace.client.sync import SyncClient
+from headrace.client.views import BulkAnswer, Running, RunningJob, RunningSummary, TaskView
+from headrace.client.wire import JobRequest
+
+__all__ = [
+    "AccessDenied",
+    "BulkAnswer",
+    "Client",
+    "JobRequest",
+    "RateLimited",
+    "Running",
+    "RunningJob",
+    "RunningSummary",
+    "SyncClient",
+    "TaskView",
+    "UnexpectedAnswer",
+]

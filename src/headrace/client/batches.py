@@ -1,0 +1,51 @@
+"""Any number of jobs as requests of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+
+import msgspec
+
+from headrace.client.wire import JobRequest
+
+# One request takes at most so many jobs and bytes, as one call to an engine does.
+BATCH_JOBS = 1_000
+BATCH_BYTES = 4 * 1_048_576
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """The body of one request. If all its jobs have keys, it may be sent twice."""
+
+    body: bytes
+    safe: bool
+
+
+async def batches(jobs: Iterable[JobRequest] | AsyncIterable[JobRequest]) -> AsyncIterator[Batch]:
+    """Read jobs one by one and put them together; a large one travels alone."""
+    parts: list[bytes] = []
+    size, safe = 0, True
+    async for job in _each(jobs):
+        encoded = msgspec.json.encode(job)
+        if parts and (len(parts) == BATCH_JOBS or size + len(encoded) > BATCH_BYTES):
+            yield _joined(parts, safe)
+            parts, size, safe = [], 0, True
+        parts.append(encoded)
+        size += len(encoded)
+        safe = safe and job.key is not None
+    if parts:
+        yield _joined(parts, safe)
+
+
+def _joined(parts: list[bytes], safe: bool) -> Batch:
+    return Batch(b'{"jobs":[' + b",".join(parts) + b"]}", safe)
+
+
+async def _each(
+    jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
+) -> AsyncIterator[JobRequest]:
+    if isinstance(jobs, AsyncIterable):
+        async for job in jobs:
+            yield job
+    else:
+        for job in jobs:
+            yield job

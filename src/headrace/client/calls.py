@@ -1,0 +1,62 @@
+"""Requests as values, and how long to wait between tries."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headrace.client.address import Address
+from headrace.errors import HeadraceError, MissingDriver
+
+if TYPE_CHECKING:
+    from headrace.client.transport import Transport
+
+FIRST_WAIT = 0.1
+LONGEST_WAIT = 5.0
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One request. A `safe` one may be sent twice; `patience` is time to answer, in seconds.
+
+    `conflict` is the error that 409 stands for, where it is not JobConflict.
+    """
+
+    method: str
+    path: str
+    params: Mapping[str, Any] = {}
+    body: bytes | None = None
+    files: Mapping[str, Any] | None = None
+    fields: Mapping[str, str] = {}
+    safe: bool = False
+    patience: float | None = None
+    conflict: type[HeadraceError] | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A success: its status and its content."""
+
+    status: int
+    content: bytes
+
+
+def pause(tried: int) -> float:
+    """How long to wait before the next try: growing, and spread out over many clients."""
+    spread: float = random.uniform(0.75, 1.25)  # noqa: S311 - no secret depends on it
+    return min(FIRST_WAIT * 2.0**tried, LONGEST_WAIT) * spread
+
+
+def open_transport(address: Address, *, timeout: float, retries: int) -> Transport:
+    """The way to a server, or an error that names the extra that is missing."""
+    try:
+        from headrace.client.transport import Transport  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "httpx":
+            raise
+        raise MissingDriver(
+            'headrace.Client needs "httpx", which is not installed. '
+            'Install it with: pip install "headrace[client]"'
+        ) from None
+    return Transport(address, timeout=timeout, retries=retries)

@@ -1,0 +1,221 @@
+"""Client: the verbs of an App, spoken to a server over HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from headrace.client.batches import batches
+from headrace.client.calls import Call
+from headrace.client.remote import given
+from headrace.client.stream import follow
+from headrace.client.surroundings import Surroundings
+from headrace.client.views import BulkAnswer, Reasons
+from headrace.client.wire import (
+    JobList,
+    JobRequest,
+    decode,
+    decode_job,
+    filter_fields,
+    make_request,
+)
+from headrace.errors import HeadraceError, InvalidSetting, JobFailed, ResultTimeout
+from headrace.model.ids import parse_id
+from headrace.model.job import Job, JobFilter
+from headrace.model.views import JobPage
+
+OnProgress = Callable[[int], None]
+
+# How long the server holds one request that waits for a result; we ask again until we have it.
+LONGEST_HOLD = 30.0
+BULK_PATIENCE = 600.0
+
+
+class Client(Surroundings):
+    """Jobs on a remote server. The verbs and their errors are those of an App.
+
+    `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.
+    Nothing is connected until the first verb; connections are kept. Requests that read, and those
+    that carry a key, are tried again `retries` times while the server is away.
+    """
+
+    # -- handing in ----------------------------------------------------------------------------
+
+    def job(
+        self,
+        name: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        delay: float | None = None,
+        run_at: datetime | None = None,
+        key: str | None = None,
+        lane: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> JobRequest:
+        """Make a job without handing it in, for `enqueue_many`."""
+        return make_request(
+            name,
+            args,
+            queue=queue,
+            priority=priority,
+            delay=delay,
+            run_at=run_at,
+            key=key,
+            lane=lane,
+            meta=meta,
+        )
+
+    async def enqueue(
+        self, name: str | JobRequest, args: Mapping[str, Any] | None = None, **options: Any
+    ) -> Job:
+        """Hand in a job by task name. The options are those of `job`.
+
+        With a key it is tried again while the server is away; without one it is not, since the
+        first request may have arrived.
+        """
+        job, _ = await self.enqueue_or_find(name, args, **options)
+        return job
+
+    async def enqueue_or_find(
+        self, name: str | JobRequest, args: Mapping[str, Any] | None = None, **options: Any
+    ) -> tuple[Job, bool]:
+        """The same, and whether the job is new: False if one with its key was there already."""
+        request = name if isinstance(name, JobRequest) else self.job(name, args, **options)
+        answer = await self._transport.send(
+            Call(
+                method="POST",
+                path="/jobs",
+                body=msgspec.json.encode(request),
+                safe=request.key is not None,
+            )
+        )
+        return decode_job(answer.content), answer.status != 200
+
+    async def enqueue_many(
+        self,
+        jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> list[Job]:
+        """Hand in any number of jobs in order, in bounded requests.
+
+        Each request is stored whole or not at all. If one fails, those before it are stored: a
+        note on the error says how many jobs that was.
+        """
+        answers: list[Job] = []
+        async for batch in batches(jobs):
+            call = Call(method="POST", path="/jobs/batch", body=batch.body, safe=batch.safe)
+            try:
+                answer = await self._transport.send(call)
+            except HeadraceError as error:
+                error.add_note(f"{len(answers)} jobs of this call were stored before the error")
+                raise
+            stored = decode(answer.content, JobList, "a list of jobs")
+            answers += [each.job() for each in stored.jobs]
+            if on_progress is not None:
+                on_progress(len(answers))
+        return answers
+
+    # -- one job -------------------------------------------------------------------------------
+
+    async def get(self, job_id: str) -> Job:
+        """One job, with its status, stage, progress, attempt, error and result."""
+        return decode_job(await self._read(f"/jobs/{parse_id(job_id)}"))
+
+    async def result(self, job_id: str, timeout: float | None = None) -> Any:
+        """Wait for a job and answer what its handler returned."""
+        end = None if timeout is None else time.monotonic() + timeout
+        path = f"/jobs/{parse_id(job_id)}/result"
+        while True:
+            left = LONGEST_HOLD if end is None else max(end - time.monotonic(), 0.0)
+            hold = min(left, LONGEST_HOLD)
+            answer = await self._transport.send(
+                Call(
+                    method="GET",
+                    path=path,
+                    params={"timeout": f"{hold:.3f}"},
+                    safe=True,
+                    patience=hold + self._timeout,
+                    conflict=JobFailed,
+                )
+            )
+            if answer.status != 202:
+                return decode(answer.content, dict[str, Any], "a result")["result"]
+            if end is not None and time.monotonic() >= end:
+                raise ResultTimeout(
+                    f"job {job_id} has not finished within {timeout:g} s; it goes on"
+                )
+
+    async def cancel(self, job_id: str, reason: str = "cancelled") -> Job:
+        """Cancel a job: at once, or as soon as its running handler has stopped."""
+        return await self._steer(f"/jobs/{parse_id(job_id)}/cancel", {"reason": reason})
+
+    async def retry(self, job_id: str) -> Job:
+        """Run a finished job again, or a scheduled one now."""
+        return await self._steer(f"/jobs/{parse_id(job_id)}/retry")
+
+    async def why(self, job_id: str) -> Sequence[str]:
+        """Why is it not running? In sentences."""
+        content = await self._read(f"/jobs/{parse_id(job_id)}/why")
+        return decode(content, Reasons, "a list of reasons").reasons
+
+    async def events(
+        self,
+        job_id: str | None = None,
+        *,
+        task: str | None = None,
+        queue: str | None = None,
+    ) -> AsyncGenerator[Job, None]:
+        """Each change of one job, until it is finished; or of all jobs, for ever.
+
+        Goes on over lost connections. One job is told once more as it is then, so its end is never
+        missed; of all jobs, what the server cannot tell again is.
+        """
+        if job_id is not None and (task is not None or queue is not None):
+            raise InvalidSetting("task and queue choose among all jobs; leave them out with an id")
+        path = "/events" if job_id is None else f"/jobs/{parse_id(job_id)}/events"
+        params = {"task": task, "queue": queue}
+        call = Call(method="GET", path=path, params=given(params), safe=True)
+        async for event in follow(self._transport, call, retries=self._retries):
+            if event.kind != "job":
+                continue
+            job = decode_job(event.data)
+            yield job
+            if job_id is not None and job.status.final:
+                return
+
+    # -- many jobs -----------------------------------------------------------------------------
+
+    async def list(
+        self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """A page of jobs, newest first."""
+        if not 1 <= limit <= 1_000:
+            raise InvalidSetting(f"limit must be between 1 and 1000, got {limit}")
+        params = filter_fields(filter or JobFilter()) | {"limit": limit}
+        if cursor is not None:
+            params["cursor"] = parse_id(cursor)
+        page = decode(await self._read("/jobs", params), JobList, "a list of jobs")
+        return JobPage([each.job() for each in page.jobs], page.cursor)
+
+    async def bulk(
+        self, action: Literal["cancel", "retry"], filter: JobFilter, *, dry_run: bool = False
+    ) -> BulkAnswer:
+        """Cancel or retry every job that matches; with `dry_run` only count them."""
+        body = {"action": action, "filter": filter_fields(filter), "dry_run": dry_run}
+        answer = await self._transport.send(
+            Call(
+                method="POST",
+                path="/jobs/bulk",
+                body=msgspec.json.encode(body),
+                safe=dry_run,
+                patience=BULK_PATIENCE,
+            )
+        )
+        return decode(answer.content, BulkAnswer, "the count of a bulk change")

@@ -1,0 +1,27 @@
+"""What only a remote server can answer. Everything else is raised as by an App.
+
+HeadraceError
+├── AccessDenied        the key is missing, wrong, revoked, or may not do this
+├── RateLimited         too many requests for this key; nothing was changed
+└── UnexpectedAnswer    what answered does not speak as a Headrace server does
+"""
+
+from __future__ import annotations
+
+from headrace.errors import HeadraceError
+
+
+class AccessDenied(HeadraceError):
+    """The server refuses this key, or a request without one; nothing was changed."""
+
+
+class RateLimited(HeadraceError):
+    """Too many requests for this key; nothing was changed."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class UnexpectedAnswer(HeadraceError):
+    """The answer is not one that a Headrace server gives."""

@@ -1,0 +1,155 @@
+"""From a refusal of the server to the error that an App would raise."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import time
+from collections.abc import Mapping
+
+import msgspec
+
+from headrace import errors
+from headrace.client.errors import AccessDenied, RateLimited, UnexpectedAnswer
+from headrace.errors import HeadraceError
+
+MEDIA_TYPE = "application/problem+json"
+SHOWN = 200
+
+
+class Problem(msgspec.Struct):
+    """What is read of a problem document (RFC 9457)."""
+
+    type: str = "about:blank"
+    title: str = ""
+    status: int = 0
+    detail: str = ""
+    field: str | None = None
+    remedy: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The problem in words: what, where, and the remedy, each said once."""
+        told = self.detail or self.title
+        if self.field and self.field not in told:
+            told = f"{self.field}: {told}"
+        if self.remedy and self.remedy.rstrip(".") not in told:
+            told = f"{told.rstrip('.')}; {self.remedy}"
+        return told
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
+
+
+# The last word of a problem's type names the error: ".../unknown-task" is an UnknownTask.
+_BY_TYPE: dict[str, type[HeadraceError]] = {
+    _plain(kind.__name__): kind
+    for kind in (
+        errors.InvalidInput,
+        errors.UnknownTask,
+        errors.InvalidArguments,
+        errors.PayloadTooLarge,
+        errors.InvalidName,
+        errors.InvalidSetting,
+        errors.JobNotFound,
+        errors.JobConflict,
+        errors.RecordConflict,
+        errors.ResultTimeout,
+        errors.JobFailed,
+        errors.EngineError,
+        errors.EngineUnavailable,
+        errors.StorageFull,
+        errors.SchemaTooNew,
+    )
+}
+
+# 404 is not here: only a problem of its own type says that it is the job that is missing.
+_BY_STATUS: dict[int, type[HeadraceError]] = {
+    400: errors.InvalidInput,
+    401: AccessDenied,
+    403: AccessDenied,
+    409: errors.JobConflict,
+    413: errors.PayloadTooLarge,
+    415: errors.InvalidInput,
+    422: errors.InvalidInput,
+    502: errors.EngineUnavailable,
+    503: errors.EngineUnavailable,
+    504: errors.EngineUnavailable,
+    507: errors.StorageFull,
+}
+
+# A proxy answers these in its own words while the server behind it is away.
+_AWAY = (502, 503, 504)
+
+
+def error_for(
+    status: int,
+    headers: Mapping[str, str],
+    content: bytes,
+    *,
+    asked: str,
+    conflict: type[HeadraceError] | None = None,
+) -> HeadraceError:
+    """The error for an answer that is not a success. `conflict` is what 409 means here."""
+    problem = _read(headers, content)
+    if status == 429:
+        told = problem.text if problem else "too many requests"
+        return RateLimited(f"{asked}: {told}", retry_after=retry_after(headers.get("Retry-After")))
+    if problem is None:
+        return _foreign(status, content, asked)
+    if status in (401, 403):
+        return AccessDenied(_denied(status, problem.text))
+    named = _BY_TYPE.get(_plain(re.split(r"[/#:]", problem.type)[-1]))
+    if status == 409 and conflict is not None:
+        named = conflict
+    kind = named or _BY_STATUS.get(status)
+    if kind is None:
+        return UnexpectedAnswer(f"{asked} was answered with {status}: {problem.text}")
+    return kind(problem.text)
+
+
+def retry_after(text: str | None) -> float | None:
+    """The seconds of a `Retry-After` header, which may hold a date instead."""
+    if text is None:
+        return None
+    try:
+        return max(float(text), 0.0)
+    except ValueError:
+        pass
+    try:
+        return max(email.utils.parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
+    except ValueError:
+        return None
+
+
+def _read(headers: Mapping[str, str], content: bytes) -> Problem | None:
+    if not headers.get("Content-Type", "").startswith(MEDIA_TYPE):
+        return None
+    try:
+        return msgspec.json.decode(content, type=Problem)
+    except msgspec.DecodeError:
+        return None
+
+
+def _denied(status: int, told: str) -> str:
+    if "HEADRACE_API_KEY" in told:
+        return told
+    remedy = (
+        "set HEADRACE_API_KEY to a key that is valid"
+        if status == 401
+        else "use a key that may do this in HEADRACE_API_KEY"
+    )
+    return f"{told.rstrip('.')}; {remedy}"
+
+
+def _foreign(status: int, content: bytes, asked: str) -> HeadraceError:
+    """Something that is not a Headrace server has answered."""
+    said = " ".join(content.decode("utf-8", "replace").split())
+    said = said if len(said) <= SHOWN else f"{said[: SHOWN - 1]}…"
+    told = f"{asked} was answered with {status}" + (f": {said}" if said else "")
+    if status in _AWAY:
+        return errors.EngineUnavailable(told)
+    if status in (401, 403):
+        return AccessDenied(_denied(status, told))
+    return UnexpectedAnswer(f"{told}; is API_URL that of a Headrace server?")

@@ -1,0 +1,160 @@
+"""The verbs of a Client for code without an event loop: Django, Flask, scripts, threads.
+
+with headrace.client.sync.Client("https://jobs.example.com") as client:
+    job = client.enqueue("invoice.send", {"customer_id": 42})
+    value = client.result(job.id, timeout=30)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Self
+
+from headrace.client.blocking import LoopThread
+from headrace.client.client import Client as AsyncClient
+from headrace.client.client import OnProgress
+from headrace.client.views import BulkAnswer, Running, TaskView
+from headrace.client.wire import JobRequest
+from headrace.model.job import Job, JobFilter
+from headrace.model.views import JobPage, LaneView, QueueView
+from headrace.model.worker import Worker
+
+
+class SyncClient:
+    """A Client whose verbs block. `.client` is the ordinary Client behind it.
+
+    Any number of threads may share it: they share its connections too.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout: float = 10.0,
+        retries: int = 4,
+    ) -> None:
+        self.client = AsyncClient(url, api_key=api_key, timeout=timeout, retries=retries)
+        self._thread = LoopThread("headrace-client")
+        self._run = self._thread.run
+
+    def __repr__(self) -> str:
+        return f"<SyncClient {self.client.url}>"
+
+    @property
+    def job(self) -> Any:
+        """Make a job without handing it in, for `enqueue_many`."""
+        return self.client.job
+
+    def close(self) -> None:
+        """Close every connection and end the thread. The Client can be used again."""
+        if self._thread.started:
+            self._run(self.client.close())
+            self._thread.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- verbs ---------------------------------------------------------------------------------
+
+    def enqueue(
+        self, name: str | JobRequest, args: Mapping[str, Any] | None = None, **options: Any
+    ) -> Job:
+        """Hand in a job by task name, or one made by `job`."""
+        return self._run(self.client.enqueue(name, args, **options))
+
+    def enqueue_or_find(
+        self, name: str | JobRequest, args: Mapping[str, Any] | None = None, **options: Any
+    ) -> tuple[Job, bool]:
+        """The same, and whether the job is new."""
+        return self._run(self.client.enqueue_or_find(name, args, **options))
+
+    def enqueue_many(
+        self, jobs: Iterable[JobRequest], *, on_progress: OnProgress | None = None
+    ) -> Sequence[Job]:
+        """Hand in any number of jobs in order, in bounded requests."""
+        return self._run(self.client.enqueue_many(jobs, on_progress=on_progress))
+
+    def get(self, job_id: str) -> Job:
+        """One job."""
+        return self._run(self.client.get(job_id))
+
+    def list(
+        self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """A page of jobs, newest first."""
+        return self._run(self.client.list(filter, cursor=cursor, limit=limit))
+
+    def result(self, job_id: str, timeout: float | None = None) -> Any:
+        """Wait for a job and answer what its handler returned."""
+        return self._run(self.client.result(job_id, timeout))
+
+    def cancel(self, job_id: str, reason: str = "cancelled") -> Job:
+        """Cancel a job."""
+        return self._run(self.client.cancel(job_id, reason))
+
+    def retry(self, job_id: str) -> Job:
+        """Run a finished job again, or a scheduled one now."""
+        return self._run(self.client.retry(job_id))
+
+    def why(self, job_id: str) -> Sequence[str]:
+        """Why is it not running? In sentences."""
+        return self._run(self.client.why(job_id))
+
+    def bulk(
+        self, action: Literal["cancel", "retry"], filter: JobFilter, *, dry_run: bool = False
+    ) -> BulkAnswer:
+        """Cancel or retry every job that matches; with `dry_run` only count them."""
+        return self._run(self.client.bulk(action, filter, dry_run=dry_run))
+
+    def events(
+        self, job_id: str | None = None, *, task: str | None = None, queue: str | None = None
+    ) -> Iterator[Job]:
+        """Each change of one job, until it is finished; or of all jobs, for ever."""
+        changes = self.client.events(job_id, task=task, queue=queue)
+        try:
+            while (job := self._run(_next(changes))) is not None:
+                yield job
+        finally:
+            self._run(changes.aclose())
+
+    def running(self) -> Running:
+        """What runs now, and how many wait in each queue."""
+        return self._run(self.client.running())
+
+    def queues(self) -> Sequence[QueueView]:
+        """Every queue that has been used or paused, by name."""
+        return self._run(self.client.queues())
+
+    def pause(self, queue: str) -> None:
+        """Stop handing out a queue's jobs. Running ones go on."""
+        self._run(self.client.pause(queue))
+
+    def resume(self, queue: str) -> None:
+        """Hand out a queue's jobs again."""
+        self._run(self.client.resume(queue))
+
+    def lanes(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> Sequence[LaneView]:
+        """Lanes with holders or waiting jobs, the most waiting first."""
+        return self._run(self.client.lanes(queue=queue, lane=lane, limit=limit))
+
+    def workers(self) -> Sequence[Worker]:
+        """Workers, alive ones first, then by name."""
+        return self._run(self.client.workers())
+
+    def tasks(self) -> Sequence[TaskView]:
+        """The tasks that the server knows."""
+        return self._run(self.client.tasks())
+
+
+Client = SyncClient
+
+
+async def _next(changes: Any) -> Job | None:
+    job: Job | None = await anext(changes, None)
+    return job

@@ -1,0 +1,161 @@
+"""Requests over connections that are kept, tried again where that is safe."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from headrace.client.address import Address
+from headrace.client.calls import LONGEST_WAIT, Answer, Call, pause
+from headrace.client.errors import RateLimited
+from headrace.client.problems import error_for
+from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
+from headrace.version import __version__
+
+# Servers close a connection that was idle for a few seconds (uvicorn: 5). We let go of it first,
+# or a request could be sent into a connection that is just being closed.
+KEEP_IDLE = 3.0
+CONNECTIONS = 100
+
+
+class Transport:
+    """Sends calls to one server and turns refusals into errors."""
+
+    def __init__(self, address: Address, *, timeout: float, retries: int) -> None:
+        if not timeout > 0:
+            raise InvalidSetting(f"timeout must be more than 0 seconds, got {timeout!r}")
+        if retries < 0:
+            raise InvalidSetting(f"retries must be at least 0, got {retries!r}")
+        self.address = address
+        self._timeout = timeout
+        self._retries = retries
+        self._http: httpx.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
+
+    async def send(self, call: Call) -> Answer:
+        """Send a call; once more, with growing pauses, where nothing can happen twice."""
+        for tried in itertools.count():
+            try:
+                return await self._once(call)
+            except RateLimited as error:
+                # It was turned away at the door, so it may be sent again whatever it is.
+                asked = error.retry_after or 0.0
+                if tried >= self._retries or asked > LONGEST_WAIT:
+                    raise
+                await asyncio.sleep(max(pause(tried), asked))
+            except EngineUnavailable:
+                if not call.safe or tried >= self._retries:
+                    raise
+                await asyncio.sleep(pause(tried))
+        raise AssertionError("unreachable")
+
+    async def _once(self, call: Call) -> Answer:
+        content: dict[str, Any] = {}
+        headers = {}
+        if call.files is not None:
+            content = {"files": call.files, "data": call.fields}
+        elif call.body is not None:
+            content = {"content": call.body}
+            headers["Content-Type"] = "application/json"
+        with self._trouble(call):
+            response = await self._connected().request(
+                call.method,
+                call.path,
+                params=call.params,
+                headers=headers,
+                timeout=self._limits(call.patience),
+                **content,
+            )
+        if not response.is_success:
+            raise self._refusal(call, response)
+        return Answer(response.status_code, response.content)
+
+    @asynccontextmanager
+    async def stream(
+        self, call: Call, *, silence: float | None = None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[httpx.Response]:
+        """Begin to read an answer. It may go on for ever, but not in silence."""
+        with self._trouble(call):
+            async with self._connected().stream(
+                call.method,
+                call.path,
+                params=call.params,
+                headers=headers,
+                timeout=self._limits(silence),
+            ) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise self._refusal(call, response)
+                yield response
+
+    async def close(self) -> None:
+        """Close every connection. The next call connects again."""
+        http, self._http = self._http, None
+        if http is not None and self._process == os.getpid():
+            await http.aclose()
+
+    def _connected(self) -> httpx.AsyncClient:
+        """Connections belong to one event loop of one process; start afresh on another."""
+        loop = asyncio.get_running_loop()
+        if self._http is None or self._loop is not loop or self._process != os.getpid():
+            forked = self._process != os.getpid()
+            if self._http is not None and not forked and self._loop and not self._loop.is_closed():
+                raise HeadraceError(
+                    "this Client is in use on another event loop; "
+                    "make one Client for each loop, or use headrace.client.sync"
+                )
+            self._http = self._connect()
+            self._loop, self._process = loop, os.getpid()
+        return self._http
+
+    def _connect(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            base_url=self.address.base,
+            auth=self.address.login,
+            headers={
+                "Accept": "application/json",
+                "User-Agent": f"headrace/{__version__}",
+                **self.address.headers(),
+            },
+            timeout=self._timeout,
+            limits=httpx.Limits(max_connections=CONNECTIONS, keepalive_expiry=KEEP_IDLE),
+            # A server on this machine is never reached through somebody else's.
+            mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},
+        )
+
+    def _limits(self, patience: float | None) -> httpx.Timeout:
+        read = self._timeout if patience is None else patience
+        return httpx.Timeout(self._timeout, read=read)
+
+    @contextlib.contextmanager
+    def _trouble(self, call: Call) -> Iterator[None]:
+        """Trouble on the way to the server becomes EngineUnavailable, with its cause."""
+        try:
+            yield
+        except httpx.TimeoutException as error:
+            raise EngineUnavailable(f"{self._asked(call)}: no answer in time") from error
+        except httpx.TransportError as error:
+            raise EngineUnavailable(
+                f"{self._asked(call)}: {str(error) or type(error).__name__}; is the server running "
+                "(headrace server), and is API_URL right?"
+            ) from error
+
+    def _refusal(self, call: Call, response: httpx.Response) -> HeadraceError:
+        return error_for(
+            response.status_code,
+            response.headers,
+            response.content,
+            asked=self._asked(call),
+            conflict=call.conflict,
+        )
+
+    def _asked(self, call: Call) -> str:
+        return f"{call.method} {self.address.base}{call.path}"

@@ -1,0 +1,197 @@
+"""What travels: requests as the server reads them, answers as the model knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from headrace.client.errors import UnexpectedAnswer
+from headrace.errors import InvalidArguments, InvalidSetting
+from headrace.model.job import Job, JobFilter
+from headrace.model.names import check_name, check_text
+from headrace.model.outcome import AttemptEntry
+from headrace.model.policy import check_priority
+from headrace.model.status import STATES, Status
+from headrace.task.codec import encode
+
+T = TypeVar("T")
+
+_NULL = msgspec.Raw(b"null")
+_EMPTY = msgspec.Raw(b"{}")
+
+
+class JobRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A job to hand in, as `client.job(…)` makes it. What is None is left to the task."""
+
+    task: str
+    args: msgspec.Raw
+    queue: str | None = None
+    priority: int | None = None
+    delay: float | None = None
+    run_at: datetime | None = None
+    key: str | None = None
+    lane: str | None = None
+    meta: msgspec.Raw | None = None
+
+
+def make_request(
+    name: str,
+    args: Mapping[str, Any] | None,
+    *,
+    queue: str | None = None,
+    priority: int | None = None,
+    delay: float | None = None,
+    run_at: datetime | None = None,
+    key: str | None = None,
+    lane: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+) -> JobRequest:
+    """Check what can be checked without the server; it checks the rest."""
+    if delay is not None and run_at is not None:
+        raise InvalidSetting("give delay or run_at, not both")
+    if run_at is not None:
+        run_at = in_utc("run_at", run_at)
+    return JobRequest(
+        task=check_name("task", name),
+        args=_json(f'task "{name}"', args or {}),
+        queue=None if queue is None else check_name("queue", queue),
+        priority=None if priority is None else check_priority(priority),
+        delay=delay,
+        run_at=run_at,
+        key=None if key is None else check_text("key", key),
+        lane=None if lane is None else check_text("lane", lane),
+        meta=None if meta is None else _json("meta", meta),
+    )
+
+
+def _json(what: str, value: Mapping[str, Any]) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(encode(value))
+    except (TypeError, UnicodeEncodeError) as error:
+        raise InvalidArguments(f"{what}: {error}; pass plain data") from None
+
+
+def in_utc(name: str, moment: datetime) -> datetime:
+    """The same moment in UTC; one without a time zone is not guessed at."""
+    if moment.tzinfo is None:
+        raise InvalidSetting(f"{name} {moment.isoformat()} has no time zone; use an aware datetime")
+    return moment.astimezone(UTC)
+
+
+def filter_fields(wanted: JobFilter) -> dict[str, Any]:
+    """A filter by the names that the server knows; what is empty is left out."""
+    fields = {
+        "status": [status.value for status in wanted.statuses],
+        "queue": list(wanted.queues),
+        "task": list(wanted.tasks),
+        "lane": wanted.lane,
+        "key": wanted.key,
+        "source": wanted.source,
+        "since": _moment("created_after", wanted.created_after),
+        "until": _moment("created_before", wanted.created_before),
+    }
+    return {name: value for name, value in fields.items() if value not in (None, [])}
+
+
+def _moment(name: str, moment: datetime | None) -> str | None:
+    return None if moment is None else in_utc(name, moment).isoformat().replace("+00:00", "Z")
+
+
+class _WireJob(msgspec.Struct, kw_only=True):
+    """The shape of `Job.to_dict()`, with what JSON it holds left as it is."""
+
+    job_id: str
+    task: str
+    queue: str
+    status: Status
+    created_at: datetime
+    run_at: datetime
+    args: msgspec.Raw = _EMPTY
+    priority: int = 0
+    lane: str | None = None
+    key: str | None = None
+    source: str = "api"
+    attempt: int = 0
+    max_attempts: int = 4
+    stage: str | None = None
+    progress: float = 0.0
+    message: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    worker: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    result: msgspec.Raw = _NULL
+    cancel_requested: bool = False
+    attempts: tuple[AttemptEntry, ...] = ()
+    meta: msgspec.Raw = _EMPTY
+
+    def job(self) -> Job:
+        """The job as an App would answer it.
+
+        People see "waits for its lane" and "may run now" as one status, so a pending job comes
+        back in the last of its states.
+        """
+        return Job(
+            id=self.job_id,
+            task=self.task,
+            queue=self.queue,
+            state=STATES[self.status][-1],
+            args_json=bytes(self.args),
+            priority=self.priority,
+            lane=self.lane,
+            key=self.key,
+            source=self.source,
+            attempt=self.attempt,
+            max_attempts=self.max_attempts,
+            stage=self.stage,
+            progress=self.progress,
+            message=self.message,
+            created_at=self.created_at,
+            run_at=self.run_at,
+            started_at=self.started_at,
+            completed_at=self.completed_at,
+            worker=self.worker,
+            error_type=self.error_type,
+            error=self.error_message,
+            result_json=bytes(self.result) if self.status is Status.COMPLETED else None,
+            cancel_requested=self.cancel_requested,
+            meta_json=bytes(self.meta),
+            log=b"\n".join(msgspec.json.encode(entry) for entry in self.attempts),
+        )
+
+
+class JobList(msgspec.Struct):
+    """A page of jobs, or the answer to a batch."""
+
+    jobs: list[_WireJob]
+    cursor: str | None = None
+
+
+_job_decoder = msgspec.json.Decoder(_WireJob)
+
+
+def decode_job(content: bytes) -> Job:
+    """A job from its JSON."""
+    try:
+        return _job_decoder.decode(content).job()
+    except msgspec.DecodeError as error:
+        raise _unreadable("a job", error) from None
+
+
+def decode(content: bytes, kind: type[T], what: str) -> T:
+    """An answer of a known shape. Fields that a newer server adds are no harm."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.DecodeError as error:
+        raise _unreadable(what, error) from None
+
+
+def _unreadable(what: str, error: msgspec.DecodeError) -> UnexpectedAnswer:
+    return UnexpectedAnswer(
+        f"the server's answer is not {what}: {error}; is API_URL that of a Headrace server of "
+        "this version?"
+    )
