@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from headrace.clock import Clock
-from headrace.engine.base import Engine, Producing, TransactionalProducing
+from headrace.engine.base import Engine, TransactionalProducing
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
 from headrace.model.job import Inserted, Job, NewJob
 from headrace.model.status import State
@@ -18,6 +18,7 @@ BATCH_JOBS = 1_000
 BATCH_BYTES = 4 * 1_048_576
 
 OnProgress = Callable[[int], None]
+_Sent = tuple[list[NewJob], asyncio.Task[list[Inserted]]]
 
 
 class Enqueuer:
@@ -49,7 +50,7 @@ class Enqueuer:
         [inserted] = await engine.insert_within(connection, [job])
         if not inserted.created and not await self._engine.get([inserted.id]):
             # The other job belongs to the same open transaction: it cannot be read from here.
-            return stored(job, self._clock.now(), job_id=inserted.id)
+            return stored(job, self._clock.utcnow(), job_id=inserted.id)
         return await self._answer(job, inserted)
 
     async def many(
@@ -63,21 +64,40 @@ class Enqueuer:
         Each batch is atomic. If one fails, those before it are stored: the error says how many.
         """
         answers: list[Job] = []
-        async for batch in _batches(jobs):
-            try:
-                inserted = await self._engine.insert(batch)
-            except HeadraceError as error:
-                error.add_note(f"{len(answers)} jobs of this call were stored before the error")
-                raise
-            now = self._clock.now()
-            existing = [each.id for each in inserted if not each.created]
-            known = {job.id: job for job in await self._engine.get(existing)} if existing else {}
-            for job, each in zip(batch, inserted, strict=True):
-                found = None if each.created else known.get(each.id)
-                answers.append(found or stored(job, now, job_id=each.id))
-            if on_progress is not None:
-                on_progress(len(answers))
+        under_way: _Sent | None = None
+        try:
+            async for batch in _batches(jobs):
+                sent, under_way = under_way, None
+                if sent is not None:
+                    await self._take_in(sent, answers, on_progress)
+                under_way = batch, asyncio.ensure_future(self._engine.insert(batch))
+                # Off it goes; the next batch is made while the engine stores this one.
+                await asyncio.sleep(0)
+        finally:
+            if under_way is not None:
+                await self._take_in(under_way, answers, on_progress)
         return answers
+
+    async def _take_in(
+        self,
+        under_way: _Sent,
+        answers: list[Job],
+        on_progress: OnProgress | None,
+    ) -> None:
+        batch, sent = under_way
+        try:
+            inserted = await sent
+        except HeadraceError as error:
+            error.add_note(f"{len(answers)} jobs of this call were stored before the error")
+            raise
+        now = self._clock.utcnow()
+        existing = [each.id for each in inserted if not each.created]
+        known = {job.id: job for job in await self._engine.get(existing)} if existing else {}
+        for job, each in zip(batch, inserted, strict=True):
+            found = None if each.created else known.get(each.id)
+            answers.append(found or stored(job, now, job_id=each.id))
+        if on_progress is not None:
+            on_progress(len(answers))
 
     async def _send(self) -> None:
         try:
@@ -119,15 +139,19 @@ class Enqueuer:
 
     async def _answer(self, job: NewJob, inserted: Inserted) -> Job:
         if inserted.created:
-            return stored(job, self._clock.now())
+            return stored(job, self._clock.utcnow())
         existing = await self._engine.get([inserted.id])
         # Between the two calls it may have been pruned.
-        return existing[0] if existing else stored(job, self._clock.now(), job_id=inserted.id)
+        return existing[0] if existing else stored(job, self._clock.utcnow(), job_id=inserted.id)
 
 
-def stored(job: NewJob, now: float, *, job_id: str | None = None) -> Job:
+def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:
     """The job as it is right after it was stored, without reading it back."""
-    due = now + job.delay if job.run_at is None else job.run_at
+    due = now
+    if job.run_at is not None:
+        due = datetime.fromtimestamp(job.run_at, UTC)
+    elif job.delay:
+        due = now + timedelta(seconds=job.delay)
     return Job(
         id=job_id or job.id,
         task=job.task,
@@ -143,8 +167,8 @@ def stored(job: NewJob, now: float, *, job_id: str | None = None) -> Job:
         max_attempts=job.max_attempts,
         timeout=job.timeout,
         on_crash=job.on_crash,
-        created_at=datetime.fromtimestamp(now, UTC),
-        run_at=datetime.fromtimestamp(due, UTC),
+        created_at=now,
+        run_at=due,
         meta_json=job.meta,
     )
 
@@ -177,6 +201,3 @@ async def _each(jobs: Iterable[NewJob] | AsyncIterable[NewJob]) -> AsyncIterator
     else:
         for job in jobs:
             yield job
-
-
-__all__ = ["Enqueuer", "OnProgress", "Producing", "stored"]

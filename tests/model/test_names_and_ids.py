@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 
@@ -29,6 +30,20 @@ def test_threads_never_make_the_same_id() -> None:
     for thread in threads:
         thread.join()
     assert len({each for group in made for each in group}) == 8_000
+
+
+def test_a_forked_child_makes_ids_of_its_own() -> None:
+    new_id()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, new_id().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = os.read(read, 36).decode()
+    os.close(read)
+    os.close(write)
+    assert theirs[19:] != new_id()[19:]
 
 
 @pytest.mark.parametrize("text", ["", "x", "0198", "'; drop table job", None])

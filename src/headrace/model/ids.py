@@ -11,22 +11,37 @@ from headrace.errors import InvalidInput
 
 _lock = threading.Lock()
 _last = 0
+_random = b""
+_used = 0
 
 
 def new_id() -> str:
     """Make a UUIDv7. Ids made in one process strictly increase."""
-    global _last  # noqa: PLW0603 - one counter per process is the point
+    global _last, _random, _used  # noqa: PLW0603 - one counter per process is the point
     # 48 bits of milliseconds, then 12 bits of finer time that double as a counter (RFC 9562, 6.2).
-    nanoseconds = time.time_ns()
-    stamp = (nanoseconds // 1_000_000) << 12 | (nanoseconds % 1_000_000) * 4096 // 1_000_000
+    stamp = time.time_ns() * 4096 // 1_000_000
     with _lock:
         if stamp <= _last:
             stamp = _last + 1
         _last = stamp
-    text = f"{stamp >> 12:012x}7{stamp & 0xFFF:03x}"
-    tail = int.from_bytes(os.urandom(8), "big") & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
-    rest = f"{tail:016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:]}-{rest[:4]}-{rest[4:]}"
+        if _used == len(_random):
+            # A call to the system for each id would cost more than all the rest.
+            _random, _used = os.urandom(4096), 0
+        tail = _random[_used : _used + 8]
+        _used += 8
+    head, rest = f"{stamp:015x}", tail.hex()
+    return f"{head[:8]}-{head[8:12]}-7{head[12:]}-{'89ab'[tail[0] & 3]}{rest[1:4]}-{rest[4:]}"
+
+
+def _forget() -> None:
+    """A forked child must not go on with its parent's random bytes, nor with a lock it cannot
+    open.
+    """
+    global _lock, _random, _used
+    _lock, _random, _used = threading.Lock(), b"", 0
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def parse_id(text: str) -> str:

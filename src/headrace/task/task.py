@@ -66,6 +66,7 @@ class Task(Generic[P, R_co]):
                     f'task "{name}": lane {policy.lane.template!r} reads {sorted(unknown)}, but '
                     f"the handler takes {', '.join(self.signature.names) or 'no arguments'}"
                 )
+        self._plain = TaskOptions(self)
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
@@ -77,7 +78,7 @@ class Task(Generic[P, R_co]):
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
         """Make a job without storing it, for `app.enqueue_many`."""
-        return TaskOptions(self).job(*args, **kwargs)
+        return self._plain.job(*args, **kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
         """Check the arguments and store a job durably."""
