@@ -30,3 +30,16 @@ async def test_what_jobs_leave_behind_is_cleared_away(
     async with asyncio.timeout(20):
         while not await raw.fetchval(VACUUMS, postgres.address.schema):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
+
+
+async def test_looking_for_work_in_vain_writes_nothing(postgres: PostgresEngine, raw: Raw) -> None:
+    """Idle workers poll; a transaction number each would be a flush to disk each."""
+    worker = await a_worker(postgres)
+    next_transaction = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+    before = await raw.fetchval(next_transaction)
+    for _ in range(50):
+        assert (await postgres.exchange([], worker_id=worker, limit=10)).jobs == []
+        assert (await postgres.due(10)).moved == 0
+        assert await postgres.lost(10) == []
+    # The server may have had something to do for itself.
+    assert await raw.fetchval(next_transaction) - before < 20

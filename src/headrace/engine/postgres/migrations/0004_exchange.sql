@@ -127,9 +127,7 @@ BEGIN
 
     IF p_limit > 0 THEN
         SELECT w.number, w.name INTO worker_number, worker_name FROM worker w
-        WHERE w.id = p_worker AND w.died_at IS NULL
-        -- Does not hinder a renewal, but the row cannot be deleted while jobs are given to it.
-        FOR KEY SHARE;
+        WHERE w.id = p_worker AND w.died_at IS NULL;
     END IF;
     IF worker_number IS NOT NULL THEN
         SELECT array_agg(q.name) INTO names FROM queue q
@@ -192,6 +190,12 @@ BEGIN
     END IF;
 
     IF cardinality(places) > 0 THEN
+        -- Does not hinder a renewal, but the worker cannot be deleted while jobs are given to it.
+        -- Not earlier: a trip that finds nothing should write nothing.
+        PERFORM FROM worker w WHERE w.number = worker_number AND w.died_at IS NULL FOR KEY SHARE;
+        IF NOT FOUND THEN
+            RETURN;
+        END IF;
         RETURN QUERY
         UPDATE job j SET state = 3, token = j.token + 1, attempt = j.attempt + 1,
             holder = worker_number, worker = worker_name,
