@@ -97,8 +97,10 @@ def check_library() -> None:
 
 def prepare(connection: sqlite3.Connection, address: Address) -> None:
     """Bring a database to the current schema. Any number of processes may do this at once."""
-    [(application,)] = connection.execute("PRAGMA application_id").fetchall()
+    # The tables first: they and the mark come in one commit, so another process that makes them
+    # between the two questions is not taken for another program.
     [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    [(application,)] = connection.execute("PRAGMA application_id").fetchall()
     if application != APPLICATION and tables:
         raise EngineError(
             f"{str(address)!r} is a database of another program. Name another file in HEADRACE_URL."
