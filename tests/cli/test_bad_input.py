@@ -172,11 +172,11 @@ def test_a_file_that_is_no_store_is_refused(cli: Cli) -> None:
     assert path.read_text().startswith("this is not")
 
 
-def test_a_remote_server_is_not_read_in_silence(cli: Cli) -> None:
-    ran = cli("running", code=2, API_URL="http://me:hidden@127.0.0.1:1")
+def test_a_remote_server_that_is_away_is_named_without_secrets(cli: Cli) -> None:
+    ran = cli("running", code=3, API_URL="http://me:hidden@127.0.0.1:1", HEADRACE_API_KEY="hidden")
+    assert "http://127.0.0.1:1" in ran.err
     assert "API_URL" in ran.err
     assert "hidden" not in ran.err
-    assert "--url" in ran.err
     cli("running", "--url", cli.url, API_URL="http://127.0.0.1:1")
 
 

@@ -101,7 +101,10 @@ def test_the_doctor_keeps_secrets_and_names_what_is_away(cli: Cli) -> None:
         *("--url", "postgresql://me:hidden@127.0.0.1:1/x"),
         code=3,
         API_URL="http://u:hidden@127.0.0.1:1",
+        HEADRACE_API_KEY="hidden",
     )
+    assert ran.json["settings"]["api_key"] == "***"
+    assert ran.json["settings"]["api_url"] == "http://u:***@127.0.0.1:1"
     assert "hidden" not in ran.out + ran.err
     findings = {(finding["level"], finding["subject"]) for finding in ran.json["findings"]}
     assert findings == {("error", "engine"), ("error", "app")}

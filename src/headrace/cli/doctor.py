@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from headrace.cli.errors import FAILED, OK, UNAVAILABLE
 from headrace.cli.output import print_json, print_line, print_table
 from headrace.cli.session import Session
 from headrace.cli.words import plural, span
-from headrace.config import Settings
+from headrace.config import SECRETS, Settings
 from headrace.engine.open import redacted
 from headrace.errors import EngineError, InvalidInput
 from headrace.model.views import EngineReport, Finding, QueueView
@@ -151,10 +150,10 @@ def _queues(queues: list[QueueView], workers: list[Worker]) -> Iterator[Finding]
 def shown_settings(settings: Settings) -> dict[str, Any]:
     """The settings in force, without secrets."""
     shown: dict[str, Any] = msgspec.to_builtins(settings)
-    shown["url"] = redacted(settings.url)
-    shown["artifacts"] = redacted(settings.artifacts)
-    remote = os.environ.get("API_URL")
-    return shown | {"API_URL": redacted(remote)} if remote else shown
+    for name in ("url", "artifacts", "api_url"):
+        if shown[name] is not None:
+            shown[name] = redacted(shown[name])
+    return shown | {name: "***" for name in SECRETS if shown[name] is not None}
 
 
 def _print(

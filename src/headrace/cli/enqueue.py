@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
 
-from headrace.app import App
-from headrace.cli.arguments import KeyTemplate, Lines, read_arguments
+from headrace.cli.arguments import read_arguments
 from headrace.cli.command import command, group, whole
-from headrace.cli.errors import tell
-from headrace.cli.output import Progress, print_json, print_line, print_text, progress
+from headrace.cli.door import Door
 from headrace.cli.session import Session
-from headrace.cli.words import parse_span, parse_time, plural
-from headrace.errors import InvalidArguments, InvalidInput
-from headrace.model.ids import new_id
-from headrace.model.job import NewJob
-from headrace.task import Task, TaskOptions
-from headrace.task.codec import encode
+from headrace.cli.store_in import StoreIn
+from headrace.cli.words import parse_span, parse_time
+from headrace.errors import InvalidInput
 
 commands = group("Hand in jobs.")
-
-BATCH = 1_000
 
 
 @command(commands, "enqueue")
@@ -69,6 +61,8 @@ async def enqueue(
 
     With --lines every line is checked before the first job is stored.
 
+    With API_URL the job goes to that server, which knows the tasks: no App is needed.
+
     \b
     Examples:
       headrace enqueue invoice.send customer_id=42 --app shop.jobs
@@ -86,136 +80,27 @@ async def enqueue(
         raise InvalidInput("--lines brings the arguments; leave out NAME=VALUE, --args and --count")
     if count > 1 and key is not None:
         raise InvalidInput("--key makes at most one job; leave out --count")
-    app = session.load_app(task)
-    found = app.find_task(task)
     options: dict[str, Any] = {
         "queue": queue,
         "priority": priority,
         "delay": None if delay is None else parse_span("--delay", delay),
         "run_at": None if at is None else parse_time("--at", at),
-        "source": "cli",
     }
+    door = _door(session, task, options, key)
     if lines is not None:
-        await _store_lines(session, app, found, options, name=lines, key=key)
+        await door.lines(lines)
         return
-    arguments = read_arguments(values or [], args, app.payload_limit)
-    job = make_job(found.options(key=key, **options), arguments)
+    arguments = read_arguments(values or [], args, door.payload_limit)
     if many:
-        copies = (_copy(job) for _ in range(count))
-        await _store_many(session, app, copies, count)
+        await door.copies(arguments, count)
     else:
-        await _store_one(session, app, job, wait=wait, timeout=limit)
+        await door.one(arguments, wait=wait, timeout=limit)
 
 
-def make_job(bound: TaskOptions[..., Any], arguments: dict[str, Any]) -> NewJob:
-    """Check the arguments; say how to force text where a value was read as JSON."""
-    try:
-        return bound.job_from_json(encode(arguments))
-    except UnicodeEncodeError:
-        raise InvalidArguments("the arguments are not valid Unicode text") from None
-    except InvalidArguments as error:
-        if "Expected `str`, got" in str(error):
-            error.add_note("""for text that looks like JSON write name='"7"'""")
-        raise
+def _door(session: Session, task: str, options: dict[str, Any], key: str | None) -> Door:
+    """The server of API_URL, or the engine of the App that knows the task."""
+    if not session.remote:
+        return StoreIn(session, task, options, key=key)
+    from headrace.cli.hand_in import HandIn  # noqa: PLC0415 - only those with a server pay for it
 
-
-async def _store_one(
-    session: Session, app: App, new: NewJob, *, wait: bool, timeout: float | None
-) -> None:
-    async with app:
-        job = await app.enqueue_job(new)
-        existed = job.id != new.id
-        if existed:
-            tell(f"note: task {job.task} has a job with key {job.key!r} already: {job.id}")
-        if not wait:
-            if session.json:
-                print_json(job.to_dict() | {"created": not existed})
-            else:
-                print_line(job.id)
-            return
-        tell(f"note: waiting for job {job.id}")
-        if not any(
-            worker.alive and (not worker.queues or job.queue in worker.queues)
-            for worker in await app.engine.workers()
-        ):
-            tell(f"note: no worker serves queue {job.queue!r}; start one with: headrace worker")
-        result = await app.result(job.id, timeout)
-        if session.json:
-            print_json((await app.get(job.id)).to_dict())
-        elif isinstance(result, str):
-            print_text(result)
-        else:
-            print_json(result)
-
-
-async def _store_lines(
-    session: Session,
-    app: App,
-    task: Task[..., Any],
-    options: dict[str, Any],
-    *,
-    name: str,
-    key: str | None,
-) -> None:
-    template = None if key is None else KeyTemplate(key)
-    file = Lines(name, app.payload_limit)
-
-    def jobs() -> Iterator[NewJob]:
-        bound = task.options(**options)
-        for number, line in file:
-            if template is not None:
-                bound = task.options(**options, key=template.key(number, line))
-            try:
-                yield bound.job_from_json(line)
-            except InvalidInput as error:
-                error.add_note(f"{file.name} line {number}; nothing was stored")
-                raise
-
-    try:
-        total = 0
-        with progress("Check", quiet=session.json) as advance:
-            for total, _ in enumerate(jobs(), 1):
-                if total % BATCH == 0:
-                    advance(total)
-        await _store_many(session, app, jobs(), total)
-    finally:
-        file.close()
-
-
-async def _store_many(session: Session, app: App, jobs: Iterable[NewJob], total: int) -> None:
-    """Store in batches: the answers of a batch are let go before the next one is read."""
-    created = existing = 0
-    first = last = None
-    async with app:
-        with progress("Enqueue", total, quiet=session.json) as advance:
-            for batch in _batches(jobs):
-                answers = await _store_batch(app, batch, created + existing, advance)
-                for new, job_id in zip(batch, answers, strict=True):
-                    created += new.id == job_id
-                    existing += new.id != job_id
-                first, last = first or answers[0], answers[-1]
-    if session.json:
-        print_json({"created": created, "existing": existing, "first": first, "last": last})
-    else:
-        known = f"; {existing:,} were there already, by key" if existing else ""
-        print_line(f"Enqueued {plural(created, 'job')}{known}.")
-
-
-async def _store_batch(app: App, batch: list[NewJob], before: int, advance: Progress) -> list[str]:
-    stored = await app.enqueue_many(batch, on_progress=lambda done: advance(before + done))
-    return [job.id for job in stored]
-
-
-def _batches(jobs: Iterable[NewJob]) -> Iterator[list[NewJob]]:
-    batch: list[NewJob] = []
-    for job in jobs:
-        batch.append(job)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _copy(job: NewJob) -> NewJob:
-    return NewJob(**{name: getattr(job, name) for name in job.__struct_fields__} | {"id": new_id()})
+    return HandIn(session, task, options, key=key)

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from headrace.app import App
 from headrace.cli import filters
 from headrace.cli.command import command, group, whole
 from headrace.cli.output import JsonList, Table, is_terminal, print_json, print_line
 from headrace.cli.session import Session
 from headrace.cli.show import details, print_details
 from headrace.cli.steer import add_steering
+from headrace.cli.verbs import Verbs
 from headrace.cli.watch import watch
 from headrace.cli.words import ago
 from headrace.errors import InvalidInput
@@ -56,9 +56,9 @@ async def list_jobs(
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
-    async with session.store() as app:
+    async with session.verbs() as verbs:
         wanted = filters.make_filter(
-            app.clock.utcnow(),
+            verbs.now(),
             status=status,
             queue=queue,
             task=task,
@@ -68,20 +68,20 @@ async def list_jobs(
             since=since,
             until=until,
         )
-        pages = _pages(app, wanted, cursor, None if all_pages else limit)
+        pages = _pages(verbs, wanted, cursor, None if all_pages else limit)
         if session.json:
             await _print_json(pages)
         else:
-            await _print_table(pages, app)
+            await _print_table(pages, verbs)
 
 
 async def _pages(
-    app: App, wanted: JobFilter, cursor: str | None, limit: int | None
+    verbs: Verbs, wanted: JobFilter, cursor: str | None, limit: int | None
 ) -> AsyncIterator[JobPage]:
     """Page by page, so that any number of jobs needs no more memory than a page."""
     left = limit
     while left is None or left > 0:
-        page = await app.list(
+        page = await verbs.list(
             wanted, cursor=cursor, limit=PAGE if left is None else min(PAGE, left)
         )
         yield page
@@ -100,7 +100,7 @@ async def _print_json(pages: AsyncIterator[JobPage]) -> None:
     document.end(cursor=cursor)
 
 
-async def _print_table(pages: AsyncIterator[JobPage], app: App) -> None:
+async def _print_table(pages: AsyncIterator[JobPage], verbs: Verbs) -> None:
     headers = ("ID", "STATUS", "TASK", "QUEUE", "ATTEMPT", "CREATED", "LANE", "WHAT")
     table = Table(headers, right=("ATTEMPT",))
     count, cursor = 0, None
@@ -108,7 +108,7 @@ async def _print_table(pages: AsyncIterator[JobPage], app: App) -> None:
         count += len(page.jobs)
         cursor = page.cursor
         if count or not is_terminal():
-            now = app.clock.utcnow()
+            now = verbs.now()
             table.add(
                 [
                     (
@@ -152,13 +152,13 @@ async def show(session: Session, *, job_id: JobId) -> None:
     Example:
       headrace jobs show 01980000-0000-7000-8000-000000000000
     """
-    async with session.store() as app:
-        job = await app.get(job_id)
-        found = await details(app, job)
+    async with session.verbs() as verbs:
+        job = await verbs.get(job_id)
+        found = await details(verbs, job)
     if session.json:
         print_json(found)
     else:
-        print_details(job, found, app.clock.utcnow())
+        print_details(job, found, verbs.now())
 
 
 @command(commands, "why")
@@ -169,9 +169,9 @@ async def why(session: Session, *, job_id: JobId) -> None:
     Example:
       headrace jobs why 01980000-0000-7000-8000-000000000000
     """
-    async with session.store() as app:
-        job = await app.get(job_id)
-        reasons = list(await app.why(job_id))
+    async with session.verbs() as verbs:
+        job = await verbs.get(job_id)
+        reasons = list(await verbs.why(job_id))
     if session.json:
         print_json({"job_id": job.id, "status": job.status, "reasons": reasons})
     else:

@@ -35,8 +35,8 @@ async def lanes(
     """
     if not 1 <= limit <= 10_000:
         raise InvalidInput(f"--limit must be between 1 and 10000, got {limit}")
-    async with session.store() as app:
-        found = await app.engine.lanes(
+    async with session.verbs() as verbs:
+        found = await verbs.lanes(
             queue=None if queue is None else check_name("queue", queue),
             lane=None if lane is None else check_text("lane", lane),
             limit=limit,

@@ -26,8 +26,8 @@ async def list_queues(session: Session) -> None:
     Example:
       headrace queues list
     """
-    async with session.store() as app:
-        queues = await app.engine.queues()
+    async with session.verbs() as verbs:
+        queues = await verbs.queues()
     if session.json:
         print_json({"queues": queues})
     elif not queues and is_terminal():
@@ -75,9 +75,9 @@ async def resume(session: Session, *, name: Name) -> None:
 
 async def _set(session: Session, name: str, *, paused: bool) -> None:
     check_name("queue", name)
-    async with session.store() as app:
-        known = {queue.name for queue in await app.engine.queues()}
-        await app.engine.pause(name, paused)
+    async with session.verbs() as verbs:
+        known = {queue.name for queue in await verbs.queues()}
+        await (verbs.pause if paused else verbs.resume)(name)
     if name not in known:
         others = f"; known: {', '.join(sorted(known))}" if known else ""
         tell(f'note: no job was ever put in queue "{name}"{others}')

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headrace.app import App
 from headrace.cli.errors import tell
 from headrace.cli.loading import load_app, reconfigure
+from headrace.cli.verbs import Direct, Verbs
 from headrace.config import Settings, load
 from headrace.engine.open import redacted
 from headrace.engine.sqlite.address import parse_address
 from headrace.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from headrace.client import Client
+
 TOUR = "headrace.cli.tour:app"
+# How often a request is repeated while a server is away. A person waits: tell soon.
+RETRIES = 2
 
 
 class Session:
@@ -29,6 +36,7 @@ class Session:
         debug: bool = False,
     ) -> None:
         self.url = url
+        self.app_named = app is not None
         self.json = json
         self.debug = debug
         self.settings: Settings = load(url=url, app=app)
@@ -46,6 +54,33 @@ class Session:
         # Child processes of a worker load the App by this name.
         return reconfigure(load_app(reference), url=self.url, app=reference)
 
+    @property
+    def remote(self) -> bool:
+        """Whether to ask the server of API_URL. What is typed wins over the environment."""
+        return self.settings.api_url is not None and self.url is None and not self.app_named
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        """The server of API_URL."""
+        # Only those who use a server pay for its imports.
+        from headrace.client import Client  # noqa: PLC0415
+
+        settings = self.settings
+        async with Client(settings.api_url, api_key=settings.api_key, retries=RETRIES) as client:
+            yield client
+
+    @asynccontextmanager
+    async def verbs(self) -> AsyncIterator[Verbs]:
+        """What looks at jobs and steers them: on the server of API_URL, or on the engine."""
+        if not self.remote:
+            async with self.store() as app:
+                yield Direct(app)
+            return
+        from headrace.cli.remote import Remote  # noqa: PLC0415
+
+        async with self.client() as client:
+            yield Remote(client)
+
     @asynccontextmanager
     async def store(self) -> AsyncIterator[App]:
         """An open App for looking at jobs and steering them; tasks need not be known.
@@ -56,6 +91,11 @@ class Session:
             app = self.load_app()
         else:
             app = App(settings=self.settings)
+        if self.remote:
+            tell(
+                "note: this command works on the engine itself, not on the server of API_URL: "
+                f"{redacted(app.settings.url)}"
+            )
         fresh = missing_file(app.settings.url)
         async with app:
             if fresh is not None:

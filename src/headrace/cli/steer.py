@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from headrace.app import App
 from headrace.cli import filters
 from headrace.cli.command import command
 from headrace.cli.errors import FAILED, OK, tell
 from headrace.cli.output import print_json, print_line, progress
 from headrace.cli.session import Session
+from headrace.cli.verbs import Action, Verbs
 from headrace.cli.words import plural
 from headrace.errors import InvalidInput, JobConflict, JobNotFound
 from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
-
-PAGE = 500
-Act = Callable[[Sequence[str]], Awaitable[int]]
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Whole ids.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a bulk change.")]
@@ -64,18 +61,15 @@ async def cancel(
       headrace jobs cancel --queue mail --status pending --dry-run
     """
     flags = _flags(status, queue, task, lane, key, source, since, until)
-    async with session.store() as app:
+    async with session.verbs() as verbs:
         if ids:
-            stop = functools.partial(app.cancel, reason=reason)
+            stop = functools.partial(verbs.cancel, reason=reason)
             return await _each(
-                session, app, ids, filtered=flags or everything, done="cancelled", verb=stop
+                session, ids, filtered=flags or everything, done="cancelled", verb=stop
             )
-        wanted = _wanted(app, flags, everything=everything, default=tuple(sorted(ACTIVE)))
-
-        async def act(batch: Sequence[str]) -> int:
-            return len(await app.engine.cancel(batch, reason))
-
-        return await _bulk(session, app, wanted, "cancel", act, dry_run=dry_run, yes=yes)
+        wanted = _wanted(verbs, flags, everything=everything, default=tuple(sorted(ACTIVE)))
+        bulk = Bulk(session, verbs, "cancel", wanted, reason)
+        return await bulk.run(dry_run=dry_run, yes=yes)
 
 
 async def retry(
@@ -104,22 +98,15 @@ async def retry(
       headrace jobs retry --task invoice.send --since 2h --yes
     """
     flags = _flags(status, queue, task, lane, key, source, since, until)
-    async with session.store() as app:
+    async with session.verbs() as verbs:
         if ids:
             return await _each(
-                session,
-                app,
-                ids,
-                filtered=flags or everything,
-                done="will run again",
-                verb=app.retry,
+                session, ids, filtered=flags or everything, done="will run again", verb=verbs.retry
             )
-        wanted = _wanted(app, flags, everything=everything, default=(Status.FAILED, Status.TIMEOUT))
-
-        async def act(batch: Sequence[str]) -> int:
-            return len(await app.engine.rerun(batch))
-
-        return await _bulk(session, app, wanted, "retry", act, dry_run=dry_run, yes=yes)
+        default = (Status.FAILED, Status.TIMEOUT)
+        wanted = _wanted(verbs, flags, everything=everything, default=default)
+        bulk = Bulk(session, verbs, "retry", wanted)
+        return await bulk.run(dry_run=dry_run, yes=yes)
 
 
 def _flags(*values: Any) -> dict[str, Any]:
@@ -128,17 +115,16 @@ def _flags(*values: Any) -> dict[str, Any]:
 
 
 def _wanted(
-    app: App, flags: dict[str, Any], *, everything: bool, default: tuple[Status, ...]
+    verbs: Verbs, flags: dict[str, Any], *, everything: bool, default: tuple[Status, ...]
 ) -> JobFilter:
     if not flags and not everything:
         raise InvalidInput("which jobs? give ids, a filter such as --queue or --task, or --all")
-    wanted = filters.make_filter(app.clock.utcnow(), **flags)
+    wanted = filters.make_filter(verbs.now(), **flags)
     return wanted if wanted.statuses else msgspec.structs.replace(wanted, statuses=default)
 
 
 async def _each(
     session: Session,
-    app: App,
     ids: list[str],
     *,
     filtered: object,
@@ -167,57 +153,52 @@ async def _each(
     return code
 
 
-async def _bulk(
-    session: Session,
-    app: App,
-    wanted: JobFilter,
-    verb: str,
-    act: Act,
-    *,
-    dry_run: bool,
-    yes: bool,
-) -> int:
-    """Page by page, so that a million jobs need no more memory than a page."""
-    matching = 0
-    async for page in _pages(app, wanted):
-        matching += len(page)
-    changed = 0
-    if dry_run:
-        _tell_bulk(session, verb, matching, 0, dry_run=True)
+class Bulk:
+    """One change of all jobs that match, counted and confirmed before it happens."""
+
+    def __init__(
+        self, session: Session, verbs: Verbs, action: Action, wanted: JobFilter, reason: str = ""
+    ) -> None:
+        self._session = session
+        self._verbs = verbs
+        self._action = action
+        self._wanted = wanted
+        self._reason = reason
+
+    async def run(self, *, dry_run: bool, yes: bool) -> int:
+        """Do it, if it is wanted."""
+        matching = await self._verbs.count(self._action, self._wanted)
+        if dry_run:
+            self._tell(matching, 0, dry_run=True)
+            return OK
+        if matching and not yes:
+            self._confirm(matching)
+        quiet = self._session.json
+        with progress(self._action.capitalize(), matching, quiet=quiet) as advance:
+            changed = await self._verbs.change(
+                self._action,
+                self._wanted,
+                self._reason,
+                lambda seen: advance(min(seen, matching)),
+            )
+        self._tell(matching, changed, dry_run=False)
         return OK
-    if matching and not yes:
+
+    def _confirm(self, matching: int) -> None:
         if not sys.stdin.isatty():
             raise InvalidInput(
-                f"this would {verb} {plural(matching, 'job')}; add --yes to do it, "
+                f"this would {self._action} {plural(matching, 'job')}; add --yes to do it, "
                 "or --dry-run to only count"
             )
-        typer.confirm(f"{verb.capitalize()} {plural(matching, 'job')}?", abort=True, err=True)
-    seen = 0
-    with progress(verb.capitalize(), matching, quiet=session.json) as advance:
-        async for page in _pages(app, wanted):
-            changed += await act(page)
-            seen += len(page)
-            advance(min(seen, matching))
-    _tell_bulk(session, verb, matching, changed, dry_run=False)
-    return OK
+        question = f"{self._action.capitalize()} {plural(matching, 'job')}?"
+        typer.confirm(question, abort=True, err=True)
 
-
-async def _pages(app: App, wanted: JobFilter) -> AsyncIterator[list[str]]:
-    cursor = None
-    while True:
-        page = await app.list(wanted, cursor=cursor, limit=PAGE)
-        if page.jobs:
-            yield [job.id for job in page.jobs]
-        cursor = page.cursor
-        if cursor is None:
-            return
-
-
-def _tell_bulk(session: Session, verb: str, matching: int, changed: int, *, dry_run: bool) -> None:
-    if session.json:
-        print_json({"verb": verb, "matching": matching, "changed": changed, "dry_run": dry_run})
-    elif dry_run:
-        print_line(f"Would {verb} {plural(matching, 'job')}.")
-    else:
-        done = "Cancelled, or asked to stop" if verb == "cancel" else "To run again"
-        print_line(f"{done}: {plural(changed, 'job')} of {matching:,} that matched.")
+    def _tell(self, matching: int, changed: int, *, dry_run: bool) -> None:
+        verb = self._action
+        if self._session.json:
+            print_json({"verb": verb, "matching": matching, "changed": changed, "dry_run": dry_run})
+        elif dry_run:
+            print_line(f"Would {verb} {plural(matching, 'job')}.")
+        else:
+            done = "Cancelled, or asked to stop" if verb == "cancel" else "To run again"
+            print_line(f"{done}: {plural(changed, 'job')} of {matching:,} that matched.")

@@ -7,10 +7,10 @@ import time
 from datetime import datetime
 from typing import Any
 
-from headrace.app import App
 from headrace.cli.errors import FAILED, OK, tell
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.session import Session
+from headrace.cli.verbs import Verbs
 from headrace.cli.words import parse_span, span, took
 from headrace.errors import EngineUnavailable, JobNotFound, ResultTimeout
 from headrace.model.job import Job
@@ -24,11 +24,11 @@ async def watch(session: Session, job_id: str, timeout: str | None) -> int:
     """Print each change; 0 only if the job completed."""
     limit = None if timeout is None else time.monotonic() + parse_span("--timeout", timeout)
     wait = SHORTEST
-    async with session.store() as app:
-        job = await app.get(job_id)
-        _tell(session, app, job)
+    async with session.verbs() as verbs:
+        job = await verbs.get(job_id)
+        _tell(session, verbs, job)
         if job.status is Status.PENDING:
-            for reason in await app.why(job_id):
+            for reason in await verbs.why(job_id):
                 tell(f"note: {reason}")
         while not job.status.final:
             if limit is not None and time.monotonic() > limit:
@@ -37,17 +37,17 @@ async def watch(session: Session, job_id: str, timeout: str | None) -> int:
                 )
             await asyncio.sleep(wait)
             wait = min(wait * 1.3, LONGEST)
-            before, job = job, await _again(app, job)
+            before, job = job, await _again(verbs, job)
             if face(job) != face(before):
-                _tell(session, app, job)
+                _tell(session, verbs, job)
                 wait = SHORTEST
     return OK if job.status is Status.COMPLETED else FAILED
 
 
-async def _again(app: App, job: Job) -> Job:
+async def _again(verbs: Verbs, job: Job) -> Job:
     """The job as it is now; as it was, while the engine is away."""
     try:
-        return await app.get(job.id)
+        return await verbs.get(job.id)
     except EngineUnavailable as error:
         tell(f"note: {error}; trying again")
         await asyncio.sleep(LONGEST)
@@ -56,8 +56,8 @@ async def _again(app: App, job: Job) -> Job:
         raise JobNotFound(f"job {job.id} was pruned while it was watched") from None
 
 
-def _tell(session: Session, app: App, job: Job) -> None:
-    now = app.clock.utcnow()
+def _tell(session: Session, verbs: Verbs, job: Job) -> None:
+    now = verbs.now()
     if session.json:
         print_json_line(job.to_dict())
     else:

@@ -19,9 +19,9 @@ async def workers(session: Session) -> None:
     Example:
       headrace workers
     """
-    async with session.store() as app:
-        found = await app.engine.workers()
-        now = app.clock.utcnow()
+    async with session.verbs() as verbs:
+        found = await verbs.workers()
+        now = verbs.now()
     if session.json:
         print_json({"workers": found})
     elif not found and is_terminal():

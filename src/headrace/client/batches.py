@@ -8,9 +8,9 @@ import msgspec
 
 from headrace.client.wire import JobRequest
 
-# One request takes at most so many jobs and bytes, as one call to an engine does.
+# A server takes at most 1,000 jobs and 4 MiB in one request; some room is left for the rest of it.
 BATCH_JOBS = 1_000
-BATCH_BYTES = 4 * 1_048_576
+BATCH_BYTES = 3 * 1_048_576
 
 
 class Batch(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from headrace.client.calls import Call
 from headrace.client.remote import given
 from headrace.client.stream import follow
 from headrace.client.surroundings import Surroundings
-from headrace.client.views import BulkAnswer, Reasons
+from headrace.client.views import BulkAnswer, EntryList, Reasons
 from headrace.client.wire import (
     JobList,
     JobRequest,
@@ -26,6 +26,7 @@ from headrace.client.wire import (
 from headrace.errors import HeadraceError, InvalidSetting, JobFailed, ResultTimeout
 from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter
+from headrace.model.note import StoredEntry
 from headrace.model.views import JobPage
 
 OnProgress = Callable[[int], None]
@@ -164,6 +165,15 @@ class Client(Surroundings):
         """Why is it not running? In sentences."""
         content = await self._read(f"/jobs/{parse_id(job_id)}/why")
         return decode(content, Reasons, "a list of reasons").reasons
+
+    async def entries(self, job_id: str) -> Sequence[StoredEntry]:
+        """What was kept with a job: stages and the like, in the order they were first written."""
+        content = await self._read(f"/jobs/{parse_id(job_id)}/entries")
+        found = decode(content, EntryList, "a list of entries").entries
+        return [
+            StoredEntry(each.kind, each.name, bytes(each.body), each.token, each.at)
+            for each in found
+        ]
 
     async def events(
         self,

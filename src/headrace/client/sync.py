@@ -16,6 +16,7 @@ from headrace.client.client import OnProgress
 from headrace.client.views import BulkAnswer, Running, TaskView
 from headrace.client.wire import JobRequest
 from headrace.model.job import Job, JobFilter
+from headrace.model.note import StoredEntry
 from headrace.model.views import JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 
@@ -103,6 +104,10 @@ class SyncClient:
     def why(self, job_id: str) -> Sequence[str]:
         """Why is it not running? In sentences."""
         return self._run(self.client.why(job_id))
+
+    def entries(self, job_id: str) -> Sequence[StoredEntry]:
+        """What was kept with a job: stages and the like."""
+        return self._run(self.client.entries(job_id))
 
     def bulk(
         self, action: Literal["cancel", "retry"], filter: JobFilter, *, dry_run: bool = False

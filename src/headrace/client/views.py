@@ -59,6 +59,22 @@ class TaskView(msgspec.Struct, kw_only=True):
     policy: dict[str, Any] = {}
 
 
+class Entry(msgspec.Struct, kw_only=True):
+    """Something kept with a job, as it travels."""
+
+    kind: str
+    name: str
+    body: msgspec.Raw
+    at: datetime
+    token: int = 0
+
+
+class EntryList(msgspec.Struct):
+    """What is kept with a job, as it travels."""
+
+    entries: list[Entry]
+
+
 class Reasons(msgspec.Struct):
     """Why a job is not running."""
 

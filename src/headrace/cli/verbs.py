@@ -1,0 +1,166 @@
+"""What commands that look and steer ask for: of an engine, or of a server over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from headrace.app import App
+from headrace.model.job import Job, JobFilter
+from headrace.model.note import StoredEntry
+from headrace.model.status import Status
+from headrace.model.views import JobPage, LaneView, QueueView
+from headrace.model.worker import Worker
+
+Action = Literal["cancel", "retry"]
+Advance = Callable[[int], None]
+
+PAGE = 500
+
+
+class Verbs(Protocol):
+    """Jobs, wherever they are."""
+
+    tells_policy: bool
+    """Whether a job comes with its timeout, its lane's width, and what happens after a crash."""
+
+    def now(self) -> datetime:
+        """The time that ages are counted from."""
+
+    async def get(self, job_id: str) -> Job:
+        """One job."""
+
+    async def list(
+        self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """A page of jobs, newest first."""
+
+    async def result(self, job_id: str, timeout: float | None) -> Any:
+        """Wait for a job and answer what its handler returned."""
+
+    async def why(self, job_id: str) -> Sequence[str]:
+        """Why is it not running? In sentences."""
+
+    async def entries(self, job_id: str) -> Sequence[StoredEntry]:
+        """What is kept with a job."""
+
+    async def cancel(self, job_id: str, reason: str) -> Job:
+        """Cancel a job."""
+
+    async def retry(self, job_id: str) -> Job:
+        """Run a finished job again, or a scheduled one now."""
+
+    async def count(self, action: Action, wanted: JobFilter) -> int:
+        """How many jobs a bulk change would reach."""
+
+    async def change(self, action: Action, wanted: JobFilter, reason: str, advance: Advance) -> int:
+        """Cancel or retry all that match, and answer how many were changed."""
+
+    async def queues(self) -> Sequence[QueueView]:
+        """Every queue."""
+
+    async def pause(self, queue: str) -> None:
+        """Stop handing out a queue's jobs."""
+
+    async def resume(self, queue: str) -> None:
+        """Hand them out again."""
+
+    async def lanes(self, *, queue: str | None, lane: str | None, limit: int) -> Sequence[LaneView]:
+        """Lanes with holders or waiting jobs."""
+
+    async def workers(self) -> Sequence[Worker]:
+        """Workers, alive ones first."""
+
+    async def running(self) -> dict[str, Any]:
+        """What runs now, in the shape of `GET /api/v2/jobs/running`."""
+
+
+class Direct:
+    """The verbs on an engine."""
+
+    tells_policy = True
+
+    def __init__(self, app: App) -> None:
+        engine = app.engine
+        self._app = app
+        self.get = app.get
+        self.list = app.list
+        self.result = app.result
+        self.why = app.why
+        self.cancel = app.cancel
+        self.retry = app.retry
+        self.entries = engine.entries
+        self.queues = engine.queues
+        self.lanes = engine.lanes
+        self.workers = engine.workers
+
+    def now(self) -> datetime:
+        return self._app.clock.utcnow()
+
+    async def pause(self, queue: str) -> None:
+        await self._app.engine.pause(queue, True)
+
+    async def resume(self, queue: str) -> None:
+        await self._app.engine.pause(queue, False)
+
+    async def count(self, action: Action, wanted: JobFilter) -> int:
+        return sum([len(page.jobs) async for page in pages(self, wanted)])
+
+    async def change(self, action: Action, wanted: JobFilter, reason: str, advance: Advance) -> int:
+        """Page by page, so that a million jobs need no more memory than a page."""
+        seen = changed = 0
+        async for page in pages(self, wanted):
+            batch = [job.id for job in page.jobs]
+            match action:
+                case "cancel":
+                    changed += len(await self._app.engine.cancel(batch, reason))
+                case "retry":
+                    changed += len(await self._app.engine.rerun(batch))
+            seen += len(batch)
+            advance(seen)
+        return changed
+
+    async def running(self) -> dict[str, Any]:
+        now = self.now().timestamp()
+        jobs = await running_jobs(self)
+        queued = {each.name: each.waiting + each.ready for each in await self.queues()}
+        return {
+            "running": [_running_entry(job, now) for job in jobs],
+            "queued": queued,
+            "summary": {"running_count": len(jobs), "queued_count": sum(queued.values())},
+        }
+
+
+async def pages(verbs: Verbs, wanted: JobFilter) -> AsyncIterator[JobPage]:
+    """All jobs that match, page by page, newest first."""
+    cursor = None
+    while True:
+        page = await verbs.list(wanted, cursor=cursor, limit=PAGE)
+        if page.jobs:
+            yield page
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+async def running_jobs(verbs: Verbs) -> list[Job]:
+    """The jobs that run now, the longest first."""
+    wanted = JobFilter(statuses=(Status.RUNNING,))
+    jobs = [job async for page in pages(verbs, wanted) for job in page.jobs]
+    return sorted(jobs, key=lambda job: (job.started_at is None, job.started_at, job.id))
+
+
+def elapsed(job: Job, now: float) -> float:
+    """For how many seconds a job has run."""
+    return 0.0 if job.started_at is None else max(now - job.started_at.timestamp(), 0.0)
+
+
+def _running_entry(job: Job, now: float) -> dict[str, Any]:
+    return {
+        "platform": job.queue,
+        "job_id": job.id,
+        "workflow_id": job.meta.get("workflow_id"),
+        "started_at": job.started_at,
+        "elapsed_seconds": round(elapsed(job, now), 3),
+    }
