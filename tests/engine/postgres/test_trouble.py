@@ -137,3 +137,11 @@ def test_parameters_of_the_driver_are_passed_on() -> None:
     assert address.dsn == "postgresql://u:secret@h:1/d?sslmode=require&x=a+b"
     assert (address.schema, address.shown) == ("s", "h:1/d")
     assert parse_address("postgresql:///d?host=/tmp").shown == "/tmp/d"
+
+
+@pytest.mark.parametrize("parameter", ["sslmode=bogus", "no_such_parameter=1"])
+async def test_a_parameter_that_nobody_knows_is_named(engine_url: str, parameter: str) -> None:
+    engine = PostgresEngine(f"{engine_url}&{parameter}", clock=Clock())
+    with pytest.raises(InvalidSetting, match=r"HEADRACE_URL.*parameter"):
+        await engine.open()
+    await engine.close()

@@ -24,17 +24,20 @@ class PostgresLeaseKeeper:
         self._lease_seconds = lease_seconds
         # An answer that takes a third of the lease is too late to be of use; try anew then.
         self._link = Link(address, "lease", settings=LOOK_UP, timeout=max(lease_seconds / 3, 1.0))
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def renew(self, stats: WorkerStats) -> Renewal:
         """Extend the lease. Blocks; raises `EngineUnavailable` if the server is away."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(self._renew(stats))
 
     def close(self) -> None:
         """Give the connection back."""
-        if not self._loop.is_closed():
-            self._loop.run_until_complete(self._link.shut())
+        if self._loop is not None:
+            self._loop.run_until_complete(self._link.close())
             self._loop.close()
+            self._loop = None
 
     async def _renew(self, stats: WorkerStats) -> Renewal:
         found = await self._link.fetch(

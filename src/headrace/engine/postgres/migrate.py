@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from headrace.engine.postgres.link import Connection, Link
 from headrace.engine.postgres.sql import migrations, query
-from headrace.errors import SchemaTooNew
+from headrace.errors import EngineError, SchemaTooNew
 
 KNOWN = migrations()
 NEWEST = KNOWN[-1][0]
+OLDEST_SERVER = 15
 
 
 async def migrate(link: Link) -> int:
     """Apply what is missing and answer the version. Any number of processes may do it at once."""
     async with link.hold() as connection:
+        _check_server(connection, link)
         version = await _version(connection, link)
         if version == NEWEST:
             return version
@@ -34,6 +36,15 @@ async def migrate(link: Link) -> int:
                     await connection.execute(script)
                     await connection.execute(query("add_migration"), number)
     return NEWEST
+
+
+def _check_server(connection: Connection, link: Link) -> None:
+    server = connection.get_server_version()
+    if server.major < OLDEST_SERVER:
+        raise EngineError(
+            f"PostgreSQL at {link.address.shown} has version {server.major}; Headrace needs "
+            f"{OLDEST_SERVER} or newer. Upgrade the server."
+        )
 
 
 async def _version(connection: Connection, link: Link) -> int:
