@@ -99,6 +99,16 @@ async def test_all_jobs_are_followed_past_the_end_of_one() -> None:
         assert server.requests[0].path == "/events?task=add&queue=mail"
 
 
+async def test_a_gap_is_told() -> None:
+    stream = events(b"event: gap\ndata: {}\n\n", told("running", 1))
+    gaps = []
+    async with scripted(stream) as server, headrace.Client(server.url) as client:
+        changes = client.events(on_gap=lambda: gaps.append(1))
+        assert (await anext(changes)).status is headrace.Status.RUNNING
+        await changes.aclose()
+    assert gaps == [1]
+
+
 async def test_a_refusal_is_raised_at_once() -> None:
     gone = problem(404, "job-not-found", "no job has this id")
     async with scripted(gone) as server, headrace.Client(server.url) as client:

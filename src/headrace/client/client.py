@@ -181,11 +181,12 @@ class Client(Surroundings):
         *,
         task: str | None = None,
         queue: str | None = None,
+        on_gap: Callable[[], None] | None = None,
     ) -> AsyncGenerator[Job, None]:
         """Each change of one job, until it is finished; or of all jobs, for ever.
 
-        Goes on over lost connections. One job is told once more as it is then, so its end is never
-        missed; of all jobs, what the server cannot tell again is.
+        Goes on over lost connections, after the last change that arrived. Of all jobs a server
+        remembers only so many changes: `on_gap` is called when some were missed.
         """
         if job_id is not None and (task is not None or queue is not None):
             raise InvalidSetting("task and queue choose among all jobs; leave them out with an id")
@@ -193,6 +194,8 @@ class Client(Surroundings):
         params = {"task": task, "queue": queue}
         call = Call(method="GET", path=path, params=given(params), safe=True)
         async for event in follow(self._transport, call, retries=self._retries):
+            if event.kind == "gap" and on_gap is not None:
+                on_gap()
             if event.kind != "job":
                 continue
             job = decode_job(event.data)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.client.calls import Call, pause
+from headrace.client.calls import LONGEST_WAIT, Call, pause
 from headrace.client.errors import UnexpectedAnswer
 from headrace.errors import EngineUnavailable
 
@@ -36,12 +37,13 @@ class Event(msgspec.Struct, frozen=True):
 async def follow(transport: Transport, call: Call, *, retries: int) -> AsyncIterator[Event]:
     """Yield events, over as many connections as it takes.
 
-    Gives up with EngineUnavailable after `retries` tries in a row that brought no event. An event
-    that the server sends again after a new connection is left out.
+    Gives up with EngineUnavailable after `retries` new connections in a row that were lost at
+    once. An event that the server sends again after a new connection is left out.
     """
     last: str | None = None
     failures = 0
     while True:
+        began = time.monotonic()
         headers = {"Accept": MEDIA_TYPE} | ({} if last is None else {"Last-Event-ID": last})
         trouble = EngineUnavailable(f"the server ends {call.path} again and again")
         try:
@@ -61,6 +63,8 @@ async def follow(transport: Transport, call: Call, *, retries: int) -> AsyncIter
                         yield event
         except EngineUnavailable as error:
             trouble = error
+        if time.monotonic() - began > LONGEST_WAIT:
+            failures = 0  # proxies cut off streams on which nothing has happened for a while
         if failures >= retries:
             raise trouble
         await asyncio.sleep(pause(failures))

@@ -7,7 +7,7 @@ with headrace.client.sync.Client("https://jobs.example.com") as client:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from headrace.client.blocking import LoopThread
@@ -116,10 +116,15 @@ class SyncClient:
         return self._run(self.client.bulk(action, filter, dry_run=dry_run))
 
     def events(
-        self, job_id: str | None = None, *, task: str | None = None, queue: str | None = None
+        self,
+        job_id: str | None = None,
+        *,
+        task: str | None = None,
+        queue: str | None = None,
+        on_gap: Callable[[], None] | None = None,
     ) -> Iterator[Job]:
         """Each change of one job, until it is finished; or of all jobs, for ever."""
-        changes = self.client.events(job_id, task=task, queue=queue)
+        changes = self.client.events(job_id, task=task, queue=queue, on_gap=on_gap)
         try:
             while (job := self._run(_next(changes))) is not None:
                 yield job
