@@ -38,8 +38,10 @@ class Remote:
     async def count(self, action: Action, wanted: JobFilter) -> int:
         return (await self.client.bulk(action, wanted, dry_run=True)).matched
 
-    async def change(self, action: Action, wanted: JobFilter, reason: str, advance: Advance) -> int:
-        answer = await self.client.bulk(action, wanted)
+    async def change(
+        self, action: Action, wanted: JobFilter, reason: str | None, advance: Advance
+    ) -> int:
+        answer = await self.client.bulk(action, wanted, reason=reason)
         advance(answer.matched)
         return answer.changed
 

@@ -68,7 +68,7 @@ async def cancel(
                 session, ids, filtered=flags or everything, done="cancelled", verb=stop
             )
         wanted = _wanted(verbs, flags, everything=everything, default=tuple(sorted(ACTIVE)))
-        bulk = Bulk(session, verbs, "cancel", wanted, reason)
+        bulk = Bulk(session, verbs, "cancel", wanted, reason=reason)
         return await bulk.run(dry_run=dry_run, yes=yes)
 
 
@@ -157,7 +157,13 @@ class Bulk:
     """One change of all jobs that match, counted and confirmed before it happens."""
 
     def __init__(
-        self, session: Session, verbs: Verbs, action: Action, wanted: JobFilter, reason: str = ""
+        self,
+        session: Session,
+        verbs: Verbs,
+        action: Action,
+        wanted: JobFilter,
+        *,
+        reason: str | None = None,
     ) -> None:
         self._session = session
         self._verbs = verbs

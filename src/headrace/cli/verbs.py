@@ -54,7 +54,9 @@ class Verbs(Protocol):
     async def count(self, action: Action, wanted: JobFilter) -> int:
         """How many jobs a bulk change would reach."""
 
-    async def change(self, action: Action, wanted: JobFilter, reason: str, advance: Advance) -> int:
+    async def change(
+        self, action: Action, wanted: JobFilter, reason: str | None, advance: Advance
+    ) -> int:
         """Cancel or retry all that match, and answer how many were changed."""
 
     async def queues(self) -> Sequence[QueueView]:
@@ -107,14 +109,16 @@ class Direct:
     async def count(self, action: Action, wanted: JobFilter) -> int:
         return sum([len(page.jobs) async for page in pages(self, wanted)])
 
-    async def change(self, action: Action, wanted: JobFilter, reason: str, advance: Advance) -> int:
+    async def change(
+        self, action: Action, wanted: JobFilter, reason: str | None, advance: Advance
+    ) -> int:
         """Page by page, so that a million jobs need no more memory than a page."""
         seen = changed = 0
         async for page in pages(self, wanted):
             batch = [job.id for job in page.jobs]
             match action:
                 case "cancel":
-                    changed += len(await self._app.engine.cancel(batch, reason))
+                    changed += len(await self._app.engine.cancel(batch, reason or "cancelled"))
                 case "retry":
                     changed += len(await self._app.engine.rerun(batch))
             seen += len(batch)

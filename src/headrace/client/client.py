@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import msgspec
 
@@ -17,6 +16,7 @@ from headrace.client.surroundings import Surroundings
 from headrace.client.views import BulkAnswer, EntryList, Reasons
 from headrace.client.wire import (
     JobList,
+    JobOptions,
     JobRequest,
     decode,
     decode_job,
@@ -47,33 +47,16 @@ class Client(Surroundings):
     # -- handing in ----------------------------------------------------------------------------
 
     def job(
-        self,
-        name: str,
-        args: Mapping[str, Any] | None = None,
-        *,
-        queue: str | None = None,
-        priority: int | None = None,
-        delay: float | None = None,
-        run_at: datetime | None = None,
-        key: str | None = None,
-        lane: str | None = None,
-        meta: Mapping[str, Any] | None = None,
+        self, name: str, args: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]
     ) -> JobRequest:
         """Make a job without handing it in, for `enqueue_many`."""
-        return make_request(
-            name,
-            args,
-            queue=queue,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            key=key,
-            lane=lane,
-            meta=meta,
-        )
+        return make_request(name, args, options)
 
     async def enqueue(
-        self, name: str | JobRequest, args: Mapping[str, Any] | None = None, **options: Any
+        self,
+        name: str | JobRequest,
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[JobOptions],
     ) -> Job:
         """Hand in a job by task name. The options are those of `job`.
 
@@ -84,7 +67,10 @@ class Client(Surroundings):
         return job
 
     async def enqueue_or_find(
-        self, name: str | JobRequest, args: Mapping[str, Any] | None = None, **options: Any
+        self,
+        name: str | JobRequest,
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[JobOptions],
     ) -> tuple[Job, bool]:
         """The same, and whether the job is new: False if one with its key was there already."""
         request = name if isinstance(name, JobRequest) else self.job(name, args, **options)
@@ -218,15 +204,20 @@ class Client(Surroundings):
         return JobPage([each.job() for each in page.jobs], page.cursor)
 
     async def bulk(
-        self, action: Literal["cancel", "retry"], filter: JobFilter, *, dry_run: bool = False
+        self,
+        action: Literal["cancel", "retry"],
+        filter: JobFilter,
+        *,
+        dry_run: bool = False,
+        reason: str | None = None,
     ) -> BulkAnswer:
         """Cancel or retry every job that matches; with `dry_run` only count them."""
-        body = {"action": action, "filter": filter_fields(filter), "dry_run": dry_run}
+        asked = {"action": action, "filter": filter_fields(filter), "dry_run": dry_run}
         answer = await self._transport.send(
             Call(
                 method="POST",
                 path="/jobs/bulk",
-                body=msgspec.json.encode(body),
+                body=msgspec.json.encode(asked | given({"reason": reason})),
                 safe=dry_run,
                 patience=BULK_PATIENCE,
             )

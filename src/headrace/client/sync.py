@@ -8,13 +8,13 @@ with headrace.client.sync.Client("https://jobs.example.com") as client:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 from headrace.client.blocking import LoopThread
 from headrace.client.client import Client as AsyncClient
 from headrace.client.client import OnProgress
 from headrace.client.views import BulkAnswer, Running, TaskView
-from headrace.client.wire import JobRequest
+from headrace.client.wire import JobOptions, JobRequest
 from headrace.model.job import Job, JobFilter
 from headrace.model.note import StoredEntry
 from headrace.model.views import JobPage, LaneView, QueueView
@@ -42,11 +42,6 @@ class SyncClient:
     def __repr__(self) -> str:
         return f"<SyncClient {self.client.url}>"
 
-    @property
-    def job(self) -> Any:
-        """Make a job without handing it in, for `enqueue_many`."""
-        return self.client.job
-
     def close(self) -> None:
         """Close every connection and end the thread. The Client can be used again."""
         if self._thread.started:
@@ -61,14 +56,26 @@ class SyncClient:
 
     # -- verbs ---------------------------------------------------------------------------------
 
+    def job(
+        self, name: str, args: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]
+    ) -> JobRequest:
+        """Make a job without handing it in, for `enqueue_many`."""
+        return self.client.job(name, args, **options)
+
     def enqueue(
-        self, name: str | JobRequest, args: Mapping[str, Any] | None = None, **options: Any
+        self,
+        name: str | JobRequest,
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[JobOptions],
     ) -> Job:
         """Hand in a job by task name, or one made by `job`."""
         return self._run(self.client.enqueue(name, args, **options))
 
     def enqueue_or_find(
-        self, name: str | JobRequest, args: Mapping[str, Any] | None = None, **options: Any
+        self,
+        name: str | JobRequest,
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[JobOptions],
     ) -> tuple[Job, bool]:
         """The same, and whether the job is new."""
         return self._run(self.client.enqueue_or_find(name, args, **options))
@@ -110,10 +117,15 @@ class SyncClient:
         return self._run(self.client.entries(job_id))
 
     def bulk(
-        self, action: Literal["cancel", "retry"], filter: JobFilter, *, dry_run: bool = False
+        self,
+        action: Literal["cancel", "retry"],
+        filter: JobFilter,
+        *,
+        dry_run: bool = False,
+        reason: str | None = None,
     ) -> BulkAnswer:
         """Cancel or retry every job that matches; with `dry_run` only count them."""
-        return self._run(self.client.bulk(action, filter, dry_run=dry_run))
+        return self._run(self.client.bulk(action, filter, dry_run=dry_run, reason=reason))
 
     def events(
         self,

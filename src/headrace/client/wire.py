@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import msgspec
 
@@ -16,6 +17,7 @@ from headrace.model.outcome import AttemptEntry
 from headrace.model.policy import check_priority
 from headrace.model.status import STATES, Status
 from headrace.task.codec import encode
+from headrace.task.task import LONGEST_WAIT
 
 T = TypeVar("T")
 
@@ -37,34 +39,39 @@ class JobRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     meta: msgspec.Raw | None = None
 
 
-def make_request(
-    name: str,
-    args: Mapping[str, Any] | None,
-    *,
-    queue: str | None = None,
-    priority: int | None = None,
-    delay: float | None = None,
-    run_at: datetime | None = None,
-    key: str | None = None,
-    lane: str | None = None,
-    meta: Mapping[str, Any] | None = None,
-) -> JobRequest:
+class JobOptions(TypedDict, total=False):
+    """What a job may have besides its arguments, as in `task.options(…)`."""
+
+    queue: str | None
+    priority: int | None
+    delay: float | None
+    run_at: datetime | None
+    key: str | None
+    lane: str | None
+    meta: Mapping[str, Any] | None
+
+
+def make_request(name: str, args: Mapping[str, Any] | None, options: JobOptions) -> JobRequest:
     """Check what can be checked without the server; it checks the rest."""
-    if delay is not None and run_at is not None:
+    request = JobRequest(task=check_name("task", name), args=_json(f'task "{name}"', args or {}))
+    for option, value in options.items():
+        if option not in _CHECKS:
+            raise InvalidSetting(
+                f'unknown option "{option}" for a job over HTTP; known: {", ".join(_CHECKS)}'
+            )
+        if value is not None:
+            setattr(request, option, _CHECKS[option](value))
+    if request.delay is not None and request.run_at is not None:
         raise InvalidSetting("give delay or run_at, not both")
-    if run_at is not None:
-        run_at = in_utc("run_at", run_at)
-    return JobRequest(
-        task=check_name("task", name),
-        args=_json(f'task "{name}"', args or {}),
-        queue=None if queue is None else check_name("queue", queue),
-        priority=None if priority is None else check_priority(priority),
-        delay=delay,
-        run_at=run_at,
-        key=None if key is None else check_text("key", key),
-        lane=None if lane is None else check_text("lane", lane),
-        meta=None if meta is None else _json("meta", meta),
-    )
+    return request
+
+
+def _delay(delay: float) -> float:
+    if not 0 <= delay <= LONGEST_WAIT:
+        raise InvalidSetting(
+            f"delay must be between 0 and {LONGEST_WAIT:.0f} seconds, got {delay!r}"
+        )
+    return float(delay)
 
 
 def _json(what: str, value: Mapping[str, Any]) -> msgspec.Raw:
@@ -79,6 +86,17 @@ def in_utc(name: str, moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise InvalidSetting(f"{name} {moment.isoformat()} has no time zone; use an aware datetime")
     return moment.astimezone(UTC)
+
+
+_CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    "queue": functools.partial(check_name, "queue"),
+    "priority": check_priority,
+    "delay": _delay,
+    "run_at": functools.partial(in_utc, "run_at"),
+    "key": functools.partial(check_text, "key"),
+    "lane": functools.partial(check_text, "lane"),
+    "meta": functools.partial(_json, "meta"),
+}
 
 
 def filter_fields(wanted: JobFilter) -> dict[str, Any]:
