@@ -19,11 +19,13 @@ from headrace.version import __version__
 COMMANDS = {
     "up": "headrace.cli.up",
     "worker": "headrace.cli.worker",
+    "dispatcher": "headrace.cli.dispatcher",
     "enqueue": "headrace.cli.enqueue",
     "jobs": "headrace.cli.jobs",
     "running": "headrace.cli.running",
     "queues": "headrace.cli.queues",
     "lanes": "headrace.cli.lanes",
+    "schedules": "headrace.cli.schedules",
     "workers": "headrace.cli.workers",
     "prune": "headrace.cli.prune",
     "doctor": "headrace.cli.doctor",

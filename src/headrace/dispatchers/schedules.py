@@ -165,7 +165,7 @@ class Schedules:
             except RecordConflict:
                 continue
             await self._host.engine.insert([job])
-            return stored(job, self._host.clock.now())
+            return stored(job, self._host.clock.utcnow())
         raise _busy(name)
 
     # -- jobs ----------------------------------------------------------------------------------

@@ -46,15 +46,15 @@ class DispatcherFile(msgspec.Struct, frozen=True):
         return f"{self.path} line {self.lines[name]}"
 
 
-def read_file(path: Path | None = None) -> DispatcherFile:
-    """Read a file. The usual one need not exist; one that was asked for does."""
+def read_file(path: Path | None = None) -> DispatcherFile | None:
+    """Read a file. The usual one need not exist (None); one that was asked for does."""
     where = DEFAULT if path is None else path
     try:
         with where.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         if path is None:
-            return DispatcherFile(where, CronSettings(), [], {})
+            return None
         raise InvalidInput(f"cannot read {str(path)!r}: there is no such file") from None
     except OSError as error:
         raise InvalidInput(f"cannot read {str(where)!r}: {error.strerror}") from None
@@ -89,7 +89,8 @@ class _Reader:
             return DispatcherFile(self._path, settings, [], {})
         named = self._mapping(parts["schedules"], "schedules", None)
         schedules = [self._schedule(name, node) for name, node in named.items()]
-        lines = {name: node.start_mark.line + 1 for name, node in named.items()}
+        keys = [key for key, _ in parts["schedules"].value]
+        lines = {key.value: key.start_mark.line + 1 for key in keys}
         return DispatcherFile(self._path, settings, schedules, lines)
 
     def _settings(self, node: yaml.Node) -> CronSettings:

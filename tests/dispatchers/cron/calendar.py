@@ -25,7 +25,7 @@ def fired(expression: str, tz: str, start: datetime, end: datetime) -> list[date
         return [each for each in moments if _matches(fields, parts, each.astimezone(zone))]
     found = set()
     # Every reading of a wall clock, real or not, from a day before to a day after.
-    wall = start.replace(tzinfo=None, minute=0) - timedelta(days=1)
+    wall = start.replace(tzinfo=None, minute=0, second=0, microsecond=0) - timedelta(days=1)
     while wall < end.replace(tzinfo=None) + timedelta(days=1):
         if _matches(fields, parts, wall):
             found.add(_first(wall, zone))

@@ -1,0 +1,239 @@
+"""Each time of a schedule makes one job: whoever dies when, however many dispatchers there are."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+import headrace
+from headrace.clock import Clock
+from headrace.dispatchers.cron import CronDispatcher
+from headrace.engine.base import Engine
+from headrace.engine.open import open_engine
+from headrace.errors import EngineUnavailable
+from headrace.model.schedule import Schedule
+from tests.dispatchers.cron.calendar import fired
+from tests.dispatchers.cron.chaos import At, AtRandom, Killed, failing, until_death
+from tests.dispatchers.cron.conftest import (
+    START,
+    Maker,
+    at,
+    finish_all,
+    go_to,
+    jobs_of,
+    made_for,
+    settled,
+)
+
+HOURLY = Schedule(name="s", expression="0 * * * *", task="report", missed="all")
+
+
+@pytest.mark.parametrize("error", [Killed(), EngineUnavailable("away")], ids=["killed", "away"])
+async def test_dying_at_any_step_neither_loses_nor_repeats(
+    app: headrace.App, clock: Clock, make: Maker, error: BaseException
+) -> None:
+    await app.schedules.add(HOURLY)
+    expected, places = [], []
+    for number in range(1, 40):
+        moment = at("2026-03-01T13:00") + timedelta(hours=number)
+        if number == 1:
+            expected.append("03-01 13:00")
+        go_to(clock, moment)
+        expected.append(f"{moment:%m-%d %H:%M}")
+        point = At(number, error)
+        victim = failing(app, point)
+        try:
+            await settled(victim)
+        except (Killed, EngineUnavailable):
+            places.append(point.where)
+        if isinstance(error, EngineUnavailable):
+            await settled(victim)  # it goes on by itself
+        clock.advance(61)
+        await settled(make(app))
+        assert await made_for(app) == expected, point.where
+        await finish_all(app)
+        if not point.where:
+            break
+    assert {"before insert", "after insert", "before record_put", "after record_put"} <= set(places)
+    state, _ = await app.schedules.records.state("s")
+    assert state.intent is None
+    assert state.skips == []
+
+
+async def test_a_young_intent_is_left_to_the_one_that_wrote_it(
+    app: headrace.App, clock: Clock, make: Maker
+) -> None:
+    await app.schedules.add(HOURLY)
+    await died_at_insert(app, clock)
+    dispatcher = make(app)
+    pause = await dispatcher.tick()
+    assert 0.1 < pause <= 3.1
+    assert await jobs_of(app) == []
+    clock.advance(pause + 0.01)
+    await settled(dispatcher)
+    assert await made_for(app) == ["03-01 13:00"]
+
+
+async def died_at_insert(app: headrace.App, clock: Clock, *, after: bool = False) -> None:
+    """Leave an intent behind; with `after` its job exists."""
+    go_to(clock, at("2026-03-01T13:00"))
+    when = "after" if after else "before"
+    victim = failing(app, lambda verb, at_: Killed() if (verb, at_) == ("insert", when) else None)
+    with pytest.raises(Killed):
+        await settled(victim)
+    state, _ = await app.schedules.records.state("s")
+    assert state.intent is not None
+    assert len(await jobs_of(app, "report")) == after
+
+
+async def test_a_job_whose_history_is_gone_is_not_made_again(
+    app: headrace.App, clock: Clock, make: Maker, caplog: pytest.LogCaptureFixture
+) -> None:
+    await app.schedules.add(HOURLY)
+    await died_at_insert(app, clock, after=True)
+    await finish_all(app)
+    go_to(clock, at("2026-03-09T13:10"))  # history is kept for a week
+    assert await app.engine.prune(older_than=app.settings.history_seconds) == 1
+    await settled(make(app))
+    made = await made_for(app)
+    assert "03-01 13:00" not in made
+    assert made[0] == "03-01 14:00"
+    assert "they are not made, in case they were" in caplog.text
+    state, _ = await app.schedules.records.state("s")
+    assert [(skip.reason, skip.first) for skip in state.skips] == [
+        ("uncertain", at("2026-03-01T13:00"))
+    ]
+
+
+async def test_a_job_that_was_never_made_is_made_later_if_that_can_be_proved(
+    app: headrace.App, clock: Clock, make: Maker
+) -> None:
+    await app.schedules.add(HOURLY)
+    await app.enqueue("clean")
+    await finish_all(app)
+    await died_at_insert(app, clock)
+    go_to(clock, at("2026-03-20T13:10"))
+    # Nobody has pruned: a job that finished before is still there.
+    await settled(make(app))
+    assert (await made_for(app, "report"))[0] == "03-01 13:00"
+
+
+async def test_an_intent_of_another_task_is_dropped(
+    app: headrace.App, clock: Clock, make: Maker
+) -> None:
+    await app.schedules.add(HOURLY)
+    await died_at_insert(app, clock, after=True)
+    other = Schedule(name="s", expression="0 * * * *", task="clean", missed="all")
+    await app.schedules.add(other, replace=True)
+    clock.advance(61)
+    await settled(make(app))
+    assert await made_for(app) == ["03-01 13:00"]
+    state, _ = await app.schedules.records.state("s")
+    assert state.intent is None
+
+
+async def test_dispatchers_that_wake_at_once_make_one_job(
+    app: headrace.App, clock: Clock, make: Maker
+) -> None:
+    for number in range(5):
+        await app.schedules.add(
+            Schedule(name=f"s{number}", expression="*/10 * * * *", task="report", missed="all")
+        )
+    async with headrace.App(settings=app.settings, clock=clock) as other:
+        other.tasks = app.tasks
+        dispatchers = [make(app), make(other), make(app)]
+        for _ in range(20):
+            clock.advance(600)
+            await asyncio.gather(*(settled(each) for each in dispatchers))
+        assert sum(each.firing.made for each in dispatchers) == 100
+    times = [(job.meta["schedule"], job.run_at) for job in await jobs_of(app)]
+    assert len(times) == len(set(times)) == 100
+
+
+# -- months -----------------------------------------------------------------------------------
+
+MONTHS = [
+    Schedule(name="berlin", expression="30 2 * * *", task="report", tz="Europe/Berlin"),
+    Schedule(name="york", expression="0,30 1-3 * * 0", task="report", tz="America/New_York"),
+    Schedule(name="howe", expression="*/15 2 * * 0", task="clean", tz="Australia/Lord_Howe"),
+    Schedule(name="seoul", expression="0 9 * * 1-5", task="report", tz="Asia/Seoul"),
+]
+END = datetime(2026, 11, 10, tzinfo=UTC)
+KEY = re.compile(r"schedule:(\w+):(.+)")
+
+
+@pytest.fixture
+async def engines(url: str, app: headrace.App, clock: Clock) -> AsyncIterator[list[Engine]]:
+    """Three doors to the same store, as three processes have."""
+    opened = [open_engine(url, clock=clock) for _ in range(3)]
+    for engine in opened:
+        await engine.open()
+    yield opened
+    for engine in opened:
+        await engine.close()
+
+
+async def test_months_of_three_dispatchers_that_are_killed_at_random(
+    app: headrace.App, clock: Clock, engines: list[Engine]
+) -> None:
+    seed = random.randrange(10**6)
+    dice = random.Random(seed)
+    print(f"seed {seed}")
+    # All may be dead for days, but not until history is gone.
+    app.settings = msgspec.structs.replace(app.settings, history_seconds=30 * 86_400.0)
+    for schedule in MONTHS:
+        await app.schedules.add(msgspec.structs.replace(schedule, missed="all"))
+
+    def start(engine: Engine) -> CronDispatcher:
+        return failing(app, AtRandom(dice, 0.03), engine)
+
+    dispatchers = [start(engine) for engine in engines]
+    seen: dict[tuple[str, datetime], set[str]] = defaultdict(set)
+    deaths = 0
+    while clock.utcnow() < END:
+        clock.advance(dice.uniform(12, 84) * 3600)
+        lived = await asyncio.gather(
+            *(until_death(each, dice, patience=0.1) for each in dispatchers)
+        )
+        for number, lives in enumerate(lived):
+            if not lives:
+                deaths += 1
+                dispatchers[number] = start(engines[number])
+        await look(app, seen)
+    await finished(app, clock, dispatchers)
+    await look(app, seen)
+    assert deaths > 20
+    for schedule in MONTHS:
+        expected = fired(schedule.expression, schedule.tz, START, END)
+        found = {time: ids for (name, time), ids in seen.items() if name == schedule.name}
+        assert sorted(time for time in found if time <= END) == expected
+        assert {len(ids) for ids in found.values()} == {1}
+        state, _ = await app.schedules.records.state(schedule.name)
+        assert (state.intent, state.skips) == (None, [])
+
+
+async def look(app: headrace.App, seen: dict[tuple[str, datetime], set[str]]) -> None:
+    """Write down which jobs there are, let them finish, and prune as workers do."""
+    for job in await jobs_of(app):
+        found = KEY.fullmatch(job.key or "")
+        assert found is not None
+        seen[found[1], datetime.fromisoformat(found[2])].add(f"{job.id} {job.created_at}")
+    await finish_all(app)
+    await app.engine.prune(older_than=app.settings.history_seconds)
+
+
+async def finished(app: headrace.App, clock: Clock, left: list[CronDispatcher]) -> None:
+    """Let one dispatcher that nothing happens to do what the others have left."""
+    clock.advance(61)
+    last = CronDispatcher(app)
+    await settled(last)
+    await last.stop()
+    for each in left:
+        await each.stop()
