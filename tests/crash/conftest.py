@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -39,9 +40,9 @@ class Scene:
         lease: float = 1.0,
         slots: int = 10,
         die: str = "",
-        stop: str = "",
+        hold: str = "",
     ) -> Process:
-        """Start a real worker. `die` and `stop` name the point where it kills or stops itself."""
+        """Start a real worker. `die` and `hold` name the point where it kills itself or waits."""
         return self.processes.headrace(
             "worker",
             *("--app", "tests.crash.program"),
@@ -49,8 +50,30 @@ class Scene:
             *("--name", name),
             HEADRACE_URL=self.url,
             HEADRACE_LEASE_SECONDS=str(lease),
-            **{journal.VARIABLE: str(self.journal), tasks.DIE: die, tasks.STOP: stop},
+            **{
+                journal.VARIABLE: str(self.journal),
+                tasks.DIE: die,
+                tasks.HOLD: hold,
+                tasks.HOLD_UNTIL: f"{self.folder}/release",
+            },
         )
+
+    async def freeze(self, worker: Process) -> None:
+        """Stop a worker as a machine that hangs would, but not in the middle of a write: SQLite
+        has one writer at a time, and one that stands still keeps all others out for good.
+        """
+        while True:
+            worker.freeze()
+            try:
+                await asyncio.wait_for(self.app.engine.pause("nobody", False), 1)
+            except (TimeoutError, headrace.EngineUnavailable):
+                worker.thaw()
+            else:
+                return
+
+    def release(self) -> None:
+        """Let a worker that waits at its point go on."""
+        (self.folder / "release").touch()
 
     def open_gate(self, token: int) -> None:
         """Let attempts with this token return."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from pathlib import Path
 
 import headrace
@@ -14,17 +15,22 @@ from tests.crash.journal import Line
 DIE = "HEADRACE_TEST_DIE"
 """Names the point where a process kills itself."""
 
-STOP = "HEADRACE_TEST_STOP"
-"""Names the point where a process stops itself, as a machine that hangs would."""
+HOLD = "HEADRACE_TEST_HOLD"
+"""Names the point where a process waits, once, until the file in HOLD_UNTIL exists."""
+
+HOLD_UNTIL = "HEADRACE_TEST_HOLD_UNTIL"
 
 
 def reach(point: str) -> None:
-    """Die or stop here, if that is what this process was started for."""
+    """Die or wait here, if that is what this process was started for."""
     if os.environ.get(DIE) == point:
         os.kill(os.getpid(), signal.SIGKILL)
-    if os.environ.get(STOP) == point:
-        del os.environ[STOP]
-        os.kill(os.getpid(), signal.SIGSTOP)
+    if os.environ.get(HOLD) == point:
+        del os.environ[HOLD]
+        journal.write(Line(event="held"))
+        # Nothing else on this thread may go on either.
+        while not Path(os.environ[HOLD_UNTIL]).exists():
+            time.sleep(0.005)
 
 
 def tell(ctx: headrace.Context, event: str, stage: str = "") -> None:

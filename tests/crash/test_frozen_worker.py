@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 
 from headrace.model.status import Status
@@ -10,22 +9,15 @@ from tests.crash.conftest import Scene
 from tests.support.processes import Process, until
 
 
-def frozen(process: Process) -> bool:
-    """Whether a process is stopped."""
-    stopped: bool = psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
-    return stopped
-
-
 async def freeze(scene: Scene, sleeper: Process, where: str) -> None:
     """Stop a worker in its first attempt: in the handler, or with the result in hand, about to
     record it.
     """
     await scene.happened("start")
-    if where == "in the handler":
-        sleeper.freeze()
-    else:
+    if where == "before settling":
         scene.open_gate(1)
-    await until(lambda: frozen(sleeper), "the stop of the worker")
+        await scene.happened("held")
+    await scene.freeze(sleeper)
 
 
 async def goes_on(scene: Scene, sleeper: Process, heir: Process) -> None:
@@ -43,7 +35,7 @@ async def test_a_finish_after_the_job_was_completed_elsewhere_is_refused(
     scene: Scene, where: str
 ) -> None:
     job = await scene.app.enqueue("gated", {"gate": scene.gate})
-    sleeper = scene.worker("sleeper", stop=where)
+    sleeper = scene.worker("sleeper", hold=where)
     await freeze(scene, sleeper, where)
     heir = scene.worker("heir")
     scene.open_gate(2)
@@ -51,6 +43,7 @@ async def test_a_finish_after_the_job_was_completed_elsewhere_is_refused(
     [before] = await scene.jobs([job])
     assert (before.status, before.attempt, before.worker) == (Status.COMPLETED, 2, "heir")
     scene.open_gate(1)
+    scene.release()
     sleeper.thaw()
     if where == "before settling":
         assert [line.token for line in await scene.happened("refused")] == [1]
@@ -62,10 +55,11 @@ async def test_a_finish_after_the_job_was_completed_elsewhere_is_refused(
 async def test_a_finish_while_the_job_runs_elsewhere_is_refused(scene: Scene) -> None:
     """The job is running, but under another token: only that tells the two attempts apart."""
     job = await scene.app.enqueue("gated", {"gate": scene.gate})
-    sleeper = scene.worker("sleeper", stop="before settling")
+    sleeper = scene.worker("sleeper", hold="before settling")
     await freeze(scene, sleeper, "before settling")
     heir = scene.worker("heir")
     await scene.happened("start", 2)
+    scene.release()
     sleeper.thaw()
     assert [line.token for line in await scene.happened("refused")] == [1]
     [running] = await scene.jobs([job])
@@ -76,17 +70,19 @@ async def test_a_finish_while_the_job_runs_elsewhere_is_refused(scene: Scene) ->
 
 
 async def test_what_a_frozen_worker_had_not_started_is_run_elsewhere(scene: Scene) -> None:
-    """All that a frozen worker holds is taken over, also what waits in it for a slot."""
-    jobs = await scene.app.enqueue_many(
-        scene.app.tasks["work"].job(seconds=0.02) for _ in range(300)
-    )
-    sleeper = scene.worker("sleeper", slots=2)
-    await scene.happened("end", 20)
-    sleeper.freeze()
-    scene.worker("heir")
+    """All that a frozen worker has claimed is taken over, also what no slot has begun."""
+    jobs = await scene.app.enqueue_many(scene.app.tasks["work"].job() for _ in range(100))
+    sleeper = scene.worker("sleeper", hold="after the claim")
+    await scene.happened("held")
+    await scene.freeze(sleeper)
+    held = [job for job in await scene.jobs(jobs) if job.status is Status.RUNNING]
+    assert held
+    heir = scene.worker("heir")
     await scene.all_over()
     before = await scene.jobs(jobs)
     assert {job.status for job in before} == {Status.COMPLETED}
+    assert {line.pid for line in scene.lines("end")} == {heir.pid}
+    scene.release()
     sleeper.thaw()
     await until(lambda: "has registered again" in sleeper.said, "a new registration")
     assert await scene.jobs(jobs) == before

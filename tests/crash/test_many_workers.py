@@ -8,6 +8,7 @@ from collections import defaultdict
 
 import pytest
 
+from headrace.model.job import Job
 from headrace.model.status import Status
 from tests.crash.conftest import Scene
 from tests.crash.journal import Line
@@ -39,15 +40,19 @@ async def test_racing_workers_run_each_job_once(scene: Scene) -> None:
 async def test_lanes_keep_order_while_workers_are_killed(scene: Scene) -> None:
     chance = random.Random(7)
     lanes = [f"lane{number}" for number in range(LANES)]
-    jobs = await scene.app.enqueue_many(
-        scene.app.tasks["in_lane"].job(lane=lane, seconds=0.1)
-        for _ in range(JOBS_PER_LANE)
-        for lane in lanes
-    )
+    jobs: list[Job] = []
+
+    async def enqueue_round() -> None:
+        new = (scene.app.tasks["in_lane"].job(lane=lane, seconds=0.1) for lane in lanes)
+        jobs.extend(await scene.app.enqueue_many(new))
+
+    for _ in range(JOBS_PER_LANE - KILLS):
+        await enqueue_round()
     # Slots for all lanes are there only if all three workers take part.
     workers = [scene.worker(f"worker{number}", lease=2, slots=7) for number in range(3)]
     started = itertools.count(3)
     for _ in range(KILLS):
+        await enqueue_round()
         wanted = len(scene.lines("start")) + chance.randint(1, 15)
         await scene.happened("start", wanted)
         # Kill one that has something to lose.
