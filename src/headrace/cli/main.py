@@ -19,6 +19,7 @@ from headrace.version import __version__
 COMMANDS = {
     "up": "headrace.cli.up",
     "worker": "headrace.cli.worker",
+    "server": "headrace.cli.server",
     "dispatcher": "headrace.cli.dispatcher",
     "enqueue": "headrace.cli.enqueue",
     "jobs": "headrace.cli.jobs",
@@ -27,6 +28,7 @@ COMMANDS = {
     "lanes": "headrace.cli.lanes",
     "schedules": "headrace.cli.schedules",
     "workers": "headrace.cli.workers",
+    "keys": "headrace.cli.keys",
     "prune": "headrace.cli.prune",
     "doctor": "headrace.cli.doctor",
     "version": "headrace.cli.version",

@@ -1,0 +1,67 @@
+"""The whole picture, looked at once a second at most, however many ask."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace.engine.base import Engine
+from headrace.model.views import LaneView, QueueView
+from headrace.model.worker import Worker
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Host(Protocol):
+        """What is looked at: an App."""
+
+        async def open(self) -> None: ...
+
+        @property
+        def engine(self) -> Engine: ...
+
+
+FRESH_SECONDS = 1.0
+MOST_LANES = 100
+
+
+class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
+    """Queues, workers, and the lanes for which the most jobs wait."""
+
+    queues: Sequence[QueueView]
+    workers: Sequence[Worker]
+    lanes: Sequence[LaneView]
+
+
+class Snapshots:
+    """Answers a picture that is at most a second old. Those who ask at once share a look."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._last: Snapshot | None = None
+        self._taken_at = float("-inf")
+        self._taking: asyncio.Task[Snapshot] | None = None
+
+    async def get(self) -> Snapshot:
+        """The picture. Raises `EngineUnavailable` while the engine is away."""
+        if self._last is not None and time.monotonic() - self._taken_at < FRESH_SECONDS:
+            return self._last
+        if self._taking is None or self._taking.done():
+            self._taking = asyncio.create_task(self._take(), name="headrace snapshot")
+        # One caller that goes away must not take the picture from the others.
+        return await asyncio.shield(self._taking)
+
+    async def _take(self) -> Snapshot:
+        await self._host.open()
+        engine = self._host.engine
+        snapshot = Snapshot(
+            queues=await engine.queues(),
+            workers=await engine.workers(),
+            lanes=await engine.lanes(limit=MOST_LANES),
+        )
+        self._last, self._taken_at = snapshot, time.monotonic()
+        return snapshot

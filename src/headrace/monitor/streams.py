@@ -1,0 +1,82 @@
+"""Changes on their way to those who follow them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from headrace.monitor.steps import Seen
+
+# A follower that is this many changes behind is let go; it can come back where it was.
+LONGEST_QUEUE = 5_000
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One change of one job. All followers share it. `number` grows with every change."""
+
+    number: int
+    job_id: str
+    task: str
+    queue: str
+    seen: Seen
+    data: bytes
+
+
+Wanted = Callable[[Change], bool]
+
+
+class Follower:
+    """One who follows one job, or all that are wanted."""
+
+    __slots__ = ("_changes", "_waiter", "after", "ended", "fresh", "lost", "wanted")
+
+    def __init__(self, *, after: Seen | None = None, wanted: Wanted | None = None) -> None:
+        self.after = after
+        self.wanted = wanted
+        self.fresh = True
+        self.lost = False
+        self.ended = False
+        self._changes: deque[Change] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+
+    def offer(self, change: Change) -> None:
+        """Pass on a change, if it is wanted."""
+        if self.lost or self.ended or (self.wanted is not None and not self.wanted(change)):
+            return
+        if len(self._changes) >= LONGEST_QUEUE:
+            self.lost = True
+            self._changes.clear()
+        else:
+            self._changes.append(change)
+        self.ring()
+
+    def end(self) -> None:
+        """There will be no more."""
+        self.ended = True
+        self.ring()
+
+    def ring(self) -> None:
+        """Look whether there is something."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next(self, seconds: float) -> Change | None:
+        """The next change, or None after some time, when there are no more, or when it is lost."""
+        if not self._changes and not self.ended and not self.lost:
+            loop = asyncio.get_running_loop()
+            self._waiter = waiter = loop.create_future()
+            timer = loop.call_later(seconds, self.ring)
+            try:
+                await waiter
+            finally:
+                timer.cancel()
+                self._waiter = None
+        return self._changes.popleft() if self._changes else None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will come any more."""
+        return self.lost or (self.ended and not self._changes)

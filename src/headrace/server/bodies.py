@@ -1,0 +1,98 @@
+"""What callers send: requests as structs, checked by msgspec, and as JSON schema for OpenAPI."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from headrace.model.job import PRIORITY_LIMIT, Source
+from headrace.model.names import NAME_LIMIT, TEXT_LIMIT
+from headrace.model.status import Status
+from headrace.server.keys import FASTEST, Scope
+from headrace.task.task import LONGEST_WAIT
+
+NAME = rf"^[A-Za-z0-9_][A-Za-z0-9_.:\-]{{0,{NAME_LIMIT - 1}}}$"
+TEXT = rf"^[^\x00-\x1f\x7f]{{1,{TEXT_LIMIT}}}$"
+BATCH_JOBS = 1_000
+
+Name = Annotated[str, Meta(pattern=NAME)]
+Text = Annotated[str, Meta(pattern=TEXT)]
+Moment = Annotated[datetime, Meta(tz=True)]
+Reason = Annotated[str, Meta(min_length=1, max_length=1_000)]
+
+
+class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A job to be run. What is left out, or null, is as the task has it."""
+
+    task: Name
+    args: dict[str, Any] = {}
+    queue: Name | None = None
+    priority: Annotated[int, Meta(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT)] | None = None
+    delay: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] | None = None
+    run_at: Moment | None = None
+    key: Text | None = None
+    lane: Text | None = None
+    meta: dict[str, Any] | None = None
+
+
+class BatchRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Jobs that are all stored, or none."""
+
+    jobs: Annotated[list[JobRequest], Meta(min_length=1, max_length=BATCH_JOBS)]
+
+
+class CancelRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Why a job is to stop."""
+
+    reason: Reason = "cancelled over the API"
+
+
+class EmptyRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Nothing to say."""
+
+
+Names = Annotated[list[Name], Meta(min_length=1, max_length=100)] | Name
+Statuses = Annotated[list[Status], Meta(min_length=1, max_length=len(Status))] | Status
+
+
+class FilterRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Which jobs a bulk action is for, by the names that `GET /jobs` has."""
+
+    status: Statuses | None = None
+    queue: Names | None = None
+    task: Names | None = None
+    lane: Text | None = None
+    key: Text | None = None
+    source: Source | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+
+
+class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """An action on all jobs that match. With `dry_run` they are only counted."""
+
+    action: Literal["cancel", "retry"]
+    filter: FilterRequest
+    dry_run: bool = False
+    reason: Reason = "cancelled over the API"
+
+
+class KeyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A key to be made."""
+
+    name: Text
+    scope: Scope = "read"
+    user: Text | None = None
+    queues: Annotated[list[Name], Meta(max_length=100)] = []
+    rate: Annotated[float, Meta(gt=0, le=FASTEST)] | None = None
+
+
+job_decoder = msgspec.json.Decoder(JobRequest)
+batch_decoder = msgspec.json.Decoder(BatchRequest)
+cancel_decoder = msgspec.json.Decoder(CancelRequest)
+empty_decoder = msgspec.json.Decoder(EmptyRequest)
+bulk_decoder = msgspec.json.Decoder(BulkRequest)
+key_decoder = msgspec.json.Decoder(KeyRequest)

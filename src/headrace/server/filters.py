@@ -1,0 +1,105 @@
+"""Which jobs a request is about: from query parameters, or from the body of a bulk action."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, TypeVar
+
+import msgspec
+from fastapi import Query
+
+from headrace.model.ids import parse_id
+from headrace.model.job import JobFilter, Source
+from headrace.model.status import Status
+from headrace.server.bodies import NAME, TEXT, FilterRequest, Moment
+from headrace.server.problems import Refused, invalid
+
+MOST_NAMES = 100
+T = TypeVar("T", bound=str)
+
+Names = Annotated[list[Annotated[str, Query(pattern=NAME)]] | None, Query(max_length=MOST_NAMES)]
+Text = Annotated[str | None, Query(pattern=TEXT)]
+Time = Annotated[str | None, Query(json_schema_extra={"format": "date-time"})]
+Cursor = Annotated[
+    str | None,
+    Query(description="`cursor` of the page before.", json_schema_extra={"format": "uuid"}),
+]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
+
+
+async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
+    status: Annotated[list[Status] | None, Query(max_length=MOST_NAMES)] = None,
+    queue: Names = None,
+    task: Names = None,
+    lane: Text = None,
+    key: Text = None,
+    source: Annotated[Source | None, Query()] = None,
+    since: Time = None,
+    until: Time = None,
+) -> JobFilter:
+    """The filter in the query parameters. Those that name several things may be repeated."""
+    return JobFilter(
+        statuses=tuple(status or ()),
+        queues=tuple(queue or ()),
+        tasks=tuple(task or ()),
+        lane=lane,
+        key=key,
+        source=source,
+        created_after=_parsed("since", since),
+        created_before=_parsed("until", until),
+    )
+
+
+def body_filter(wanted: FilterRequest, *, default: tuple[Status, ...]) -> JobFilter:
+    """The filter in the body of a bulk action. One that is empty would mean every job."""
+    if wanted == FilterRequest():
+        raise invalid(
+            "filter is empty; name at least one field, for instance status", field="filter"
+        )
+    return JobFilter(
+        statuses=_several(wanted.status) or default,
+        queues=_several(wanted.queue),
+        tasks=_several(wanted.task),
+        lane=wanted.lane,
+        key=wanted.key,
+        source=wanted.source,
+        created_after=_in_utc(wanted.since),
+        created_before=_in_utc(wanted.until),
+    )
+
+
+def job_cursor(cursor: str | None) -> str | None:
+    """Where a page of jobs begins."""
+    return None if cursor is None else parse_id(cursor)
+
+
+def _several(value: list[T] | T | None) -> tuple[T, ...]:
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _parsed(name: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return _in_utc(msgspec.convert(text, Moment))
+    except msgspec.ValidationError:
+        raise Refused(
+            422,
+            "invalid-input",
+            f"{name} must be a time in ISO 8601 with a time zone",
+            field=name,
+            value=text,
+            remedy='write "2026-01-31T08:00:00Z"; in a URL "+" has to be written as "%2B"',
+        ) from None
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    if moment is None:
+        return None
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        # A few hours beyond the first or the last year that there is.
+        return (datetime.min if moment.year == 1 else datetime.max).replace(tzinfo=UTC)

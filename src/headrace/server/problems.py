@@ -1,0 +1,224 @@
+"""Every refusal is a problem document (RFC 9457) that names the field, the value and the remedy."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from headrace import errors
+from headrace.errors import HeadraceError
+
+log = logging.getLogger("headrace.server")
+
+MEDIA_TYPE = "application/problem+json"
+PREFIX = "urn:headrace:problem:"
+SHOWN = 200
+# How soon a caller may try again while the engine is away, in seconds.
+RETRY_AFTER = "2"
+
+
+class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The document. `type` ends in a word that names the kind of problem."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    value: str | None = None
+    remedy: str | None = None
+
+
+class Refused(Exception):
+    """A request that cannot be served; it becomes a problem document."""
+
+    def __init__(
+        self,
+        status: int,
+        word: str,
+        detail: str,
+        *,
+        field: str | None = None,
+        value: object = None,
+        remedy: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.headers = headers
+        self.problem = Problem(
+            type=PREFIX + word,
+            title=word.replace("-", " ").capitalize(),
+            status=status,
+            detail=detail,
+            field=field,
+            value=None if value is None else shown(value),
+            remedy=remedy,
+        )
+
+    def within(self, place: str) -> Refused:
+        """The same refusal of one part of a larger request."""
+        field = self.problem.field
+        self.problem.field = f"{place}.{field}" if field else place
+        self.problem.detail = f"{place}: {self.problem.detail}"
+        return self
+
+    def response(self) -> Response:
+        """The answer."""
+        return Response(
+            msgspec.json.encode(self.problem),
+            status_code=self.problem.status,
+            media_type=MEDIA_TYPE,
+            headers=self.headers,
+        )
+
+
+def shown(value: object) -> str:
+    """A value short enough to be shown, without surprises for a terminal."""
+    text = value if isinstance(value, str) else repr(value)
+    text = "".join(each if each.isprintable() else "�" for each in text[: SHOWN + 1])
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def invalid(detail: str, *, field: str | None = None, value: object = None) -> Refused:
+    """What was asked for is not valid."""
+    return Refused(422, "invalid-input", detail, field=field, value=value, remedy=_remedy(detail))
+
+
+# The status for each kind of error; the first that fits counts.
+_STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
+    (errors.PayloadTooLarge, 413),
+    (errors.InvalidInput, 422),
+    (errors.JobNotFound, 404),
+    (errors.JobConflict, 409),
+    (errors.JobFailed, 409),
+    (errors.RecordConflict, 409),
+    (errors.StorageFull, 507),
+    (errors.EngineUnavailable, 503),
+    (errors.SchemaTooNew, 503),
+    (errors.MissingDriver, 503),
+)
+
+
+def refused(error: HeadraceError) -> Refused:
+    """The refusal for an error that Headrace raises on purpose."""
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    detail = str(error)
+    return Refused(
+        status,
+        _word(type(error)),
+        detail if status != 500 else "the engine could not do what was asked",
+        remedy=_remedy(detail) if status < 500 else None,
+        headers={"Retry-After": RETRY_AFTER} if status == 503 else None,
+    )
+
+
+def unreadable(error: Exception) -> Refused:
+    """The refusal for a body that is not the JSON it should be."""
+    match error:
+        case msgspec.ValidationError():
+            text, _, path = str(error).partition(" - at `")
+            field = path.rstrip("`").removeprefix("$").lstrip(".") or None
+            if missing := re.fullmatch(r"Object missing required field `(.+)`", text):
+                field = f"{field}.{missing[1]}" if field else missing[1]
+            return Refused(422, "invalid-input", text, field=field)
+        case RecursionError():
+            return Refused(422, "invalid-input", "the JSON is nested too deeply")
+        case _:
+            return Refused(
+                400, "malformed-json", f"the body is not valid JSON: {error}", remedy="send JSON"
+            )
+
+
+def install(api: FastAPI) -> None:
+    """Let every error of an application become a problem document."""
+    api.add_exception_handler(Refused, _on_refused)
+    api.add_exception_handler(HeadraceError, _on_headrace_error)
+    api.add_exception_handler(RequestValidationError, _on_validation_error)
+    api.add_exception_handler(HTTPException, _on_http_exception)
+    api.add_exception_handler(ClientDisconnect, _on_disconnect)
+    api.add_exception_handler(Exception, _on_exception)
+
+
+async def _on_refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)  # noqa: S101 - the handler is registered for it
+    return error.response()
+
+
+async def _on_headrace_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HeadraceError)  # noqa: S101 - the handler is registered for it
+    refusal = refused(error)
+    if refusal.problem.status == 500:
+        log.error("unexpected %s: %s", type(error).__name__, error, exc_info=error)
+    return refusal.response()
+
+
+async def _on_validation_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler is registered for it
+    first: Mapping[str, Any] = error.errors()[0]
+    place, *path = [str(part) for part in first["loc"]]
+    field = ".".join(path) or place
+    given = first.get("input")
+    detail = f"{place} parameter {field}: {first['msg']}"
+    return Refused(422, "invalid-input", detail, field=field, value=given).response()
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - the handler is registered for it
+    path = shown(request.url.path)
+    match error.status_code:
+        case 404:
+            refusal = Refused(
+                404, "not-found", f"there is nothing at {path}", remedy="see /openapi.json"
+            )
+        case 405:
+            allowed = allowed_methods(request)
+            refusal = Refused(
+                405,
+                "method-not-allowed",
+                f"{shown(request.method)} is not possible at {path}",
+                remedy=f"use {allowed}",
+                headers={"Allow": allowed},
+            )
+        case status:
+            word = "malformed-request" if status < 500 else "server-error"
+            refusal = Refused(status, word, shown(str(error.detail)), headers=error.headers)
+    return refusal.response()
+
+
+def allowed_methods(request: Request) -> str:
+    """The methods of all routes at this path; a router alone names only those of the first."""
+    methods: set[str] = set()
+    for route in request.app.routes:
+        if route.matches(request.scope)[0].value:
+            methods |= getattr(route, "methods", None) or set()
+    return ", ".join(sorted(methods))
+
+
+async def _on_disconnect(_: Request, __: Exception) -> Response:
+    return Refused(400, "malformed-request", "the body ended early").response()
+
+
+async def _on_exception(_: Request, error: Exception) -> Response:
+    # Starlette raises it again after the answer, so that the server logs the traceback.
+    return Refused(
+        500, "server-error", "something went wrong here; the server's log tells what"
+    ).response()
+
+
+def _word(kind: type[Exception]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
+
+
+def _remedy(detail: str) -> str | None:
+    """Our messages end in the remedy, after a semicolon."""
+    _, separator, last = detail.rpartition("; ")
+    return last if separator else None

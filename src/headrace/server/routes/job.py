@@ -1,0 +1,123 @@
+"""One job: look, wait, steer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.errors import JobFailed, ResultTimeout
+from headrace.model.job import Job
+from headrace.server.answers import answer, listed
+from headrace.server.auth import caller_of, router
+from headrace.server.bodies import CancelRequest, EmptyRequest, cancel_decoder, empty_decoder
+from headrace.server.documents import accepts, answers, page
+from headrace.server.limits import read_optional_json
+from headrace.server.problems import Refused
+from headrace.server.state import service_of
+
+reading, writing = router("read"), router("write")
+
+JobId = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
+LONGEST_HOLD = 60.0
+
+
+async def the_job(request: Request, job_id: str) -> Job:
+    """The job in the path, if it is this caller's business."""
+    return caller_of(request).check_job(await service_of(request).app.get(job_id))
+
+
+@reading.get("/jobs/{job_id}", summary="Show a job", **answers("Job"))
+async def show(request: Request, job_id: JobId) -> Response:
+    """A job with its status, progress, attempts, error and result."""
+    return answer(service_of(request).answers.job(await the_job(request, job_id)))
+
+
+@reading.get(
+    "/jobs/{job_id}/result",
+    summary="Wait for a job's result",
+    **answers("JobResult", also={202: "Job"}),
+)
+async def result(
+    request: Request,
+    job_id: JobId,
+    timeout: Annotated[float, Query(ge=0, le=LONGEST_HOLD, allow_inf_nan=False)] = 0.0,
+) -> Response:
+    """200 with the result; 202 with the job if it has not finished; 409 if it did not complete."""
+    service = service_of(request)
+    job = await the_job(request, job_id)
+    try:
+        if not job.status.final:
+            await service.app.result(job.id, timeout)
+            job = await the_job(request, job_id)
+    except ResultTimeout:
+        return answer(service.answers.job(await the_job(request, job_id)), 202)
+    except JobFailed:
+        job = await the_job(request, job_id)
+    body = service.answers.job(job)
+    if not job.status.final:  # somebody runs it again
+        return answer(body, 202)
+    if job.result_json is None:
+        raise Refused(
+            409,
+            "job-failed",
+            f"job {job.id} ended as {job.status}: {body.error_message or 'no reason kept'}",
+            remedy=f"POST /jobs/{job.id}/retry runs it again",
+        )
+    return answer({"result": body.result})
+
+
+@reading.get("/jobs/{job_id}/why", summary="Why is it not running?", **answers("Reasons"))
+async def why(request: Request, job_id: JobId) -> Response:
+    """The reasons in sentences, the most telling first."""
+    job = await the_job(request, job_id)
+    return answer({"reasons": await service_of(request).app.why(job.id)})
+
+
+@reading.get(
+    "/jobs/{job_id}/entries",
+    summary="What is kept with a job",
+    **answers(page("entries", "Entry")),
+)
+async def entries(request: Request, job_id: JobId) -> Response:
+    """Stages and other entries, in the order they were first written."""
+    service = service_of(request)
+    job = await the_job(request, job_id)
+    kept = await service.app.engine.entries(job.id)
+    return listed("entries", [service.answers.entry(entry) for entry in kept])
+
+
+@writing.post(
+    "/jobs/{job_id}/cancel",
+    summary="Cancel a job",
+    **answers("Job"),
+    **accepts("CancelRequest", optional=True),
+)
+async def cancel(request: Request, job_id: JobId) -> Response:
+    """At once, or as soon as its running handler has stopped. 409 if it is finished."""
+    service, caller = service_of(request), caller_of(request)
+    asked = await read_optional_json(
+        request, cancel_decoder, CancelRequest, limit=service.body_limit
+    )
+    job = await the_job(request, job_id)
+    job = await service.app.cancel(job.id, asked.reason)
+    await service.audit.changed(caller, "job.cancel", job.id, reason=asked.reason)
+    return answer(service.answers.job(job))
+
+
+@writing.post(
+    "/jobs/{job_id}/retry",
+    summary="Run a job again",
+    **answers("Job"),
+    **accepts("EmptyRequest", optional=True),
+)
+async def retry(request: Request, job_id: JobId) -> Response:
+    """A finished one from its first unfinished stage, or a scheduled one now. Else 409."""
+    service, caller = service_of(request), caller_of(request)
+    await read_optional_json(request, empty_decoder, EmptyRequest, limit=service.body_limit)
+    job = await the_job(request, job_id)
+    job = await service.app.retry(job.id)
+    await service.audit.changed(caller, "job.retry", job.id)
+    return answer(service.answers.job(job))

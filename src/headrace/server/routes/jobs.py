@@ -1,0 +1,140 @@
+"""Jobs: hand in, list, and act on many at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.errors import HeadraceError
+from headrace.model.job import JobFilter
+from headrace.model.status import ACTIVE, Status
+from headrace.server.answers import answer, listed
+from headrace.server.auth import caller_of, router
+from headrace.server.bodies import batch_decoder, bulk_decoder, job_decoder
+from headrace.server.documents import accepts, answers, page
+from headrace.server.filters import Cursor, Limit, body_filter, job_cursor, job_filter
+from headrace.server.hand_in import make_job
+from headrace.server.limits import media_type, read_json
+from headrace.server.problems import Refused, refused
+from headrace.server.state import service_of
+from headrace.server.upload import enqueue_upload, with_header_key
+
+reading, writing = router("read"), router("write")
+
+PAGE = 500
+SHOWN_IDS = 100
+IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The same as `key` in the body: a second request with it makes no second job.",
+    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+}
+
+
+@writing.post(
+    "/jobs",
+    summary="Hand in a job",
+    **answers("Job", 202, also={200: "Job"}),
+    **accepts("JobRequest", multipart="JobUpload", parameters=[IDEMPOTENCY_KEY]),
+)
+async def create(request: Request) -> Response:
+    """Answers 202 with the job, or 200 with the one that has the same task and key already.
+
+    As a form with files, each file becomes an artifact, and the argument of its name its path.
+    """
+    service, caller = service_of(request), caller_of(request)
+    if media_type(request.headers.get("content-type", "")) == "multipart/form-data":
+        job, created = await enqueue_upload(service, caller, request)
+    else:
+        wanted = await read_json(request, job_decoder, limit=service.body_limit)
+        new = make_job(service, caller, with_header_key(request, wanted))
+        job = await service.app.enqueue_job(new)
+        created = job.id == new.id
+    if created:
+        service.audit.enqueued(caller, job.task, job.id)
+    else:
+        caller.check_queue(job.queue)
+    place = f"{request.scope.get('root_path', '')}/jobs/{job.id}"
+    return answer(service.answers.job(job), 202 if created else 200, {"Location": place})
+
+
+@writing.post(
+    "/jobs/batch",
+    summary="Hand in up to 1,000 jobs",
+    **answers(page("jobs", "Job"), 202),
+    **accepts("BatchRequest"),
+)
+async def create_many(request: Request) -> Response:
+    """All are checked before the first is stored, and stored together."""
+    service, caller = service_of(request), caller_of(request)
+    batch = await read_json(request, batch_decoder, limit=service.batch_limit)
+    new = []
+    for index, wanted in enumerate(batch.jobs):
+        try:
+            new.append(make_job(service, caller, wanted))
+        except Refused as refusal:
+            raise refusal.within(f"jobs[{index}]") from None
+        except HeadraceError as error:
+            raise refused(error).within(f"jobs[{index}]") from None
+    jobs = await service.app.enqueue_many(new)
+    for job, asked in zip(jobs, new, strict=True):
+        if job.id == asked.id:
+            service.audit.enqueued(caller, job.task, job.id)
+        else:
+            caller.check_queue(job.queue)
+    return answer({"jobs": service.answers.jobs(jobs), "cursor": None}, 202)
+
+
+@reading.get("/jobs", summary="List jobs, the newest first", **answers(page("jobs", "Job")))
+async def find(
+    request: Request,
+    wanted: Annotated[JobFilter, Depends(job_filter)],
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Response:
+    """`status`, `queue`, `task` may be repeated. `cursor` of an answer asks for the next page."""
+    service = service_of(request)
+    found = await service.app.list(
+        caller_of(request).narrowed(wanted), cursor=job_cursor(cursor), limit=limit
+    )
+    return listed("jobs", service.answers.jobs(found.jobs), found.cursor)
+
+
+@writing.post(
+    "/jobs/bulk",
+    summary="Cancel or retry all jobs that match",
+    **answers("BulkAnswer"),
+    **accepts("BulkRequest"),
+)
+async def bulk(request: Request) -> Response:
+    """Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones."""
+    service, caller = service_of(request), caller_of(request)
+    asked = await read_json(request, bulk_decoder, limit=service.body_limit)
+    cancel = asked.action == "cancel"
+    default = tuple(sorted(ACTIVE)) if cancel else (Status.FAILED, Status.TIMEOUT)
+    wanted = caller.narrowed(body_filter(asked.filter, default=default))
+    app = service.app
+    matched = changed = 0
+    ids: list[str] = []
+    cursor = None
+    while True:
+        # By descending id, so that jobs which come meanwhile are left alone.
+        found = await app.list(wanted, cursor=cursor, limit=PAGE)
+        batch = [job.id for job in found.jobs]
+        matched += len(batch)
+        ids += batch[: SHOWN_IDS - len(ids)]
+        if batch and not asked.dry_run:
+            engine = app.engine
+            done = await (engine.cancel(batch, asked.reason) if cancel else engine.rerun(batch))
+            changed += len(done)
+        cursor = found.cursor
+        if cursor is None:
+            break
+    if changed:
+        await service.audit.changed(
+            caller, f"jobs.{asked.action}", f"{changed} jobs", filter=asked.filter, first_ids=ids
+        )
+    return answer({"matched": matched, "changed": changed, "ids": ids})

@@ -1,0 +1,66 @@
+"""What is going on: lanes, workers, tasks, and what runs now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.monitor.running import running as look
+from headrace.server.answers import answer, listed
+from headrace.server.auth import caller_of, router
+from headrace.server.bodies import NAME
+from headrace.server.documents import answers, page
+from headrace.server.filters import Limit, Text
+from headrace.server.state import service_of
+from headrace.server.task_schemas import shown_task
+
+reading = router("read")
+
+
+@reading.get("/lanes", summary="List lanes", **answers(page("lanes", "LaneView")))
+async def lanes(
+    request: Request,
+    queue: Annotated[str | None, Query(pattern=NAME)] = None,
+    lane: Text = None,
+    limit: Limit = 100,
+) -> Response:
+    """Lanes with holders or waiting jobs, those for which the most wait first."""
+    service, caller = service_of(request), caller_of(request)
+    if queue is not None:
+        caller.check_queue(queue)
+    await service.app.open()
+    found = await service.app.engine.lanes(queue=queue, lane=lane, limit=limit)
+    return listed("lanes", [each for each in found if caller.may_touch(each.queue)])
+
+
+@reading.get("/workers", summary="List workers", **answers(page("workers", "Worker")))
+async def workers(request: Request) -> Response:
+    """Workers, alive ones first."""
+    service, caller = service_of(request), caller_of(request)
+    await service.app.open()
+    found = await service.app.engine.workers()
+    if caller.queues:
+        found = [each for each in found if not each.queues or caller.queues & set(each.queues)]
+    return listed("workers", found)
+
+
+@reading.get("/tasks", summary="List tasks", **answers(page("tasks", "TaskView")))
+async def tasks(request: Request) -> Response:
+    """The tasks that can be handed in here: their arguments as JSON schema, and their policy."""
+    known = service_of(request).app.tasks
+    return listed("tasks", [shown_task(known[name]) for name in sorted(known)])
+
+
+@reading.get(
+    "/api/v2/jobs/running", summary="What runs now, and what waits", **answers("RunningAnswer")
+)
+async def running(request: Request) -> Response:
+    """Running jobs, the longest first, and how many are queued in each queue."""
+    service, caller = service_of(request), caller_of(request)
+    app = service.app
+    await app.open()
+    found = await look(app.engine, app.clock.now(), queues=caller.queues)
+    return answer(found.to_dict())
