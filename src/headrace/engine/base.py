@@ -12,6 +12,19 @@ Rules that hold for all of them:
   was made smaller: then nothing is admitted until enough places are free.
 * A place is given by priority (higher first), then by the order of arrival. A job that comes back
   (`yield` retry, release) has its old place in that order.
+* A new job sets the width of its lane, at the moment when it is due: when it is inserted, or later
+  if it was scheduled; of several in one call the last. A job that comes back (retry, snooze,
+  release, rerun) leaves the width as it is, unless nobody is in the lane: then its own counts.
+* A job that is not running has no worker and no start, until it is finished: then it keeps those
+  of its last attempt. A worker is told by its name.
+* Times are kept to the millisecond at least. `run_at` is when the job is due: of a retry or a snooze that
+  is its new time; a release leaves it alone; a rerun is due at once.
+* A cancelled job has the reason in `error` and no `error_type`. If somebody asked it to stop, the
+  reason is theirs, of several the first's, whatever the attempt says.
+* What the outside world says (errors, reasons, messages, names of stages, workers and hosts) may
+  contain any character. Those that a store cannot keep are replaced by U+FFFD: NUL characters and
+  lone surrogates. No outcome and no note is refused for them.
+* Text is ordered by its UTF-8 bytes.
 * `audit` is empty at any moment.
 
 `tests/engine/` is the conformance suite; an engine is right when it passes it whole.
@@ -73,8 +86,10 @@ class Producing(Protocol):
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Store jobs durably, in this order; the answer is in the same order.
 
-        A job whose (task, key) exists, in the store or earlier in the call, is not stored: the
-        answer names the one that exists. The caller bounds the size of a call.
+        A job whose id exists, in the store (finished or not) or earlier in the call, is not stored
+        again: the answer is that id, not created. So a call can be repeated. One whose (task, key)
+        exists is not stored either: the answer names the job that has it. The caller bounds the
+        size of a call.
         """
 
 
@@ -91,7 +106,12 @@ class LeaseKeeper(Protocol):
     """Renews one worker's lease from a thread of its own, on a connection of its own."""
 
     def renew(self, stats: WorkerStats) -> Renewal:
-        """Extend the lease. Blocks; raises `EngineUnavailable` if the server is away."""
+        """Extend the lease. Blocks; raises `EngineUnavailable` if the server is away.
+
+        A lease that has lapsed is not extended, even if nobody has noticed yet: the worker is dead
+        from then on. A worker that was silent for so long has broken its word, and whether a sweep
+        came first must not decide what becomes of its jobs.
+        """
 
     def close(self) -> None:
         """Give the connection back."""
@@ -110,7 +130,9 @@ class Working(Protocol):
         """Make the object that renews this worker's lease. Call it on the worker's own thread."""
 
     async def retire(self, worker_id: str) -> None:
-        """Take leave. Jobs that the worker still holds are lost to it at once."""
+        """Take leave. Jobs that the worker still holds are lost to it at once; one that holds none
+        is forgotten.
+        """
 
     async def exchange(
         self,
@@ -123,14 +145,20 @@ class Working(Protocol):
         """Record outcomes, then lease up to `limit` ready jobs to `worker_id`: one round trip.
 
         No job is leased twice at once. Jobs are taken and answered by priority, then arrival, over
-        `queues` (None: all), leaving out paused ones. A worker that is not alive is given nothing.
-        A finished job frees its place and the next of its lane may be claimed in the same call.
-        One refused or impossible settlement does not disturb the others. A job whose cancel was
-        requested is not tried again: Retry, Snoozed and Released cancel it.
+        `queues` (None: all), leaving out paused ones. A worker that is unknown, or was declared
+        dead (by `lost`, `renew`, `retire` or a successor of its name), is given nothing; a lapsed
+        lease alone changes nothing. A finished job frees its place and the next of its lane may be
+        claimed in the same call. One refused or impossible settlement does not disturb the others;
+        a delay that is not a number counts as none, one without end as a very long one. A job
+        whose cancel was requested is not tried again: Retry, Snoozed and Released cancel it.
         """
 
     async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
-        """Record progress, stage, message and entries of running jobs; answer the refused ids."""
+        """Record progress, stage, message and entries of running jobs; answer the refused ids.
+
+        Progress is kept as it is told: whoever tells it makes sure that it is from 0 to 100. What
+        is not a number is not told.
+        """
 
     async def held(self, worker_id: str) -> list[ClaimedJob]:
         """The jobs that are leased to this worker, for making sure that none was forgotten."""
@@ -166,7 +194,8 @@ class Upkeep(Protocol):
     ) -> int:
         """Delete up to `limit` finished jobs, oldest first: those that finished more than
         `older_than` seconds ago, and those beyond the newest `keep`. Their keys and entries go
-        with them. Also clears idle lanes and workers that died more than a day ago.
+        with them. Also clears idle lanes, and workers that were declared dead more than a day ago
+        and hold nothing.
         """
 
 
@@ -175,14 +204,16 @@ class Steering(Protocol):
 
     async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
         """Cancel jobs: True for one that is cancelled now, False for a running one that has been
-        asked to stop. Finished and unknown ones are left out of the answer.
+        asked to stop. Finished and unknown ones are left out of the answer. Only the latter show
+        `cancel_requested`, also when they are finished.
         """
 
     async def rerun(self, ids: Sequence[str]) -> list[str]:
         """Run finished jobs again, and scheduled ones now. Answers those that were moved.
 
         A finished job starts again at attempt 0 with a place at the end of its lane; its entries,
-        attempt log and growing token are kept.
+        attempt log and growing token are kept. Progress, stage, message, error and result are as
+        of a new job. A scheduled one keeps them: it only becomes due.
         """
 
     async def pause(self, queue: str, paused: bool) -> None:
@@ -198,18 +229,28 @@ class Viewing(Protocol):
     async def list_jobs(
         self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
     ) -> JobPage:
-        """A page of jobs by descending id (newest first). `cursor` is the last id seen."""
+        """A page of jobs by descending id (newest first). `cursor` is the last id seen, whether or
+        not that job still exists. Raises `InvalidInput` if it cannot be an id.
+        """
 
     async def queues(self) -> list[QueueView]:
-        """Every queue that has been used or paused, by name."""
+        """Every queue that has been used or paused, by name; one without jobs stays. The oldest
+        pending job is the one that has been due for longest, ready or waiting for its lane.
+        """
 
     async def lanes(
         self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
     ) -> list[LaneView]:
-        """Lanes with holders or waiting jobs, the most waiting first."""
+        """Lanes with holders or waiting jobs: the most waiting first, then by queue and lane.
+
+        Holders, also those that keep their place for a retry, are named by priority, then arrival.
+        The age is that of the waiting job that has been due for longest; None if nobody waits.
+        """
 
     async def workers(self) -> list[Worker]:
-        """Workers, alive ones first, then by name."""
+        """Workers, alive ones first, then by name, then the newest first. Dead ones are shown
+        until they are pruned.
+        """
 
 
 class Records(Protocol):
@@ -229,7 +270,7 @@ class Records(Protocol):
         """Delete a record, with the same guard. False if it did not exist."""
 
     async def record_list(self, kind: str, *, after: str = "", limit: int = 1_000) -> list[Record]:
-        """Records of a kind by key, after a key."""
+        """Records of a kind by key, in the order of its bytes, after a key."""
 
 
 class Engine(Lifecycle, Producing, Working, Upkeep, Steering, Viewing, Records, Protocol):

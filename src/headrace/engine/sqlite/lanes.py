@@ -61,8 +61,8 @@ class Changes:
 class Arrivals:
     """Jobs that have just begun to wait, by lane.
 
-    One that is new sets the width of its lane; one that comes back only brings its width along in
-    case the lane has been forgotten.
+    One that is new sets the width of its lane, the last of them; one that comes back only brings
+    its width along in case nobody is in the lane, and there the first counts.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Arrivals:
         ):
             place = places[key]
             brought, new = self.widths[place]
-            width = brought if new or width_before is None else width_before
+            width = brought if new or not used_before else width_before
             used = (used_before or 0) - (freed or {}).get(place, 0)
             if first is not None and used == 0 and width == 1:
                 changes.promote(place, first)

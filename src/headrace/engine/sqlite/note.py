@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.engine.sqlite.rows import moment
-from headrace.engine.sqlite.settle import storable
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
+from headrace.engine.text import storable
 from headrace.model.note import Note, StoredEntry
 
 NOTE = query("note")
@@ -22,6 +22,7 @@ def note(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
     for one in notes:
         stage = None if one.stage is None else storable(one.stage)
         message = None if one.message is None else storable(one.message)
+        # What is not a number becomes NULL on its way in: not told.
         values = (stage, one.progress, message, one.job_id, one.token)
         if connection.execute(NOTE, values).rowcount == 0:
             refused[one.job_id] = None
@@ -29,7 +30,14 @@ def note(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
         connection.executemany(
             ENTRY_WRITE,
             [
-                (one.job_id, entry.kind, entry.name, entry.body, one.token, now)
+                (
+                    one.job_id,
+                    storable(entry.kind),
+                    storable(entry.name),
+                    entry.body,
+                    one.token,
+                    now,
+                )
                 for entry in one.entries
             ],
         )

@@ -14,6 +14,7 @@ from headrace.engine.sqlite import lanes
 from headrace.engine.sqlite.rows import LONGEST_WAIT, id_list
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
+from headrace.engine.text import storable
 from headrace.errors import InvalidInput
 from headrace.model.outcome import (
     Cancelled,
@@ -114,17 +115,19 @@ class Batch:
         match settlement.outcome:
             case Completed(result=result):
                 self.complete(settlement, row, result)
-            case Retry() | Snoozed() | Released() if row[8] is not None:
-                # Somebody wants it cancelled: another turn would forget that.
-                self.finish(settlement, row, CANCELLED, Failure("Cancelled", row[8]))
+            case Retry() | Snoozed() | Released() | Cancelled() if row[8] is not None:
+                # Somebody wants it cancelled, and knows why: another turn would forget that.
+                self.finish(settlement, row, CANCELLED, error=row[8])
             case Retry(failure=failure, delay=delay):
                 self.again(settlement, row, delay, failure, spent=True)
             case Failed(failure=failure):
-                self.finish(settlement, row, FAILED, failure)
+                self.finish(settlement, row, FAILED, error_type=failure.type, error=failure.message)
             case TimedOut(failure=failure):
-                self.finish(settlement, row, TIMEOUT, failure)
+                self.finish(
+                    settlement, row, TIMEOUT, error_type=failure.type, error=failure.message
+                )
             case Cancelled(reason=reason):
-                self.finish(settlement, row, CANCELLED, Failure("Cancelled", reason))
+                self.finish(settlement, row, CANCELLED, error=reason)
             case Snoozed(delay=delay):
                 self.again(settlement, row, delay, None, spent=False)
             case Released():
@@ -132,10 +135,14 @@ class Batch:
 
     def complete(self, settlement: Settlement, row: tuple[Any, ...], result: bytes) -> None:
         """The job is over as it should be: nearly all are, so they are written together."""
-        if settlement.entry is not None or b"\0" in result:
-            self.finish(settlement, row, COMPLETED, None, result)
+        try:
+            text = result.decode()
+        except UnicodeDecodeError:
+            text = "\0"
+        if settlement.entry is not None or "\0" in text:
+            self.finish(settlement, row, COMPLETED, result=result)
             return
-        self.completed[row[1]] = result.decode()
+        self.completed[row[1]] = text
         if row[4] is not None:
             self.freed[row[3], row[4]] += 1
 
@@ -144,7 +151,9 @@ class Batch:
         settlement: Settlement,
         row: tuple[Any, ...],
         state: int,
-        failure: Failure | None,
+        *,
+        error_type: str | None = None,
+        error: str | None = None,
         result: bytes | None = None,
     ) -> None:
         """The job is over; its place goes to the next."""
@@ -152,8 +161,8 @@ class Batch:
             (
                 state,
                 self.transaction.now,
-                None if failure is None else storable(failure.type),
-                None if failure is None else storable(failure.message),
+                None if error_type is None else storable(error_type),
+                None if error is None else storable(error),
                 result,
                 settlement.entry,
                 row[1],
@@ -172,8 +181,8 @@ class Batch:
         spent: bool,
     ) -> None:
         """The job has another turn after `delay`; with `hold` it keeps its place meanwhile."""
-        if not math.isfinite(delay):
-            raise InvalidInput(f"job {row[0]}: delay must be a number of seconds, got {delay}")
+        if math.isnan(delay):
+            delay = 0.0
         _, seq, _, queue, lane, width, hold, _, _ = row
         pinned = hold if lane is not None else 0
         if lane is not None and not pinned:
@@ -207,8 +216,3 @@ class Batch:
         if lane is not None and not pinned:
             # Somebody better may have begun to wait since.
             self.arrivals.add((queue, lane), width, new=False)
-
-
-def storable(text: str) -> str:
-    """Text as UTF-8 can hold it: a stray surrogate must not cost a job its outcome."""
-    return text.encode("utf-8", "replace").decode()

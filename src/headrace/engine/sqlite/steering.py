@@ -16,10 +16,10 @@ from headrace.engine.sqlite.settle import (
     READY,
     RUNNING,
     WAITING,
-    storable,
 )
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
+from headrace.engine.text import storable
 
 CANCEL_LOOK = query("cancel_look")
 CANCEL_ASK = query("cancel_ask")
@@ -34,6 +34,7 @@ PAUSE = query("pause")
 def cancel(transaction: Transaction, ids: Sequence[str], reason: str) -> dict[str, bool]:
     """Cancel jobs that do not run, ask those that do to stop."""
     connection, now = transaction.connection, transaction.now
+    reason = storable(reason)
     answer: dict[str, bool] = {}
     gone: list[int] = []
     freed: Counter[lanes.Place] = Counter()
@@ -41,11 +42,11 @@ def cancel(transaction: Transaction, ids: Sequence[str], reason: str) -> dict[st
     for row in connection.execute(CANCEL_LOOK, (id_list(unique),)).fetchall():
         job_id, seq, state, queue, lane, pinned = row
         if state == RUNNING:
-            connection.execute(CANCEL_ASK, (storable(reason), seq))
+            connection.execute(CANCEL_ASK, (reason, seq))
             transaction.cancelling.append(job_id)
             answer[job_id] = False
             continue
-        connection.execute(FINISH, (CANCELLED, now, "Cancelled", storable(reason), None, None, seq))
+        connection.execute(FINISH, (CANCELLED, now, None, reason, None, None, seq))
         gone.append(seq)
         answer[job_id] = True
         if lane is not None and (state == READY or pinned):

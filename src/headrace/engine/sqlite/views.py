@@ -10,6 +10,7 @@ import msgspec
 from headrace.engine.sqlite.rows import id_list, job, moment
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
+from headrace.engine.text import checked_cursor
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State, Status
 from headrace.model.views import JobPage, LaneView, QueueView, Record
@@ -51,7 +52,7 @@ def list_jobs(
     """A page of jobs by descending id."""
     states = {state for status in filter.statuses or tuple(Status) for state in STATES[status]}
     values: dict[str, Any] = {
-        "cursor": cursor or AFTER_EVERY_ID,
+        "cursor": checked_cursor(cursor) or AFTER_EVERY_ID,
         "queues": _array(filter.queues),
         "tasks": _array(filter.tasks),
         "lane": filter.lane,

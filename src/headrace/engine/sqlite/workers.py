@@ -7,6 +7,7 @@ import msgspec
 from headrace.engine.sqlite.rows import claimed, moment, worker
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import ConnectionThread, Transaction
+from headrace.engine.text import storable
 from headrace.model.job import LostJob
 from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
 
@@ -42,16 +43,17 @@ class Keeper:
 def register(transaction: Transaction, info: WorkerInfo, lease_seconds: float) -> None:
     """Introduce a worker; earlier ones of its name are dead."""
     connection, now = transaction.connection, transaction.now
-    connection.execute(REPLACE, (info.name, info.id, now))
+    name = storable(info.name)
+    connection.execute(REPLACE, (name, info.id, now))
     queues = msgspec.json.encode(info.queues).decode()
     connection.execute(
         REGISTER,
         (
             info.id,
-            info.name,
-            info.host,
+            name,
+            storable(info.host),
             info.pid,
-            info.version,
+            storable(info.version),
             queues,
             info.slots,
             now,

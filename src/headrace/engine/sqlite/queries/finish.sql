@@ -1,6 +1,6 @@
 -- Copy one finished job to history, however it ended; finish_remove.sql follows in the same
 -- transaction. The caller has checked state and token there. The log keeps its newest 262144
--- characters.
+-- bytes.
 INSERT INTO history (
     id, state, token, attempt, worker, started_at, completed_at, cancel_requested, priority, queue,
     lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
@@ -13,5 +13,5 @@ SELECT
     lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
     CASE ?1 WHEN 4 THEN 100 ELSE progress END, stage, message, ?3, ?4, ?5, args, meta,
     CASE WHEN ?6 IS NULL THEN log
-         ELSE CAST(substr(CAST(log AS TEXT) || CAST(?6 AS TEXT) || char(10), -262144) AS BLOB) END
+         ELSE substr(CAST(log || ?6 || x'0a' AS BLOB), -262144) END
 FROM job WHERE seq = ?7;

@@ -1,10 +1,11 @@
--- The jobs that hold a place in one lane: ready, running, and retries that keep their place.
+-- The jobs that hold a place in one lane: ready, running, and retries that keep their place; by
+-- priority, then arrival.
 SELECT id FROM (
-    SELECT id, seq FROM job
+    SELECT id, priority, seq FROM job
     WHERE queue = ?1 AND lane = ?2 AND state = 2 AND pinned = 0 AND lane IS NOT NULL
     UNION
-    SELECT id, seq FROM job WHERE queue = ?1 AND lane = ?2 AND pinned = 1
+    SELECT id, priority, seq FROM job WHERE queue = ?1 AND lane = ?2 AND pinned = 1
     UNION
-    SELECT id, seq FROM job WHERE +queue = ?1 AND +lane = ?2 AND state = 3
+    SELECT id, priority, seq FROM job WHERE +queue = ?1 AND +lane = ?2 AND state = 3
 )
-ORDER BY seq;
+ORDER BY priority DESC, seq;

@@ -4,7 +4,6 @@ UPDATE job SET
     state = ?1, pinned = ?2, attempt = attempt - ?3, run_at = coalesce(?4, run_at),
     error_type = coalesce(?5, error_type), error = coalesce(?6, error),
     log = CASE WHEN ?7 IS NULL THEN log
-               ELSE CAST(substr(CAST(log AS TEXT) || CAST(?7 AS TEXT) || char(10), -262144)
-                         AS BLOB) END,
+               ELSE substr(CAST(log || ?7 || x'0a' AS BLOB), -262144) END,
     worker = NULL, started_at = NULL
 WHERE seq = ?8;
