@@ -50,7 +50,4 @@ class PostgresLeaseKeeper:
             stats.cpu_percent,
             stats.healthy,
         )
-        for alive, cancelled in found:
-            if alive:
-                return Renewal(True, tuple(cancelled))
-        return Renewal(False)
+        return Renewal(True, tuple(found[0][0])) if found else Renewal(False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from headrace.engine.postgres.rows import clean
+from headrace.engine.postgres.rows import storable_or_none
+from headrace.engine.text import storable
 from headrace.model.note import Entry, Note
 
 
@@ -23,10 +25,15 @@ def _after(before: Note, note: Note) -> Note:
         note.job_id,
         note.token,
         before.stage if note.stage is None else note.stage,
-        before.progress if note.progress is None else note.progress,
+        before.progress if _number(note.progress) is None else note.progress,
         before.message if note.message is None else note.message,
         before.entries + note.entries,
     )
+
+
+def _number(progress: float | None) -> float | None:
+    """Progress, if it is a number."""
+    return None if progress is None or math.isnan(progress) else progress
 
 
 def columns(notes: Sequence[Note]) -> tuple[list[object], ...]:
@@ -38,14 +45,14 @@ def columns(notes: Sequence[Note]) -> tuple[list[object], ...]:
             # A name that is written twice keeps its first place and its last body.
             last[entry.kind, entry.name] = entry
         kept += [
-            (note.job_id, note.token, clean(entry.kind), clean(entry.name), entry.body)
+            (note.job_id, note.token, storable(entry.kind), storable(entry.name), entry.body)
             for entry in last.values()
         ]
     return (
         [note.job_id for note in notes],
         [note.token for note in notes],
-        [clean(note.stage) for note in notes],
-        [note.progress for note in notes],
-        [clean(note.message) for note in notes],
+        [storable_or_none(note.stage) for note in notes],
+        [_number(note.progress) for note in notes],
+        [storable_or_none(note.message) for note in notes],
         *([row[n] for row in kept] for n in range(5)),
     )

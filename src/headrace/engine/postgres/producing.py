@@ -21,9 +21,10 @@ class Producing(Store):
         """Store jobs durably, in this order; the answer is in the same order."""
         if not jobs:
             return []
-        await self._ensure_queues({job.queue for job in jobs})
-        found = await self._common.fetch(_INSERT, self.clock.offset, *columns(jobs))
-        return _answer(jobs, found)
+        fresh = _once(jobs)
+        await self._ensure_queues({job.queue for job in fresh})
+        found = await self._common.fetch(_INSERT, self.clock.offset, *columns(fresh))
+        return _answer(jobs, fresh, found)
 
     async def insert_within(self, connection: Any, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Store jobs in the open transaction of the caller's connection or session.
@@ -33,16 +34,30 @@ class Producing(Store):
         if not jobs:
             return []
         # Not in the caller's transaction: a new queue would be locked until it ends.
-        await self._ensure_queues({job.queue for job in jobs})
+        fresh = _once(jobs)
+        await self._ensure_queues({job.queue for job in fresh})
         found = await call_within(
-            connection, self.address.quoted_schema, self.clock.offset, as_json(jobs)
+            connection, self.address.quoted_schema, self.clock.offset, as_json(fresh)
         )
-        return _answer(jobs, found)
+        return _answer(jobs, fresh, found)
 
 
-def _answer(jobs: Sequence[NewJob], found: Sequence[Any]) -> list[Inserted]:
-    """`found` has the jobs that were not stored, by their number, with the one that exists."""
-    answers = [Inserted(job.id, True) for job in jobs]
+def _once(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
+    """The jobs without those whose id came earlier in the call."""
+    first: dict[str, NewJob] = {}
+    for job in jobs:
+        first.setdefault(job.id, job)
+    return jobs if len(first) == len(jobs) else list(first.values())
+
+
+def _answer(jobs: Sequence[NewJob], sent: Sequence[NewJob], found: Sequence[Any]) -> list[Inserted]:
+    """`found` has those of the sent jobs that were not stored, by their number, with the one that
+    exists instead.
+    """
+    answers = [Inserted(job.id, True) for job in sent]
     for row in found:
         answers[row[0] - 1] = Inserted(str(row[1]), False)
-    return answers
+    if len(sent) == len(jobs):
+        return answers
+    first = {job.id: answer for job, answer in zip(sent, answers, strict=True)}
+    return [first.pop(job.id, Inserted(job.id, False)) for job in jobs]

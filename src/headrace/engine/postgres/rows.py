@@ -1,4 +1,4 @@
-"""From rows to what the contract answers, and from text to what a server can store."""
+"""From rows to what the contract answers, and from values to what a server can store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from headrace.engine.text import storable
 from headrace.model.job import ClaimedJob, Job, LostJob
 from headrace.model.status import State
 from headrace.model.views import LaneView, QueueView, Record
@@ -26,11 +27,9 @@ def known_form(ids: Iterable[str]) -> list[str]:
     return [each for each in ids if _ID.fullmatch(each)]
 
 
-def clean(text: str | None) -> str | None:
-    """Text that can be stored: PostgreSQL has no NUL character, UTF-8 no lone surrogates."""
-    if text is None:
-        return None
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+def storable_or_none(text: str | None) -> str | None:
+    """Text with what a store cannot keep replaced, if there is one."""
+    return None if text is None else storable(text)
 
 
 def wait_seconds(delay: float) -> float:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from headrace.engine.postgres.rows import clean, wait_seconds
+from headrace.engine.postgres.rows import wait_seconds
+from headrace.engine.text import storable
 from headrace.model.outcome import (
     Cancelled,
     Completed,
@@ -52,12 +53,12 @@ def _told(outcome: Outcome) -> tuple[int, float, str | None, str | None]:
         case Completed():
             return State.COMPLETED, 0.0, None, None
         case Retry(failure=failure, delay=delay):
-            return RETRY, wait_seconds(delay), clean(failure.type), clean(failure.message)
+            return RETRY, wait_seconds(delay), storable(failure.type), storable(failure.message)
         case Failed(failure=failure) | TimedOut(failure=failure):
             kind = State.FAILED if isinstance(outcome, Failed) else State.TIMEOUT
-            return kind, 0.0, clean(failure.type), clean(failure.message)
+            return kind, 0.0, storable(failure.type), storable(failure.message)
         case Cancelled(reason=reason):
-            return State.CANCELLED, 0.0, None, clean(reason)
+            return State.CANCELLED, 0.0, None, storable(reason)
         case Released():
             return RELEASE, 0.0, None, None
         case Snoozed(delay=delay):

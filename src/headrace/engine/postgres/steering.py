@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.engine.postgres.rows import clean, known_form
+from headrace.engine.postgres.rows import known_form
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
+from headrace.engine.text import storable
 
 _CANCEL = query("cancel")
 _RERUN = query("rerun")
@@ -21,7 +22,7 @@ class Steering(Store):
         asked = known_form(dict.fromkeys(ids))
         if not asked:
             return {}
-        found = await self._common.fetch(_CANCEL, self.clock.offset, asked, clean(reason))
+        found = await self._common.fetch(_CANCEL, self.clock.offset, asked, storable(reason))
         return {row[0]: row[1] for row in found}
 
     async def rerun(self, ids: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from headrace.engine.postgres.notes import merged
 from headrace.engine.postgres.settlements import columns
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
+from headrace.engine.text import storable
 from headrace.errors import InvalidInput
 from headrace.model.job import ClaimedJob
 from headrace.model.note import Note, StoredEntry
@@ -36,10 +37,10 @@ class Working(Store):
             _REGISTER,
             self.clock.offset,
             worker.id,
-            worker.name,
-            worker.host,
+            storable(worker.name),
+            storable(worker.host),
             worker.pid,
-            worker.version,
+            storable(worker.version),
             worker.queues,
             worker.slots,
             lease_seconds,

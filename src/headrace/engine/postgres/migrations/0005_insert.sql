@@ -26,10 +26,44 @@ BEGIN
     RETURN owners;
 END $$;
 
+-- Which of these ids are stored already. Ids grow with time, so one probe rules out for nearly every
+-- call that they are in history; `p_unfinished` asks to look among unfinished jobs, too.
+CREATE FUNCTION known_ids(p_id uuid[], p_unfinished boolean)
+RETURNS uuid[] LANGUAGE plpgsql AS $$
+DECLARE
+    known uuid[] := '{}';
+BEGIN
+    IF (SELECT h.id FROM history h ORDER BY h.id DESC LIMIT 1) >= ANY (p_id) THEN
+        known := ARRAY(SELECT h.id FROM unnest(p_id) AS u (id) JOIN history h ON h.id = u.id);
+    END IF;
+    IF p_unfinished THEN
+        known := known || ARRAY(
+            SELECT j.id FROM unnest(p_id) AS u (id) JOIN job j ON j.id = u.id
+        );
+    END IF;
+    RETURN known;
+END $$;
+
+-- A job may finish between the look for its id and the insert: then it was made a second time.
+-- An insert waits for whoever is deleting the job of that id, so this sees it in history.
+CREATE FUNCTION without_finished(p_stored uuid[])
+RETURNS uuid[] LANGUAGE plpgsql AS $$
+DECLARE
+    finished uuid[] := known_ids(p_stored, false);
+BEGIN
+    IF cardinality(finished) = 0 THEN
+        RETURN p_stored;
+    END IF;
+    DELETE FROM job WHERE id = ANY (finished);
+    RETURN ARRAY(
+        SELECT s.id FROM unnest(p_stored) AS s (id) WHERE s.id NOT IN (SELECT unnest(finished))
+    );
+END $$;
+
 -- Store jobs in a transaction of our own. A column whose values are all the same is sent as one
 -- element; `p_key`, `p_lane`, `p_run_at` and `p_meta` are NULL if no job has one; a timeout of -1
 -- means none. Answers the jobs that were not stored, with the id of the one that exists instead.
--- An id that is stored already is left alone, so that a call can be repeated.
+-- Each id comes once. One that is stored already is left alone, so that a call can be repeated.
 CREATE FUNCTION insert_jobs(
     p_offset double precision,
     p_id uuid[], p_args bytea[], p_task text[], p_queue text[], p_priority smallint[],
@@ -56,20 +90,19 @@ DECLARE
     ready boolean;
     lane_queues text[]; lane_names text[]; lane_widths integer[];
 BEGIN
+    -- A job without key and lane leaves nothing behind if its insert meets the same id.
+    known := known_ids(p_id, p_key IS NOT NULL OR p_lane IS NOT NULL);
     -- Keys before lanes: who waits for another's key must not hold up a lane meanwhile.
     IF p_key IS NOT NULL THEN
         owners := own_keys(
             p_id,
             CASE WHEN cardinality(p_task) = 1
                 THEN array_fill(p_task[1], ARRAY[cardinality(p_id)]) ELSE p_task END,
-            p_key
-        );
-    END IF;
-    -- A repeated call may come after its jobs have finished. Ids grow with time, so one probe
-    -- rules that out for nearly every call.
-    IF (SELECT h.id FROM history h ORDER BY h.id DESC LIMIT 1) >= ANY (p_id) THEN
-        known := ARRAY(
-            SELECT h.id FROM unnest(p_id) AS u (id) JOIN history h ON h.id = u.id
+            CASE WHEN cardinality(known) = 0 THEN p_key ELSE ARRAY(
+                SELECT CASE WHEN u.id NOT IN (SELECT unnest(known)) THEN u.key END
+                FROM unnest(p_id, p_key) WITH ORDINALITY AS u (id, key, ordinal)
+                ORDER BY u.ordinal
+            ) END
         );
     END IF;
     IF p_lane IS NOT NULL THEN
@@ -77,12 +110,16 @@ BEGIN
         INTO lane_queues, lane_names, lane_widths
         FROM (
             SELECT u.id, u.lane, u.owner, coalesce(u.queue, p_queue[1]) AS queue,
-                coalesce(u.width, p_width[1]) AS width
-            FROM unnest(p_id, p_lane, p_queue, p_width, owners)
-                AS u (id, lane, queue, width, owner)
+                coalesce(u.width, p_width[1]) AS width,
+                coalesce(
+                    to_timestamp(u.run_at),
+                    moment + coalesce(u.delay, p_delay[1]) * interval '1 second'
+                ) AS run_at
+            FROM unnest(p_id, p_lane, p_queue, p_width, p_delay, p_run_at, owners)
+                AS u (id, lane, queue, width, delay, run_at, owner)
         ) u
-        WHERE u.lane IS NOT NULL AND (u.owner IS NULL OR u.owner = u.id)
-            AND u.id NOT IN (SELECT unnest(known));
+        WHERE u.lane IS NOT NULL AND u.run_at <= moment
+            AND (u.owner IS NULL OR u.owner = u.id) AND u.id NOT IN (SELECT unnest(known));
         IF lane_names IS NOT NULL THEN
             PERFORM lock_lanes(lane_queues, lane_names, lane_widths, true);
         END IF;
@@ -121,6 +158,7 @@ BEGIN
         RETURNING id, state
     )
     SELECT array_agg(f.id), bool_or(f.state = 2) INTO stored, ready FROM fresh f;
+    stored := without_finished(stored);
 
     IF lane_names IS NOT NULL THEN
         ready := admit_to_lanes(lane_queues, lane_names,
@@ -151,6 +189,7 @@ AS $$
 DECLARE
     moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
     owners uuid[];
+    known uuid[];
     stored uuid[];
     ids uuid[]; tasks text[]; keys text[];
 BEGIN
@@ -162,7 +201,11 @@ BEGIN
             e.ordinal
         FROM json_array_elements(p_jobs::json) WITH ORDINALITY AS e (item, ordinal)
     ) u;
-    owners := own_keys(ids, tasks, keys);
+    known := known_ids(ids, true);
+    owners := own_keys(ids, tasks, ARRAY(
+        SELECT CASE WHEN u.id NOT IN (SELECT unnest(known)) THEN u.key END
+        FROM unnest(ids, keys) WITH ORDINALITY AS u (id, key, ordinal) ORDER BY u.ordinal
+    ));
     WITH fresh AS (
         INSERT INTO job (
             id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
@@ -184,18 +227,18 @@ BEGIN
                 fail_on_crash boolean, source text, meta text
             )
         ) u
-        WHERE coalesce(owners[u.ordinal], u.id) = u.id
-            AND NOT EXISTS (SELECT FROM history h WHERE h.id = u.id)
+        WHERE coalesce(owners[u.ordinal], u.id) = u.id AND u.id NOT IN (SELECT unnest(known))
         ORDER BY u.ordinal
         ON CONFLICT (id) DO NOTHING
         RETURNING id, state, queue, lane, width, seq
     ), rung AS (
         INSERT INTO bell (queue, lane, width)
         SELECT DISTINCT ON (f.queue, f.lane) f.queue, f.lane, f.width
-        FROM fresh f WHERE f.lane IS NOT NULL
+        FROM fresh f WHERE f.state = 1
         ORDER BY f.queue, f.lane, f.seq DESC
     )
     SELECT array_agg(f.id) INTO stored FROM fresh f;
+    stored := without_finished(stored);
     PERFORM pg_notify(current_schema(), 'work');
     RETURN QUERY
     SELECT u.ordinal::integer, coalesce(u.owner, u.id)

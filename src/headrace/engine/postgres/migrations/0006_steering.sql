@@ -20,6 +20,8 @@ DECLARE
     alone boolean := pg_try_advisory_xact_lock('job'::regclass::oid::integer, 1);
     ids uuid[];
     lane_queues text[]; lane_names text[]; lane_widths integer[];
+    -- A job that was never claimed is new, and sets the width of its lane now.
+    new_queues text[]; new_lanes text[]; new_widths integer[];
     ready integer;
     total integer := 0;
 BEGIN
@@ -39,13 +41,22 @@ BEGIN
         GET DIAGNOSTICS ready = ROW_COUNT;
         total := ready;
         IF total < cardinality(ids) THEN
-            SELECT array_agg(j.queue), array_agg(j.lane), array_agg(j.width)
-            INTO lane_queues, lane_names, lane_widths
-            FROM job j WHERE j.id = ANY (ids) AND j.state + 0 = 0
-                AND j.lane IS NOT NULL AND NOT j.pinned;
+            SELECT array_agg(j.queue), array_agg(j.lane), array_agg(j.width),
+                array_agg(j.queue) FILTER (WHERE j.token = 0),
+                array_agg(j.lane) FILTER (WHERE j.token = 0),
+                array_agg(j.width) FILTER (WHERE j.token = 0)
+            INTO lane_queues, lane_names, lane_widths, new_queues, new_lanes, new_widths
+            FROM (
+                SELECT * FROM job WHERE id = ANY (ids) AND state + 0 = 0
+                    AND lane IS NOT NULL AND NOT pinned
+                ORDER BY run_at, seq
+            ) j;
         END IF;
         IF lane_names IS NOT NULL THEN
             PERFORM lock_lanes(lane_queues, lane_names, lane_widths, false);
+            IF new_lanes IS NOT NULL THEN
+                PERFORM lock_lanes(new_queues, new_lanes, new_widths, true);
+            END IF;
             WITH moved AS (
                 UPDATE job SET state = 1 WHERE id = ANY (ARRAY(
                     SELECT j.id FROM job j
@@ -95,7 +106,7 @@ BEGIN
         )
         SELECT id, created_at, run_at, NULL, greatest(p_moment, created_at), timeout, progress,
             token, attempt, max_attempts, width, 7, priority, hold, fail_on_crash, queue, task,
-            source, lane, key, NULL, stage, message, NULL, p_reason, p_reason, args, meta, log, NULL
+            source, lane, key, NULL, stage, message, NULL, p_reason, NULL, args, meta, log, NULL
         FROM gone
     )
     SELECT array_agg(g.id), array_agg(g.queue), array_agg(g.lane),
@@ -229,20 +240,27 @@ DECLARE
     step record;
     moved uuid[];
     lane_queues text[]; lane_names text[]; lane_widths integer[];
+    new_queues text[]; new_lanes text[]; new_widths integer[];
 BEGIN
     SELECT * INTO step FROM rerun_some(moment, false, p_id);
     moved := coalesce(step.ids, '{}');
-    SELECT array_agg(x.queue), array_agg(x.lane), array_agg(x.width)
-    INTO lane_queues, lane_names, lane_widths
+    SELECT array_agg(x.queue), array_agg(x.lane), array_agg(x.width),
+        array_agg(x.queue) FILTER (WHERE x.new), array_agg(x.lane) FILTER (WHERE x.new),
+        array_agg(x.width) FILTER (WHERE x.new)
+    INTO lane_queues, lane_names, lane_widths, new_queues, new_lanes, new_widths
     FROM (
-        SELECT h.queue, h.lane, h.width FROM history h
-        WHERE h.id = ANY (p_id) AND h.lane IS NOT NULL
+        SELECT h.queue, h.lane, h.width, false AS new, array_position(p_id, h.id) AS place
+        FROM history h WHERE h.id = ANY (p_id) AND h.lane IS NOT NULL
         UNION ALL
-        SELECT j.queue, j.lane, j.width FROM job j
-        WHERE j.id = ANY (p_id) AND j.state + 0 = 0 AND j.lane IS NOT NULL
+        SELECT j.queue, j.lane, j.width, j.token = 0, array_position(p_id, j.id)
+        FROM job j WHERE j.id = ANY (p_id) AND j.state + 0 = 0 AND j.lane IS NOT NULL
+        ORDER BY place
     ) x;
     IF lane_names IS NOT NULL THEN
         PERFORM lock_lanes(lane_queues, lane_names, lane_widths, false);
+        IF new_lanes IS NOT NULL THEN
+            PERFORM lock_lanes(new_queues, new_lanes, new_widths, true);
+        END IF;
         SELECT * INTO step FROM rerun_some(moment, true, p_id);
         moved := moved || step.ids;
         IF step.lanes IS NOT NULL THEN
