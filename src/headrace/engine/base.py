@@ -15,10 +15,10 @@ Rules that hold for all of them:
 * A new job sets the width of its lane, at the moment when it is due: when it is inserted, or later
   if it was scheduled; of several in one call the last. A job that comes back (retry, snooze,
   release, rerun) leaves the width as it is, unless nobody is in the lane: then its own counts.
-* A job that is not running has no worker and no start, until it is finished: then it keeps those
-  of its last attempt. A worker is told by its name.
-* Times are kept to the millisecond at least. `run_at` is when the job is due: of a retry or a snooze that
-  is its new time; a release leaves it alone; a rerun is due at once.
+* A job that is not running has no worker and no start; one that ended while it ran keeps those of
+  that attempt. A worker is told by its name.
+* Times are kept to the millisecond at least. `run_at` is when the job is due: of a retry or a
+  snooze that is its new time; a release leaves it alone; a rerun is due at once.
 * A cancelled job has the reason in `error` and no `error_type`. If somebody asked it to stop, the
   reason is theirs, of several the first's, whatever the attempt says.
 * What the outside world says (errors, reasons, messages, names of stages, workers and hosts) may

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from headrace.clock import Clock
 from headrace.engine.redis.engine import RedisEngine
 from headrace.engine.redis.wire import Link
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew, StorageFull
-from headrace.model.outcome import Failed, Failure, Retry, Settlement, Snoozed
+from headrace.model.outcome import Failed, Failure, Settlement
 from headrace.model.status import Status
 from headrace.model.views import Finding
 from tests.engine.redis.conftest import Starter
 from tests.support.servers import free_port
-from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, status, the_job
+from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, status
 
 
 async def finding(engine: RedisEngine, subject: str) -> Finding:
@@ -107,35 +105,22 @@ async def test_the_report_tells_how_durable_the_server_is(start_server: Starter)
     await engine.close()
 
 
-async def test_an_impossible_outcome_does_not_poison_its_batch(redis_engine: RedisEngine) -> None:
-    worker = await a_worker(redis_engine)
-    await redis_engine.insert([a_job() for _ in range(4)])
-    jobs = await claim(redis_engine, worker, 4)
-    odd = Failure("Odd", "half a character \ud800 and a zero \0")
-    answer = await redis_engine.exchange(
-        [
-            Settlement(jobs[0].id, jobs[0].token, Retry(odd, math.nan)),
-            Settlement(jobs[1].id, jobs[1].token, Retry(odd, math.inf)),
-            Settlement(jobs[2].id, jobs[2].token, Snoozed(-5)),
-            Settlement(jobs[3].id, jobs[3].token, Failed(odd)),
-        ]
-    )
-    assert answer.refused == ()
-    statuses = [await status(redis_engine, job.id) for job in jobs]
-    assert statuses == [Status.PENDING, Status.SCHEDULED, Status.PENDING, Status.FAILED]
-    failed = await the_job(redis_engine, jobs[3].id)
-    assert (failed.error_type, failed.error) == ("Odd", "half a character ? and a zero \0")
-
-
-async def test_an_insert_that_is_repeated_changes_nothing(redis_engine: RedisEngine) -> None:
-    """A caller whose answer was lost sends the same ids again."""
-    worker = await a_worker(redis_engine)
-    jobs = [a_job(lane="l"), a_job(key="k"), a_job(delay=60)]
-    first = await redis_engine.insert(jobs)
-    await claim(redis_engine, worker, 1)
-    assert await redis_engine.insert(jobs) == first
+@pytest.mark.parametrize("lane", [None, "l"])
+async def test_the_age_of_a_long_line_is_told_by_the_first_of_each_priority(
+    redis_engine: RedisEngine, clock: Clock, lane: str | None
+) -> None:
+    """Looking at all of a very long line would hold the server up."""
+    await redis_engine.insert([a_job(lane=lane, run_at=clock.now() - 50)])
+    await redis_engine.insert([a_job(lane=lane, run_at=clock.now() - 30) for _ in range(20)])
+    late = a_job(lane=lane, run_at=clock.now() - 900)
+    await redis_engine.insert([*(a_job(lane=lane) for _ in range(5_100)), late])
     [queue] = await redis_engine.queues()
-    assert (queue.ready, queue.running, queue.scheduled) == (1, 1, 1)
+    assert queue.oldest_age is not None
+    assert 49 < queue.oldest_age < 200
+    await redis_engine.insert([a_job(lane=lane, priority=-5, run_at=clock.now() - 1_900)])
+    [queue] = await redis_engine.queues()
+    assert queue.oldest_age is not None
+    assert 1_899 < queue.oldest_age < 2_000
 
 
 async def test_namespaces_do_not_see_each_other(redis_engine: RedisEngine, engine_url: str) -> None:

@@ -6,11 +6,12 @@ import math
 import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from headrace.engine.redis.wire import Part
+from headrace.engine.text import storable
 from headrace.model.job import ClaimedJob, Job, NewJob
 from headrace.model.note import Note
 from headrace.model.outcome import (
@@ -73,11 +74,13 @@ class Record(msgspec.Struct, gc=False):
         return self.worker.partition("\1")[2] or None
 
 
+_Told = tuple[str | Literal[False], float | Literal[False], str | Literal[False]]
+"""Stage, progress and message; False for what is not told."""
+
+_NOTHING_TOLD: _Told = (False, False, False)
 _encode_body = msgspec.msgpack.Encoder().encode
 _decode_body = msgspec.msgpack.Decoder(Body).decode
-_decode_note = msgspec.msgpack.Decoder(
-    tuple[str | Literal[False], float | Literal[False], str | Literal[False]]
-).decode
+_decode_note = msgspec.msgpack.Decoder(_Told).decode
 
 
 def at(seconds: float) -> datetime:
@@ -123,7 +126,7 @@ def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
             case TimedOut(failure=failure):
                 word, data = 6, _failure(failure)
             case Cancelled(reason=reason):
-                word, data = 7, b"\0" + _text(reason)
+                word, data = 7, f"\0{storable(reason)}"
             case Released():
                 word = "released"
             case Snoozed(delay=delay):
@@ -144,17 +147,12 @@ def note_arguments(notes: Sequence[Note]) -> list[Part]:
     arguments: list[Part] = []
     for note in notes:
         change = b""
-        if note.stage is not None or note.progress is not None or note.message is not None:
-            change = msgspec.msgpack.encode(
-                (
-                    _known(note.stage),
-                    False if note.progress is None else float(note.progress),
-                    _known(note.message),
-                )
-            )
+        told = (_text(note.stage), _progress(note.progress), _text(note.message))
+        if told != _NOTHING_TOLD:
+            change = msgspec.msgpack.encode(told)
         arguments += (note.job_id, note.token, change, len(note.entries))
         for entry in note.entries:
-            arguments += (entry.kind, _text(entry.name), entry.body)
+            arguments += (storable(entry.kind), storable(entry.name), entry.body)
     return arguments
 
 
@@ -203,7 +201,7 @@ def seen(parts: Sequence[bytes]) -> Job:
     record, body = read_record(packed), _decode_body(body_bytes)
     state = State(record.state)
     completed = state is State.COMPLETED
-    stage, progress, message = _decode_note(note) if note else (False, False, False)
+    stage, progress, message = _decode_note(note) if note else _NOTHING_TOLD
     error_type, _, error_text = error.decode().partition("\0")
     return Job(
         id=job_id.decode(),
@@ -222,15 +220,15 @@ def seen(parts: Sequence[bytes]) -> Job:
         token=record.token,
         timeout=body.timeout,
         on_crash="fail" if body.fails_on_crash else "retry",
-        stage=stage or None,
-        progress=100.0 if completed else float(progress or 0.0),
-        message=message or None,
+        stage=None if stage is False else stage,
+        progress=100.0 if completed else float(progress),
+        message=None if message is False else message,
         created_at=at(record.created),
         run_at=at(record.run_at),
         started_at=at(record.started) if record.started else None,
         completed_at=at(record.completed) if record.completed else None,
         worker=record.worker_name,
-        error_type=error_type or None,
+        error_type=error_type if error and state is not State.CANCELLED else None,
         error=error_text if error else None,
         result_json=(result or b"null") if completed else None,
         cancel_requested=bool(record.flags & _ASKED),
@@ -244,13 +242,14 @@ def _delay(seconds: float) -> float:
     return min(max(seconds, 0.0), 100 * LONGEST_DELAY) if not math.isnan(seconds) else 0.0
 
 
-def _failure(failure: Failure) -> bytes:
-    return _text(failure.type) + b"\0" + _text(failure.message)
+def _failure(failure: Failure) -> str:
+    return f"{storable(failure.type)}\0{storable(failure.message)}"
 
 
-def _text(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+def _text(text: str | None) -> str | Literal[False]:
+    return False if text is None else storable(text)
 
 
-def _known(text: str | None) -> Any:
-    return False if text is None else _text(text).decode()
+def _progress(progress: float | None) -> float | Literal[False]:
+    """Progress, if it is a number."""
+    return False if progress is None or math.isnan(progress) else float(progress)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from headrace.engine.redis.codec import Record, read_record
 from headrace.engine.redis.viewing import Viewing
+from headrace.engine.text import checked_cursor
 from headrace.model.job import JobFilter
 from headrace.model.status import STATES, State, Status
 from headrace.model.views import JobPage
@@ -34,7 +35,7 @@ class Listing(Viewing):
         self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
     ) -> JobPage:
         ids: list[str] = []
-        async for job_id, record in self._candidates(filter, cursor):
+        async for job_id, record in self._candidates(filter, checked_cursor(cursor)):
             if _matches(filter, record):
                 ids.append(job_id)
                 if len(ids) > limit:

@@ -11,12 +11,12 @@ import msgspec
 from headrace.engine.redis.codec import at, seen
 from headrace.engine.redis.store import Store
 from headrace.model.job import Job
+from headrace.model.lane import WIDTH_LIMIT
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker, WorkerInfo, WorkerStats
 
 # How many lanes one script looks at: a millisecond or two of the server's time.
 _LANES_AT_ONCE = 250
-_HOLDERS_SHOWN = 1_000
 _BEAT = struct.Struct("<dd")
 _info = msgspec.msgpack.Decoder(WorkerInfo).decode
 _stats = msgspec.msgpack.Decoder(WorkerStats).decode
@@ -94,11 +94,12 @@ class Viewing(Store):
                     lease_until=at(lease),
                 )
             )
-        return sorted(workers, key=lambda worker: (not worker.alive, worker.name, worker.id))
+        workers.sort(key=lambda worker: worker.started_at, reverse=True)
+        return sorted(workers, key=lambda worker: (not worker.alive, worker.name))
 
     async def _lane(self, queue: str, lane: str) -> list[LaneView]:
         name = f"{queue}\0{lane}"
-        answer = await self.run("lanes", f"[{name}\0", f"({name}\1", 1, _HOLDERS_SHOWN)
+        answer = await self.run("lanes", f"[{name}\0", f"({name}\1", 1, WIDTH_LIMIT)
         return _lane_views(answer)
 
     async def _lanes(self, queue: str | None, *, holders: int) -> AsyncIterator[LaneView]:

@@ -12,6 +12,7 @@ from headrace.engine.redis.codec import at, claimed_in, note_arguments, settleme
 from headrace.engine.redis.faults import ScriptUnknown
 from headrace.engine.redis.scripts import script
 from headrace.engine.redis.store import Store, call_of
+from headrace.engine.text import storable
 from headrace.model.job import ClaimedJob
 from headrace.model.note import Note, StoredEntry
 from headrace.model.outcome import Settlement
@@ -54,8 +55,14 @@ class Working(Store):
     """See `headrace.engine.base.Working`."""
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
-        info, stats = msgspec.msgpack.encode(worker), msgspec.msgpack.encode(WorkerStats())
-        await self.run("register", worker.id, worker.name, info, lease_seconds, stats)
+        known = msgspec.structs.replace(
+            worker,
+            name=storable(worker.name),
+            host=storable(worker.host),
+            version=storable(worker.version),
+        )
+        info, stats = msgspec.msgpack.encode(known), msgspec.msgpack.encode(WorkerStats())
+        await self.run("register", known.id, known.name, info, lease_seconds, stats)
 
     def keeper(self, worker_id: str, lease_seconds: float) -> Keeper:
         return Keeper(self, worker_id, lease_seconds)

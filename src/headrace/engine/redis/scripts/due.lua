@@ -4,16 +4,30 @@
 -- USES clock job lanes
 -- ARGV 1 offset  2 limit
 -- Answers how many moved, and in how many seconds the next is due ('' none).
--- A job that kept its lane place during the wait goes straight to the ready line.
+-- A job that kept its lane place during the wait goes straight to the ready line. One that was never
+-- claimed is new to its lane.
+
+-- Jobs that are due in the same moment count in the order in which they came.
+local function earlier(one, other)
+  if one.run_at ~= other.run_at then return one.run_at < other.run_at end
+  return sub(one.order, 5) < sub(other.order, 5)
+end
 
 local ids = call('ZRANGE', DUE, '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[2])
-local records, jobs, lanes = read(JOBS, ids), {}, {}
-for n, id in ipairs(ids) do
-  local job = decode(records[n])
+local moved, in_order = {}, true
+for n, record in ipairs(read(JOBS, ids)) do
+  local job = decode(record)
+  job.id, moved[n] = ids[n], job
+  if n > 1 and earlier(job, moved[n - 1]) then in_order = false end
+end
+if not in_order then table.sort(moved, earlier) end
+
+local jobs, lanes = {}, {}
+for n, job in ipairs(moved) do
   count(scheduled, job.queue, -1)
-  local lane = make_pending(job, id)
+  local lane = make_pending(job, job.id, job.token == 0)
   if lane then lanes[lane.name] = lane end
-  jobs[2 * n - 1], jobs[2 * n] = id, encode(job)
+  jobs[2 * n - 1], jobs[2 * n] = job.id, encode(job)
 end
 write('ZREM', DUE, ids)
 write('HSET', JOBS, jobs)

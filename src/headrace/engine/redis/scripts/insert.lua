@@ -1,12 +1,13 @@
 #!lua
--- insert: store jobs in the order of the call; a (task, key) that exists is answered, not stored.
+-- insert: store jobs in the order of the call; an id or a (task, key) that exists is not stored.
 -- KEYS meta jobs bodies ids task_keys due queues signals
 -- USES clock job lanes
 -- ARGV 1 offset, then four for each job: id  head  key field (task, zero, key; '' none)  body
 --   head: struct of width, flags, priority, run_at or 0, delay; then with zero bytes between them
 --   queue, lane ('' none), task, key, source, as the job's record has them
 -- Answers one id for each job, with "=" in front if it existed before.
--- A call that is repeated finds its own ids and changes nothing, so a lost answer does no harm.
+-- A call that is repeated finds its own ids and changes nothing, so a lost answer does no harm. The
+-- id is looked at first: whose key it brings does not matter then.
 
 local HEAD_TEXTS = 22
 
@@ -22,12 +23,12 @@ local seen = {}
 for n, id in ipairs(given) do
   local i = 4 * n - 2
   local head, field = ARGV[i + 1], ARGV[i + 2]
-  local existing = field ~= '' and call('HGET', TASK_KEYS, field)
-  answer[n] = id
-  if existing and existing ~= id then
+  local existing = (known[n] or seen[id]) and id
+    or field ~= '' and call('HGET', TASK_KEYS, field)
+  if existing then
     answer[n] = '=' .. existing
-  elseif not known[n] and not seen[id] then
-    seen[id] = true
+  else
+    answer[n], seen[id] = id, true
     local width, flags, priority, run_at, delay, queue, lane = struct.unpack('<HBhddss', head)
     if run_at == 0 then run_at = now + delay end
     local order = order_of(priority, number + n)

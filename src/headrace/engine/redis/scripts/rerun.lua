@@ -12,6 +12,7 @@ for i = 2, #ARGV do
   local record = call('HGET', JOBS, id)
   local job = record and decode(record)
   if job and (job.state == SCHEDULED or job.state > RUNNING) then
+    local new = job.state == SCHEDULED and job.token == 0
     if job.state == SCHEDULED then
       call('ZREM', DUE, id)
       count(scheduled, job.queue, -1)
@@ -27,7 +28,7 @@ for i = 2, #ARGV do
       job.order = sub(job.order, 1, 4) .. sub(order_of(0, call('HINCRBY', META, 'seq', 1)), 5)
     end
     job.run_at = now
-    local lane = make_pending(job, id)
+    local lane = make_pending(job, id, new)
     if lane then lanes[lane.name] = lane end
     call('HSET', JOBS, id, encode(job))
     answer[#answer + 1] = id

@@ -144,13 +144,15 @@ local function admit(lane)
   end
 end
 
--- A job becomes pending. Answers its lane if that has to be admitted afterwards.
-local function make_pending(job, id)
+-- A job becomes pending. Answers its lane if that has to be admitted afterwards. Only a new one sets
+-- the width of a lane that somebody is in.
+local function make_pending(job, id, new)
   job.state = PENDING
   if job.lane == '' or has(job, PINNED) then
     add_ready(job.queue, job.order .. id)
   else
     local lane = open_lane(job.queue .. '\0' .. job.lane, job.queue, job.width)
+    if new then lane.width = job.width end
     lane.floor = math.min(lane.floor, priority_of(job.order))
     wait(lane, lane.name .. '\0' .. job.order .. id)
     return lane

@@ -52,7 +52,7 @@ local function settle_all(first)
 
   -- Retry or snooze: wait for a time, or be pending at once. `hold` keeps the lane place meanwhile.
   local function try_again(job, id, delay)
-    job.worker = ''
+    job.worker, job.started = '', 0
     if job.lane ~= '' then
       mark(job, PINNED, has(job, HOLD))
       if not has(job, HOLD) then free_place(id, job.order, job.queue, job.lane, job.width) end
@@ -84,8 +84,9 @@ local function settle_all(first)
     if has(job, ASKED) then
       local cancel = call('HGET', CANCELS, id)
       call('HDEL', CANCELS, id)
-      if not state then
-        -- Asked to stop: it is never tried again, or the request would be forgotten.
+      if not state or state == CANCELLED then
+        -- Asked to stop: it is never tried again, or the request would be forgotten. Who asked
+        -- knows the reason better than the attempt that obeyed.
         state, data = CANCELLED, sub(cancel, string.find(cancel, '\0', 1, true), -1)
       end
     end
