@@ -12,6 +12,7 @@ from headrace.model.note import StoredEntry
 from headrace.model.status import Status
 from headrace.model.views import JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
+from headrace.monitor.running import running
 
 Action = Literal["cancel", "retry"]
 Advance = Callable[[int], None]
@@ -126,14 +127,9 @@ class Direct:
         return changed
 
     async def running(self) -> dict[str, Any]:
-        now = self.now().timestamp()
-        jobs = await running_jobs(self)
-        queued = {each.name: each.waiting + each.ready for each in await self.queues()}
-        return {
-            "running": [_running_entry(job, now) for job in jobs],
-            "queued": queued,
-            "summary": {"running_count": len(jobs), "queued_count": sum(queued.values())},
-        }
+        found = await running(self._app.engine, self._app.clock.now())
+        shown: dict[str, Any] = found.to_dict()["data"]
+        return shown
 
 
 async def pages(verbs: Verbs, wanted: JobFilter) -> AsyncIterator[JobPage]:
@@ -158,13 +154,3 @@ async def running_jobs(verbs: Verbs) -> list[Job]:
 def elapsed(job: Job, now: float) -> float:
     """For how many seconds a job has run."""
     return 0.0 if job.started_at is None else max(now - job.started_at.timestamp(), 0.0)
-
-
-def _running_entry(job: Job, now: float) -> dict[str, Any]:
-    return {
-        "platform": job.queue,
-        "job_id": job.id,
-        "workflow_id": job.meta.get("workflow_id"),
-        "started_at": job.started_at,
-        "elapsed_seconds": round(elapsed(job, now), 3),
-    }

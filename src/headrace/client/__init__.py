@@ -8,16 +8,28 @@ async with headrace.Client("https://jobs.example.com", api_key="…") as client:
 from __future__ import annotations
 
 from headrace.client.client import Client
-from headrace.client.errors import AccessDenied, RateLimited, UnexpectedAnswer
+from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
 from headrace.client.sync import SyncClient
-from headrace.client.views import BulkAnswer, Running, RunningJob, RunningSummary, TaskView
-from headrace.client.wire import JobRequest
+from headrace.client.uploads import File
+from headrace.client.views import (
+    Artifact,
+    BulkAnswer,
+    Running,
+    RunningJob,
+    RunningSummary,
+    TaskView,
+)
+from headrace.client.wire import JobOptions, JobRequest
 
 __all__ = [
     "AccessDenied",
+    "Artifact",
     "BulkAnswer",
     "Client",
+    "File",
+    "JobOptions",
     "JobRequest",
+    "NotFound",
     "RateLimited",
     "Running",
     "RunningJob",

@@ -18,7 +18,7 @@ FIRST_WAIT = 0.1
 LONGEST_WAIT = 5.0
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class Call(msgspec.Struct, kw_only=True):
     """One request. A `safe` one may be sent twice; `patience` is time to answer, in seconds.
 
     `conflict` is the error that 409 stands for, where it is not JobConflict.

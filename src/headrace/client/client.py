@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack
+from urllib.parse import quote
 
 import msgspec
 
@@ -13,7 +14,8 @@ from headrace.client.calls import Call
 from headrace.client.remote import given
 from headrace.client.stream import follow
 from headrace.client.surroundings import Surroundings
-from headrace.client.views import BulkAnswer, EntryList, Reasons
+from headrace.client.uploads import File, form_fields, read_files
+from headrace.client.views import Artifact, ArtifactList, BulkAnswer, EntryList, Reasons
 from headrace.client.wire import (
     JobList,
     JobOptions,
@@ -56,32 +58,35 @@ class Client(Surroundings):
         self,
         name: str | JobRequest,
         args: Mapping[str, Any] | None = None,
+        *,
+        files: Mapping[str, File] | None = None,
         **options: Unpack[JobOptions],
     ) -> Job:
         """Hand in a job by task name. The options are those of `job`.
 
-        With a key it is tried again while the server is away; without one it is not, since the
-        first request may have arrived.
+        `files` go with it: each is kept as an artifact, and the argument of its name is its path.
+        With a key the request is sent again while the server is away; without one it is not, since
+        the first may have arrived.
         """
-        job, _ = await self.enqueue_or_find(name, args, **options)
+        job, _ = await self.enqueue_or_find(name, args, files=files, **options)
         return job
 
     async def enqueue_or_find(
         self,
         name: str | JobRequest,
         args: Mapping[str, Any] | None = None,
+        *,
+        files: Mapping[str, File] | None = None,
         **options: Unpack[JobOptions],
     ) -> tuple[Job, bool]:
         """The same, and whether the job is new: False if one with its key was there already."""
         request = name if isinstance(name, JobRequest) else self.job(name, args, **options)
-        answer = await self._transport.send(
-            Call(
-                method="POST",
-                path="/jobs",
-                body=msgspec.json.encode(request),
-                safe=request.key is not None,
-            )
-        )
+        call = Call(method="POST", path="/jobs", safe=request.key is not None)
+        if files:
+            call.files, call.fields = await read_files(files), form_fields(request)
+        else:
+            call.body = msgspec.json.encode(request)
+        answer = await self._transport.send(call)
         return decode_job(answer.content), answer.status != 200
 
     async def enqueue_many(
@@ -160,6 +165,15 @@ class Client(Surroundings):
             StoredEntry(each.kind, each.name, bytes(each.body), each.token, each.at)
             for each in found
         ]
+
+    async def artifacts(self, job_id: str) -> Sequence[Artifact]:
+        """The files that a job has kept, and those that it was handed in with."""
+        content = await self._read(f"/jobs/{parse_id(job_id)}/artifacts")
+        return decode(content, ArtifactList, "a list of files").artifacts
+
+    async def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes:
+        """The content of one file of a job. Raises `NotFound`."""
+        return await self._read(f"/jobs/{parse_id(job_id)}/artifacts/{quote(f'{layer}/{name}')}")
 
     async def events(
         self,

@@ -1,9 +1,12 @@
 """What only a remote server can answer. Everything else is raised as by an App.
 
-HeadraceError
-├── AccessDenied        the key is missing, wrong, revoked, or may not do this
-├── RateLimited         too many requests for this key; nothing was changed
-└── UnexpectedAnswer    what answered does not speak as a Headrace server does
+    HeadraceError
+    ├── AccessDenied        the key is missing, wrong, revoked, or may not do this
+    ├── NotFound            the server has no such file or record
+    ├── RateLimited         too many requests for this key; nothing was changed
+    └── UnexpectedAnswer    what answered does not speak as a Headrace server does
+
+A server that cannot be reached is an `EngineUnavailable`, as an engine would be.
 """
 
 from __future__ import annotations
@@ -13,6 +16,10 @@ from headrace.errors import HeadraceError
 
 class AccessDenied(HeadraceError):
     """The server refuses this key, or a request without one; nothing was changed."""
+
+
+class NotFound(HeadraceError):
+    """The server has nothing of this name. A missing job is a `JobNotFound`."""
 
 
 class RateLimited(HeadraceError):

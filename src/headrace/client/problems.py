@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from headrace import errors
-from headrace.client.errors import AccessDenied, RateLimited, UnexpectedAnswer
+from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
 from headrace.errors import HeadraceError
 
 MEDIA_TYPE = "application/problem+json"
@@ -104,6 +104,8 @@ def error_for(
     if status == 409 and conflict is not None:
         named = conflict
     kind = named or _BY_STATUS.get(status)
+    if kind is None and status == 404 and problem.type.endswith("-not-found"):
+        kind = NotFound
     if kind is None:
         return UnexpectedAnswer(f"{asked} was answered with {status}: {problem.text}")
     return kind(problem.text)

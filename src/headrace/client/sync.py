@@ -13,7 +13,8 @@ from typing import Any, Literal, Self, Unpack
 from headrace.client.blocking import LoopThread
 from headrace.client.client import Client as AsyncClient
 from headrace.client.client import OnProgress
-from headrace.client.views import BulkAnswer, Running, TaskView
+from headrace.client.uploads import File
+from headrace.client.views import Artifact, BulkAnswer, Running, TaskView
 from headrace.client.wire import JobOptions, JobRequest
 from headrace.model.job import Job, JobFilter
 from headrace.model.note import StoredEntry
@@ -66,19 +67,23 @@ class SyncClient:
         self,
         name: str | JobRequest,
         args: Mapping[str, Any] | None = None,
+        *,
+        files: Mapping[str, File] | None = None,
         **options: Unpack[JobOptions],
     ) -> Job:
-        """Hand in a job by task name, or one made by `job`."""
-        return self._run(self.client.enqueue(name, args, **options))
+        """Hand in a job by task name, or one made by `job`; files may go with it."""
+        return self._run(self.client.enqueue(name, args, files=files, **options))
 
     def enqueue_or_find(
         self,
         name: str | JobRequest,
         args: Mapping[str, Any] | None = None,
+        *,
+        files: Mapping[str, File] | None = None,
         **options: Unpack[JobOptions],
     ) -> tuple[Job, bool]:
         """The same, and whether the job is new."""
-        return self._run(self.client.enqueue_or_find(name, args, **options))
+        return self._run(self.client.enqueue_or_find(name, args, files=files, **options))
 
     def enqueue_many(
         self, jobs: Iterable[JobRequest], *, on_progress: OnProgress | None = None
@@ -115,6 +120,14 @@ class SyncClient:
     def entries(self, job_id: str) -> Sequence[StoredEntry]:
         """What was kept with a job: stages and the like."""
         return self._run(self.client.entries(job_id))
+
+    def artifacts(self, job_id: str) -> Sequence[Artifact]:
+        """The files that a job has kept, and those that it was handed in with."""
+        return self._run(self.client.artifacts(job_id))
+
+    def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes:
+        """The content of one file of a job."""
+        return self._run(self.client.download(job_id, name, layer=layer))
 
     def bulk(
         self,

@@ -55,6 +55,7 @@ class TaskView(msgspec.Struct, kw_only=True):
     """A task that the server knows: its arguments as JSON schema, and its policy."""
 
     name: str
+    description: str | None = None
     arguments: dict[str, Any] = {}
     policy: dict[str, Any] = {}
 
@@ -73,6 +74,22 @@ class EntryList(msgspec.Struct):
     """What is kept with a job, as it travels."""
 
     entries: list[Entry]
+
+
+class Artifact(msgspec.Struct, kw_only=True):
+    """A file that a job has kept, or was handed in with."""
+
+    layer: str
+    name: str
+    size: int
+    media_type: str | None = None
+    path: str = ""
+
+
+class ArtifactList(msgspec.Struct):
+    """Files, as they travel."""
+
+    artifacts: list[Artifact]
 
 
 class Reasons(msgspec.Struct):
