@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+import pytest
+
 from headrace.clock import Clock
 from headrace.engine.base import Engine
+from headrace.model.job import Inserted
 from headrace.model.status import Status
 from tests.engine.conftest import Opener
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, fail, status, the_job
@@ -80,6 +84,64 @@ async def test_jobs_run_in_the_order_of_arrival(engine: Engine) -> None:
     assert [job.id for job in claimed] == [job.id for job in [*first, *second]]
 
 
+@pytest.mark.parametrize("where", ["pending", "scheduled", "running", "finished"])
+async def test_a_job_whose_id_exists_is_not_stored_again(engine: Engine, where: str) -> None:
+    worker = await a_worker(engine)
+    new = a_job(lane="l", delay=60 if where == "scheduled" else 0)
+    assert await engine.insert([new]) == [Inserted(new.id, True)]
+    if where in ("running", "finished"):
+        [job] = await claim(engine, worker)
+        if where == "finished":
+            await complete(engine, job)
+    before = await the_job(engine, new.id)
+    fresh = a_job()
+    assert await engine.insert([new, fresh]) == [Inserted(new.id, False), Inserted(fresh.id, True)]
+    assert await the_job(engine, new.id) == before
+    assert len(await engine.get([new.id, fresh.id])) == 2
+
+
+async def test_an_id_twice_in_one_call_makes_one_job(engine: Engine) -> None:
+    new = a_job(key="k")
+    other = msgspec.structs.replace(new, key=None, priority=5)
+    answers = await engine.insert([new, other, new])
+    assert answers == [Inserted(new.id, True), Inserted(new.id, False), Inserted(new.id, False)]
+    assert (await the_job(engine, new.id)).priority == 0
+
+
+async def test_a_repeated_insert_changes_nothing(engine: Engine, clock: Clock) -> None:
+    worker = await a_worker(engine)
+    new = a_job(lane="l", width=1)
+    await engine.insert([new, a_job(lane="l", width=1)])
+    repeated = msgspec.structs.replace(new, key="another", width=3)
+    assert await engine.insert([repeated]) == [Inserted(new.id, False)]
+    [lane] = await engine.lanes()
+    assert (lane.width, lane.used, lane.waiting) == (1, 1, 1)
+    # The key was not taken either.
+    [fresh] = await engine.insert([a_job(key="another")])
+    assert fresh.created
+    for job in [*await claim(engine, worker, 5), *await claim(engine, worker, 5)]:
+        await complete(engine, job)
+    clock.advance(10)
+    await engine.prune(older_than=1)
+
+
+async def test_an_id_that_finishes_while_its_insert_is_repeated_stays_one_job(
+    engine: Engine, open_another: Opener
+) -> None:
+    other = await open_another()
+    worker = await a_worker(engine)
+    for _ in range(20):
+        new = a_job()
+        await engine.insert([new])
+        [job] = await claim(engine, worker)
+        _, *answers = await asyncio.gather(
+            complete(engine, job), other.insert([new]), other.insert([new])
+        )
+        assert answers == [[Inserted(new.id, False)]] * 2
+        assert await status(engine, new.id) is Status.COMPLETED
+    assert await claim(engine, worker) == []
+
+
 async def test_a_key_returns_the_job_that_exists(engine: Engine) -> None:
     first = await enqueue(engine, key="daily")
     [again] = await engine.insert([a_job(key="daily")])
@@ -147,6 +209,18 @@ async def test_run_at_is_an_absolute_time(engine: Engine, clock: Clock) -> None:
     assert due.next_in is not None
     assert 3500 < due.next_in <= 3601
     assert abs((await the_job(engine, later)).run_at.timestamp() - clock.now() - 3600) < 5
+
+
+async def test_times_are_kept_to_the_millisecond(engine: Engine, clock: Clock) -> None:
+    run_at = round(clock.now()) + 3600.125
+    before = clock.now()
+    job = await the_job(engine, await enqueue(engine, run_at=run_at))
+    assert abs(job.run_at.timestamp() - run_at) < 0.001
+    after = clock.now()
+    assert before - 0.5 < job.created_at.timestamp() < after + 0.5
+    created = [(await the_job(engine, await enqueue(engine))).created_at for _ in range(5)]
+    assert created == sorted(created)
+    assert any(moment.microsecond % 1_000_000 for moment in created)
 
 
 async def test_large_and_odd_payloads_survive(engine: Engine) -> None:

@@ -53,6 +53,18 @@ async def test_records_are_listed_by_key_within_their_kind(engine: Engine) -> No
     assert await engine.record_list("nothing") == []
 
 
+async def test_keys_are_in_the_order_of_their_bytes(engine: Engine) -> None:
+    keys = ["A", "Z", "a", "a ", "a-b", "a.b", "aB", "ab", "b", "~", "é", "레", "\uffee", "🎡"]
+    assert keys == sorted(keys, key=str.encode)
+    for key in reversed(keys):
+        await engine.record_put("k", key, b"1")
+    seen, after = [], ""
+    while page := await engine.record_list("k", after=after, limit=4):
+        seen += [record.key for record in page]
+        after = seen[-1]
+    assert seen == keys
+
+
 async def test_racing_writers_make_each_version_once(engine: Engine, open_another: Opener) -> None:
     other = await open_another()
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.ids import new_id
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Completed, Failed, Settlement
 from headrace.model.status import Status
-from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, enqueue
+from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, complete, enqueue, retry
 
 
 async def test_get_keeps_the_order_asked_for(engine: Engine) -> None:
@@ -122,6 +124,58 @@ async def test_queues_tell_depth_and_age(engine: Engine, clock: Clock) -> None:
     assert a.oldest_age is not None
     assert 9 < b.oldest_age < 70
     assert a.oldest_age < 9
+
+
+async def test_a_queue_that_had_jobs_stays_listed(engine: Engine, clock: Clock) -> None:
+    worker = await a_worker(engine)
+    await enqueue(engine, queue="once", lane="l")
+    await enqueue(engine, queue="never", delay=60)
+    [job] = await claim(engine, worker)
+    await complete(engine, job)
+    await engine.cancel([each.id for each in (await engine.list_jobs(JobFilter())).jobs])
+    clock.advance(10)
+    assert await engine.prune(older_than=1) == 2
+    never, once = await engine.queues()
+    for queue, name in ((never, "never"), (once, "once")):
+        assert (queue.name, queue.paused, queue.oldest_age) == (name, False, None)
+        assert (queue.scheduled, queue.waiting, queue.ready, queue.running) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("lane", [None, "l"])
+async def test_the_oldest_pending_job_is_the_one_that_is_due_for_longest(
+    engine: Engine, clock: Clock, lane: str | None
+) -> None:
+    """Neither its number nor its priority nor its id tells which one that is."""
+    worker = await a_worker(engine)
+    start = clock.now()
+    retried = await enqueue(engine, lane=lane, hold=False)
+    await engine.insert([a_job(lane=lane, delay=500, priority=3) for _ in range(15)])
+    [job] = await claim(engine, worker)
+    clock.advance(400)
+    await engine.insert([a_job(lane=lane, run_at=clock.now() - each) for each in (1, 7, 300, 3)])
+    await engine.insert([a_job(lane=lane) for _ in range(15)])
+    await retry(engine, job, 0)
+    clock.advance(200)
+    await engine.due(100)
+    [queue] = await engine.queues()
+    assert queue.oldest_age is not None
+    assert 499 < queue.oldest_age < 560
+    assert clock.now() - start < 660
+    if lane is not None:
+        [seen] = await engine.lanes()
+        assert seen.oldest_age is not None
+        assert 499 < seen.oldest_age < 560
+    assert retried == job.id
+
+
+async def test_a_queue_with_nothing_pending_has_no_age(engine: Engine, clock: Clock) -> None:
+    worker = await a_worker(engine)
+    await enqueue(engine)
+    await enqueue(engine, delay=600)
+    await claim(engine, worker)
+    clock.advance(10)
+    [queue] = await engine.queues()
+    assert (queue.running, queue.scheduled, queue.oldest_age) == (1, 1, None)
 
 
 async def test_due_moves_in_bounded_steps_earliest_first(engine: Engine, clock: Clock) -> None:
