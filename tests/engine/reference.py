@@ -1,8 +1,8 @@
 """The contract as a plain Python model: slow, in memory, and simple enough to be seen to be right.
 
 `test_state_machine.py` drives it beside each engine. Every move of a job is checked against
-`headrace.model.transitions`. What the contract leaves open is settled by looking at the engine:
-the machine tells the model which of the permitted answers it saw.
+`headrace.model.transitions`. What the contract leaves open (which of several equals is due or
+pruned first) is settled by looking at the engine: the machine tells the model what it saw.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ from headrace.model.outcome import (
     TimedOut,
 )
 from headrace.model.status import State
-from tests.engine.reference_parts import ChooseWidth, ModelJob, Workforce
+from tests.engine.reference_parts import NO_ERROR, ModelJob, Workforce
 
 
 class Reference(Workforce):
     """Each verb answers what an engine has to answer."""
 
-    def __init__(self, choose_width: ChooseWidth) -> None:
-        super().__init__(choose_width)
+    def __init__(self) -> None:
+        super().__init__()
         self.keys: dict[tuple[str, str], str] = {}
         self.paused: set[str] = set()
 
     def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         self.step += 1
         answers, stored = [], []
+        known = {job_id: job_id for job_id in self.jobs}
         for new in jobs:
             owner = None if new.key is None else self.keys.get((new.task, new.key))
-            if owner is not None:
-                answers.append(Inserted(owner, False))
+            existing = known.get(new.id, owner)
+            known[new.id] = existing or new.id
+            if existing is not None:
+                answers.append(Inserted(existing, False))
                 continue
             later = new.delay > 0
             first = State.SCHEDULED if later else State.WAITING if new.lane else State.READY
@@ -47,8 +50,8 @@ class Reference(Workforce):
             self.jobs[new.id] = job
             if new.key is not None:
                 self.keys[new.task, new.key] = new.id
-            if job.place is not None and not later:
-                self.widths[job.place] = new.width
+            if not later:
+                self.set_width(job, new=True)
             stored.append(job)
             answers.append(Inserted(new.id, True))
         self.arrange(stored)
@@ -70,34 +73,38 @@ class Reference(Workforce):
 
     def _settle(self, job: ModelJob, settlement: Settlement) -> None:
         outcome = settlement.outcome
-        if job.cancel_requested and isinstance(outcome, Retry | Snoozed | Released):
-            outcome = Cancelled()
+        asked = job.cancel_reason
+        if asked is not None and isinstance(outcome, Retry | Snoozed | Released | Cancelled):
+            outcome = Cancelled(asked)
         match outcome:
             case Completed():
                 job.progress = 100.0
                 self.finish(job, State.COMPLETED)
-            case Failed():
-                self.finish(job, State.FAILED)
-            case TimedOut():
-                self.finish(job, State.TIMEOUT)
-            case Cancelled():
-                self.finish(job, State.CANCELLED)
+            case Failed(failure=failure):
+                self.finish(job, State.FAILED, (failure.type, failure.message))
+            case TimedOut(failure=failure):
+                self.finish(job, State.TIMEOUT, (failure.type, failure.message))
+            case Cancelled(reason=reason):
+                self.finish(job, State.CANCELLED, (None, reason))
             case Released():
                 job.attempt -= 1
+                job.worker = None
                 job.move(State.READY)
             case Retry(delay=delay) | Snoozed(delay=delay):
-                if isinstance(outcome, Snoozed):
+                if isinstance(outcome, Retry):
+                    job.error = (outcome.failure.type, outcome.failure.message)
+                else:
                     job.attempt -= 1
+                job.worker = None
                 job.pinned = job.place is not None and job.new.hold
                 job.run_at, job.step = self.now + delay, self.step
                 if delay > 0:
                     job.move(State.SCHEDULED)
                 else:
                     self.make_pending(job)
-        job.worker = None
 
     def claim(self, worker_id: str, queues: Sequence[str] | None, limit: int) -> list[ModelJob]:
-        if not self.alive(worker_id):
+        if not self.may_claim(worker_id):
             return []
         served = [
             job
@@ -132,9 +139,11 @@ class Reference(Workforce):
             job.new.id: job for job in self.in_state(State.SCHEDULED) if job.run_at <= self.now
         }
         _check_oldest(candidates, moved, lambda job: (job.run_at, job.step))
-        chosen = [candidates[each] for each in moved]
+        chosen = sorted(
+            (candidates[each] for each in moved), key=lambda job: (job.run_at, job.step, job.number)
+        )
         for job in chosen:
-            self.make_pending(job)
+            self.make_pending(job, new=job.token == 0)
         self.arrange(chosen)
         return min(limit, len(candidates))
 
@@ -143,7 +152,7 @@ class Reference(Workforce):
         times = [job.run_at for job in self.in_state(State.SCHEDULED)]
         return max(min(times) - self.now, 0.0) if times else None
 
-    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+    def cancel(self, ids: Sequence[str], reason: str) -> dict[str, bool]:
         self.step += 1
         answer, freed = {}, []
         for job_id in ids:
@@ -151,10 +160,10 @@ class Reference(Workforce):
             if job is None or job.state.status.final:
                 continue
             if job.state is State.RUNNING:
-                job.cancel_requested = True
+                job.cancel_reason = job.cancel_reason or reason
                 answer[job_id] = False
             else:
-                self.finish(job, State.CANCELLED)
+                self.finish(job, State.CANCELLED, (None, reason))
                 answer[job_id] = True
                 freed.append(job)
         self.arrange(freed)
@@ -166,10 +175,12 @@ class Reference(Workforce):
             job = self.jobs.get(job_id)
             if job is None or not (job.state is State.SCHEDULED or job.state.status.final):
                 continue
+            new = job.state is State.SCHEDULED and job.token == 0
             if job.state.status.final:
-                job.attempt, job.number, job.progress = 0, self.arrive(), None
-                job.cancel_requested = False
-            self.make_pending(job)
+                job.attempt, job.number, job.progress = 0, self.arrive(), 0.0
+                job.cancel_reason, job.error, job.worker = None, NO_ERROR, None
+            job.run_at = self.now
+            self.make_pending(job, new=new)
             moved.append(job_id)
         self.arrange(self.jobs[each] for each in moved)
         return moved

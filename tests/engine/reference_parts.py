@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headrace.model.job import NewJob
@@ -12,16 +12,20 @@ from headrace.model.transitions import allowed
 Place = tuple[str, str]
 """A queue and a lane in it."""
 
-ChooseWidth = Callable[[Place, set[int]], int]
+Error = tuple[str | None, str | None]
+"""The type of an error, and what it says."""
+
+NO_ERROR: Error = (None, None)
 
 
 @dataclass
 class ModelWorker:
-    """A worker: its lease, and whether it has been declared dead."""
+    """A worker: its lease, whether it has been declared dead, and whether it is forgotten."""
 
     name: str
     lease_until: float
     dead: bool = False
+    gone: bool = False
 
 
 @dataclass
@@ -37,8 +41,9 @@ class ModelJob:
     attempt: int = 0
     pinned: bool = False
     worker: str | None = None
-    cancel_requested: bool = False
-    progress: float | None = 0.0
+    cancel_reason: str | None = None
+    error: Error = NO_ERROR
+    progress: float = 0.0
     finished_at: float = 0.0
     entries: dict[tuple[str, str], tuple[bytes, int]] = field(default_factory=dict)
 
@@ -63,13 +68,12 @@ class ModelJob:
 class Lines:
     """Jobs and lanes: who has a place, who waits, who is next."""
 
-    def __init__(self, choose_width: ChooseWidth) -> None:
+    def __init__(self) -> None:
         self.jobs: dict[str, ModelJob] = {}
         self.widths: dict[Place, int] = {}
         self.now = 0.0
         self.step = 0
         self._arrivals = 0
-        self._choose_width = choose_width
 
     def in_state(self, *states: State) -> list[ModelJob]:
         """Jobs in these states, by priority, then arrival."""
@@ -93,22 +97,31 @@ class Lines:
         self._arrivals += 1
         return self._arrivals
 
-    def make_pending(self, job: ModelJob) -> None:
+    def set_width(self, job: ModelJob, *, new: bool) -> None:
+        """A job comes into its lane: a new one sets the width, as does one that finds it empty."""
+        place = job.place
+        if place is None or job.pinned:
+            return
+        if new or not (self.holders(place) or self.waiting(place)):
+            self.widths[place] = job.new.width
+
+    def make_pending(self, job: ModelJob, *, new: bool = False) -> None:
         """Ready, unless it has to wait for a place in its lane (`arrange` gives that)."""
+        self.set_width(job, new=new)
         free_to_run = job.place is None or job.pinned
         job.move(State.READY if free_to_run else State.WAITING)
 
-    def finish(self, job: ModelJob, state: State) -> None:
+    def finish(self, job: ModelJob, state: State, error: Error = NO_ERROR) -> None:
         """The job is over and has no place any more."""
         job.move(state)
-        job.pinned, job.step, job.finished_at = False, self.step, self.now
+        job.error, job.pinned, job.step, job.finished_at = error, False, self.step, self.now
 
     def arrange(self, jobs: Iterable[ModelJob]) -> None:
         """Give places in the lanes of these jobs: nobody waits while one is free, and nobody
         waits behind a ready job that he beats, unless that one is pinned to its place.
         """
         for place in {job.place for job in jobs if job.place is not None}:
-            width = self._width(place)
+            width = self.widths.get(place, 0)
             while waiting := self.waiting(place):
                 best, holders = waiting[0], self.holders(place)
                 if len(holders) < width:
@@ -120,22 +133,12 @@ class Lines:
                     break
                 worst.move(State.WAITING)
 
-    def _width(self, place: Place) -> int:
-        """What the newest job asked for. Which that is, the contract leaves open where a job was
-        delayed or the lane stood empty, and jobs of one lane asked for different widths.
-        """
-        asked = {job.new.width for job in self.jobs.values() if job.place == place}
-        asked.add(self.widths.setdefault(place, max(asked)))
-        if len(asked) > 1:
-            self.widths[place] = self._choose_width(place, asked)
-        return self.widths[place]
-
 
 class Workforce(Lines):
     """Workers and their leases."""
 
-    def __init__(self, choose_width: ChooseWidth) -> None:
-        super().__init__(choose_width)
+    def __init__(self) -> None:
+        super().__init__()
         self.workers: dict[str, ModelWorker] = {}
 
     def register(self, worker_id: str, name: str, lease: float) -> None:
@@ -144,7 +147,9 @@ class Workforce(Lines):
         self.workers[worker_id] = ModelWorker(name, self.now + lease)
 
     def retire(self, worker_id: str) -> None:
-        self.workers[worker_id].dead = True
+        worker = self.workers[worker_id]
+        worker.dead = True
+        worker.gone = worker.gone or not self.held(worker_id)
 
     def renew(self, worker_id: str, lease: float) -> bool:
         worker = self.workers[worker_id]
@@ -155,6 +160,11 @@ class Workforce(Lines):
     def alive(self, worker_id: str) -> bool:
         worker = self.workers.get(worker_id)
         return worker is not None and not worker.dead and worker.lease_until > self.now
+
+    def may_claim(self, worker_id: str) -> bool:
+        """A lapsed lease alone changes nothing."""
+        worker = self.workers.get(worker_id)
+        return worker is not None and not worker.dead
 
     def held(self, worker_id: str) -> set[str]:
         running = self.in_state(State.RUNNING)

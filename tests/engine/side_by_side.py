@@ -7,15 +7,21 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, Self, TypeVar
 
+from hypothesis import note as tell
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.engine.base import Engine, LeaseKeeper
+from headrace.model.job import ClaimedJob, Job, NewJob
 from headrace.model.outcome import Outcome, Settlement
 from headrace.model.status import State
 from tests.engine.reference import Reference
-from tests.engine.reference_parts import ModelJob, Place
+from tests.engine.reference_parts import ModelJob
 
 T = TypeVar("T")
+
+Seen = tuple[str, int, int, float, str | None, bool, str | None, str | None, bool]
+# Far more than a walk takes, and less than the steps in which its time moves.
+MOMENT = 50.0
 
 WriteClaim = Literal["good", "old token", "new token", "not running"]
 """With what right an attempt writes: only the first may."""
@@ -56,6 +62,21 @@ class Stores:
         self.runner.run(engine.close())
 
 
+def seen_of(job: Job) -> Seen:
+    """What of a job has to be as in the model. It has a start as long as it has a worker."""
+    return (
+        job.state.name,
+        job.attempt,
+        job.token,
+        job.progress,
+        job.worker,
+        job.started_at is not None,
+        job.error_type,
+        job.error,
+        job.cancel_requested,
+    )
+
+
 class SideBySide(RuleBasedStateMachine):
     """An engine and the model, side by side."""
 
@@ -65,7 +86,8 @@ class SideBySide(RuleBasedStateMachine):
         super().__init__()
         self.keepers: dict[str, LeaseKeeper] = {}
         self.engine = self.stores.borrow()
-        self.model = Reference(self.observed_width)
+        self.model = Reference()
+        self.started_at = self.engine.clock.now()
         self.made = 0
 
     def run(self, verb: Coroutine[Any, Any, T]) -> T:
@@ -96,6 +118,32 @@ class SideBySide(RuleBasedStateMachine):
         for worker in self.model.workers:
             self.run(self.engine.retire(worker))
 
+    # -- verbs on both sides ---------------------------------------------------------------------
+
+    def store(self, jobs: list[NewJob]) -> None:
+        tell(f"insert {[job.id[-3:] for job in jobs]}")
+        assert self.run(self.engine.insert(jobs)) == self.model.insert(jobs)
+
+    def exchange(
+        self,
+        settlements: list[Settlement],
+        number: int,
+        queues: list[str] | None,
+        limit: int,
+    ) -> list[ClaimedJob]:
+        worker = self.worker(number)
+        answer = self.run(
+            self.engine.exchange(settlements, worker_id=worker, queues=queues, limit=limit)
+        )
+        tell(f"claimed {[job.id[-3:] for job in answer.jobs]}")
+        assert set(answer.refused) == self.model.settle(settlements)
+        expected = self.model.claim(worker, queues, limit)
+        assert [
+            (job.id[-3:], job.token, job.attempt, job.lane, job.cancel_requested)
+            for job in answer.jobs
+        ] == [(job.new.id[-3:], job.token, job.attempt, job.new.lane, False) for job in expected]
+        return answer.jobs
+
     # -- what the walk knows --------------------------------------------------------------------
 
     def new_id(self) -> str:
@@ -108,21 +156,9 @@ class SideBySide(RuleBasedStateMachine):
         return jobs[number % len(jobs)] if jobs else None
 
     def worker(self, number: int) -> str:
-        """A worker, dead or alive, but not one that is lapsed and that nobody has buried: whether
-        that one may claim is left open by the contract.
-        """
-        known = [
-            worker_id
-            for worker_id, worker in self.model.workers.items()
-            if worker.dead or self.model.alive(worker_id)
-        ]
+        """A worker: dead, alive, or lapsed without anybody having noticed."""
+        known = list(self.model.workers)
         return known[-1 - number % len(known)] if known else self.new_id()
-
-    def observed_width(self, place: Place, asked: set[int]) -> int:
-        for lane in self.run(self.engine.lanes(queue=place[0], lane=place[1])):
-            assert lane.width in asked, f"lane {place} has width {lane.width}, asked were {asked}"
-            return lane.width
-        return self.model.widths[place]
 
     def claim_to_write(self, number: int, claim: WriteClaim) -> tuple[str, int] | None:
         """A job and the token under which somebody believes to own it."""
@@ -145,28 +181,32 @@ class SideBySide(RuleBasedStateMachine):
         """What people see agrees as well: lanes, queues, workers, entries."""
         self.look_at_lanes()
         self.look_at_queues()
-        alive = {each.id for each in self.run(self.engine.workers()) if each.alive}
+        workers = self.run(self.engine.workers())
+        kept = [each for each, worker in self.model.workers.items() if not worker.gone]
+        assert sorted(each.id for each in workers) == sorted(kept)
+        alive = {each.id for each in workers if each.alive}
         assert alive == {each for each in self.model.workers if self.model.alive(each)}
         for worker in alive:
             held = self.run(self.engine.held(worker))
             assert {job.id for job in held} == self.model.held(worker)
         for job in self.model.jobs.values():
-            kept = self.run(self.engine.entries(job.new.id)) if job.entries else []
-            assert [((e.kind, e.name), (bytes(e.body), e.token)) for e in kept] == list(
+            entries = self.run(self.engine.entries(job.new.id)) if job.entries else []
+            assert [((e.kind, e.name), (bytes(e.body), e.token)) for e in entries] == list(
                 job.entries.items()
             )
 
     def look_at_lanes(self) -> None:
         shown = {(lane.queue, lane.lane): lane for lane in self.run(self.engine.lanes())}
         for place in {job.place for job in self.model.jobs.values() if job.place is not None}:
-            holders = {job.new.id for job in self.model.holders(place)}
+            holders = sorted(self.model.holders(place), key=lambda job: job.order)
+            ids = tuple(job.new.id for job in holders)
             waiting = len(self.model.waiting(place))
             lane = shown.pop(place, None)
             if lane is None:
-                assert (holders, waiting) == (set(), 0)
+                assert (ids, waiting) == ((), 0)
             else:
-                assert (set(lane.holders), lane.used) == (holders, len(holders))
-                assert lane.waiting == waiting
+                assert (lane.holders, lane.used, lane.waiting) == (ids, len(ids), waiting)
+                assert lane.width == self.model.widths[place]
         assert shown == {}
 
     def look_at_queues(self) -> None:
@@ -183,22 +223,25 @@ class SideBySide(RuleBasedStateMachine):
     def agrees_on_every_job(self) -> None:
         jobs = self.model.jobs
         seen = self.run(self.engine.get(list(jobs)))
-        assert {
-            job.id[-3:]: (job.state.name, job.attempt, job.token, job.progress) for job in seen
-        } == {
-            job_id[-3:]: (
-                jobs[job_id].state.name,
-                jobs[job_id].attempt,
-                jobs[job_id].token,
-                each.progress if jobs[job_id].progress is None else jobs[job_id].progress,
-            )
-            for job_id, each in zip(jobs, seen, strict=True)
+        assert {job.id[-3:]: seen_of(job) for job in seen} == {
+            job_id[-3:]: self.expected_of(job) for job_id, job in jobs.items()
         }
         for job in seen:
-            if job.state is State.RUNNING:
-                known = jobs[job.id]
-                assert job.worker == self.model.workers[known.worker or ""].name
-                assert job.cancel_requested == known.cancel_requested
+            due = job.run_at.timestamp() - self.started_at
+            assert abs(due - jobs[job.id].run_at) < MOMENT
+
+    def expected_of(self, job: ModelJob) -> Seen:
+        worker = None if job.worker is None else self.model.workers[job.worker].name
+        return (
+            job.state.name,
+            job.attempt,
+            job.token,
+            job.progress,
+            worker,
+            worker is not None,
+            *job.error,
+            job.cancel_reason is not None,
+        )
 
     @invariant()
     def audits_clean(self) -> None:

@@ -108,6 +108,17 @@ async def test_an_id_twice_in_one_call_makes_one_job(engine: Engine) -> None:
     assert (await the_job(engine, new.id)).priority == 0
 
 
+async def test_of_one_id_in_a_call_the_first_counts_even_if_its_key_was_taken(
+    engine: Engine,
+) -> None:
+    owner = await enqueue(engine, key="k")
+    new = a_job(key="k")
+    again = msgspec.structs.replace(new, key=None)
+    assert await engine.insert([new, again]) == [Inserted(owner, False)] * 2
+    assert await engine.get([new.id]) == []
+    assert await engine.insert([again]) == [Inserted(new.id, True)]
+
+
 async def test_a_repeated_insert_changes_nothing(engine: Engine, clock: Clock) -> None:
     worker = await a_worker(engine)
     new = a_job(lane="l", width=1)

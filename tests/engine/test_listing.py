@@ -11,7 +11,7 @@ from headrace.engine.base import Engine
 from headrace.errors import InvalidInput
 from headrace.model.ids import new_id
 from headrace.model.job import JobFilter
-from headrace.model.outcome import Cancelled, Completed, Failed, Settlement, TimedOut
+from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Settlement, TimedOut
 from headrace.model.status import Status
 from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, complete, enqueue
 
@@ -36,7 +36,7 @@ async def some_of_each(engine: Engine) -> dict[Status, set[str]]:
     new = [a_job(task=f"t{n % 2}", lane=f"l{n}") for n in range(14)]
     await engine.insert(new[:10])
     jobs = {job.id: job for job in await claim(engine, worker, 10)}
-    outcomes = [Completed(b"1"), Failed(A_FAILURE), TimedOut(A_FAILURE), Cancelled()]
+    outcomes: list[Outcome] = [Completed(b"1"), Failed(A_FAILURE), TimedOut(A_FAILURE), Cancelled()]
     await engine.exchange(
         [
             Settlement(job.id, jobs[job.id].token, outcomes[n % 5])

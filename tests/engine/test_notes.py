@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-import pytest
-
 from headrace.engine.base import Engine
 from headrace.model.ids import new_id
 from headrace.model.note import Entry, Note
@@ -130,24 +126,3 @@ async def test_entries_and_progress_survive_a_retry(engine: Engine) -> None:
     await claim(engine, worker)
     assert [bytes(entry.body) for entry in await engine.entries(job_id, "stage")] == [b"1"]
     assert (await the_job(engine, job_id)).progress == 30.0
-
-
-@pytest.mark.parametrize("progress", [-5.0, 250.0, 1e300, math.inf, -math.inf, math.nan])
-async def test_an_odd_progress_does_not_disturb_the_others(engine: Engine, progress: float) -> None:
-    worker = await a_worker(engine)
-    await engine.insert([a_job(), a_job()])
-    one, two = await claim(engine, worker, 2)
-    await engine.note([Note(one.id, one.token, progress=7.0)])
-    assert (
-        await engine.note(
-            [Note(one.id, one.token, "s", progress, "m"), Note(two.id, two.token, progress=9.0)]
-        )
-        == ()
-    )
-    seen = await the_job(engine, one.id)
-    # Told as it is; what is not a number is not told.
-    assert seen.progress == (7.0 if math.isnan(progress) else progress)
-    assert (seen.stage, seen.message) == ("s", "m")
-    assert (await the_job(engine, two.id)).progress == 9.0
-    await complete(engine, one)
-    assert (await the_job(engine, one.id)).progress == 100.0

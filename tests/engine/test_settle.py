@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 
 import msgspec
@@ -10,7 +9,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.model.job import ClaimedJob, JobFilter
+from headrace.model.job import ClaimedJob
 from headrace.model.outcome import (
     AttemptEntry,
     Cancelled,
@@ -136,50 +135,6 @@ async def test_a_snoozed_job_spends_no_attempt(engine: Engine, clock: Clock) -> 
     await engine.due(10)
     [again] = await claim(engine, worker)
     assert (again.attempt, again.token) == (1, 2)
-
-
-@pytest.mark.parametrize("delay", [math.nan, -1.0, -math.inf])
-async def test_a_delay_that_is_none_is_over_at_once(engine: Engine, delay: float) -> None:
-    worker = await a_worker(engine)
-    await engine.insert([a_job(), a_job()])
-    one, two = await claim(engine, worker, 2)
-    answer = await engine.exchange(
-        [
-            Settlement(one.id, one.token, Retry(A_FAILURE, delay)),
-            Settlement(two.id, two.token, Snoozed(delay)),
-        ]
-    )
-    assert answer.refused == ()
-    assert {job.id for job in await claim(engine, worker, 5)} == {one.id, two.id}
-
-
-async def test_a_delay_without_end_is_a_very_long_one(engine: Engine, clock: Clock) -> None:
-    worker = await a_worker(engine)
-    job_id = await enqueue(engine)
-    [job] = await claim(engine, worker)
-    assert await settle(engine, job, Retry(A_FAILURE, math.inf))
-    clock.advance(365 * 86_400)
-    await engine.due(10)
-    assert await status(engine, job_id) is Status.SCHEDULED
-    await engine.list_jobs(JobFilter(statuses=(Status.SCHEDULED,)))
-
-
-@pytest.mark.parametrize("result", [b"\xff", b"\x00", b'"\xed\xa0\x80"'])
-async def test_a_result_is_kept_byte_by_byte(engine: Engine, result: bytes) -> None:
-    """What is no JSON is the caller's mistake, but no reason to lose that the job is done."""
-    worker = await a_worker(engine)
-    await engine.insert([a_job(), a_job()])
-    one, two = await claim(engine, worker, 2)
-    answer = await engine.exchange(
-        [
-            Settlement(one.id, one.token, Completed(result)),
-            Settlement(two.id, two.token, Completed(b"2")),
-        ]
-    )
-    assert answer.refused == ()
-    seen = await engine.get([one.id, two.id])
-    assert [job.status for job in seen] == [Status.COMPLETED, Status.COMPLETED]
-    assert [job.result_json for job in seen] == [result, b"2"]
 
 
 async def _owned_again(engine: Engine, worker: str, job: ClaimedJob) -> ClaimedJob:

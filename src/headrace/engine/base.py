@@ -86,10 +86,11 @@ class Producing(Protocol):
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Store jobs durably, in this order; the answer is in the same order.
 
-        A job whose id exists, in the store (finished or not) or earlier in the call, is not stored
-        again: the answer is that id, not created. So a call can be repeated. One whose (task, key)
-        exists is not stored either: the answer names the job that has it. The caller bounds the
-        size of a call.
+        A job whose id exists, finished or not, is not stored again: the answer is that id, not
+        created. So a call can be repeated. One whose (task, key) exists, in the store or earlier
+        in the call, is not stored either: the answer names the job that has it. Of several with
+        one id in a call the first counts, and the others are answered with what it was answered.
+        The caller bounds the size of a call.
         """
 
 

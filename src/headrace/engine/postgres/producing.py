@@ -60,4 +60,5 @@ def _answer(jobs: Sequence[NewJob], sent: Sequence[NewJob], found: Sequence[Any]
     if len(sent) == len(jobs):
         return answers
     first = {job.id: answer for job, answer in zip(sent, answers, strict=True)}
-    return [first.pop(job.id, Inserted(job.id, False)) for job in jobs]
+    repeated = {job_id: Inserted(answer.id, False) for job_id, answer in first.items()}
+    return [first.pop(job.id, repeated[job.id]) for job in jobs]

@@ -26,18 +26,20 @@ def insert(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
     if not jobs:
         return []
     connection = transaction.connection
-    known = {row[0] for row in connection.execute(KNOWN_IDS, (id_list([job.id for job in jobs]),))}
+    ids = id_list([job.id for job in jobs])
+    known = {job_id: job_id for (job_id,) in connection.execute(KNOWN_IDS, (ids,))}
     answers: list[Inserted] = []
     fresh: list[NewJob] = []
     for job in jobs:
         if job.id in known:
-            answers.append(Inserted(job.id, False))
+            answers.append(Inserted(known[job.id], False))
             continue
         if job.key is not None and not _take_key(transaction, job):
             [(owner,)] = connection.execute(KEY_OWNER, (job.key, job.task)).fetchall()
+            known[job.id] = owner
             answers.append(Inserted(owner, False))
             continue
-        known.add(job.id)
+        known[job.id] = job.id
         fresh.append(job)
         answers.append(Inserted(job.id, True))
     if fresh:

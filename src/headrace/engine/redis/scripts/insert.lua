@@ -23,12 +23,12 @@ local seen = {}
 for n, id in ipairs(given) do
   local i = 4 * n - 2
   local head, field = ARGV[i + 1], ARGV[i + 2]
-  local existing = (known[n] or seen[id]) and id
-    or field ~= '' and call('HGET', TASK_KEYS, field)
+  local existing = seen[id] or known[n] and id or field ~= '' and call('HGET', TASK_KEYS, field)
+  seen[id] = existing or id
   if existing then
     answer[n] = '=' .. existing
   else
-    answer[n], seen[id] = id, true
+    answer[n] = id
     local width, flags, priority, run_at, delay, queue, lane = struct.unpack('<HBhddss', head)
     if run_at == 0 then run_at = now + delay end
     local order = order_of(priority, number + n)
