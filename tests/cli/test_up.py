@@ -65,6 +65,17 @@ def test_the_tour_leaves_the_jobs_of_others_alone(cli: Cli) -> None:
     assert cli.status(job_id) == "pending"
 
 
+def test_up_serves_the_api(cli: Cli) -> None:
+    first = cli.start("up", "--app", "shop", "--json", HEADRACE_PORT="0")
+    assert first.stdout is not None
+    api = json.loads(first.stdout.readline())["api"]
+    made = cli("enqueue", "invoice.send", "customer_id=1", "--json", API_URL=api).json
+    wait_for(lambda: cli.status(made["job_id"]) == "completed")
+    assert cli("running", "--json", API_URL=api).json["success"] is True
+    first.send_signal(signal.SIGINT)
+    assert first.wait(30) == 0
+
+
 def test_up_without_a_store_says_so(cli: Cli) -> None:
     ran = cli("up", "--url", "redis://127.0.0.1:1/0", code=3)
     assert ran.err.startswith("error: ")

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from headrace.app import App
+from headrace.cli.beside import everything_else
 from headrace.cli.children import Children
 from headrace.cli.command import command, group, whole
 from headrace.cli.errors import tell
@@ -47,11 +48,14 @@ async def up(
         typer.Option("--tour/--no-tour", help="Run the tour; default: if no App is named."),
     ] = None,
     workers: Annotated[int, typer.Option(metavar="N", parser=whole, help="Worker processes.")] = 1,
+    server: Annotated[
+        bool, typer.Option("--server/--no-server", help="Serve the HTTP API as well.")
+    ] = True,
     exit_when_idle: Annotated[
         bool, typer.Option("--exit-when-idle", help="Stop when everything has run.")
     ] = False,
 ) -> int:
-    """Start a worker, and see it at work in a short tour.
+    """Start everything: a worker, the HTTP API, schedules, and a short tour.
 
     Jobs live in headrace.db in this folder unless HEADRACE_URL says otherwise. It stays until
     Ctrl-C. With --json each event is one line of JSON.
@@ -75,11 +79,12 @@ async def up(
     orchestrator = JobOrchestrator(app, queues=None if named else ["tour"])
     children = Children(app, count=workers - 1, queues=orchestrator.queues)
     show = Show(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
-    show.banner(workers)
-    try:
-        code = await serve(orchestrator, show.run(tour=named is None if tour is None else tour))
-    finally:
-        await children.stop()
+    async with everything_else(app, server=server and not exit_when_idle) as address:
+        show.banner(workers, address)
+        try:
+            code = await serve(orchestrator, show.run(tour=named is None if tour is None else tour))
+        finally:
+            await children.stop()
     await app.close()
     show.end(code)
     if orchestrator.stuck_threads:
@@ -111,12 +116,15 @@ class Show:
         self._children = children
         self._exit_when_idle = exit_when_idle
         self._narrator = Narrator(app, json=session.json)
+        self._address: str | None = None
 
-    def banner(self, workers: int) -> None:
+    def banner(self, workers: int, address: str | None) -> None:
         """Where things are."""
+        self._address = address
         settings = self._app.settings
         if self._json:
-            print_json_line({"event": "up", "version": __version__, "url": redacted(settings.url)})
+            told = {"version": __version__, "url": redacted(settings.url), "api": address}
+            print_json_line({"event": "up", **told})
             return
         slots = settings.max_workers
         queues = ", ".join(self._orchestrator.queues) or "all"
@@ -125,6 +133,8 @@ class Show:
         print_line(f"  at work       {plural(workers, 'worker')} with {slots} slots each")
         print_line(f"  queues        {queues}")
         print_line(f"  tasks         {', '.join(sorted(self._app.tasks)) or 'none'}")
+        if address is not None:
+            print_line(f"  HTTP API      {address}  (try it at {address}/docs)")
         print_line("  to stop       Ctrl-C")
         print_line()
 
@@ -191,6 +201,8 @@ class Show:
         if self._exit_when_idle:
             return
         print_line("Now try this in another terminal, in the same folder:")
+        if self._address is not None:
+            print_line(f"  curl {self._address}/jobs?status=failed")
         for words, what in (
             ("jobs list", "all jobs, newest first"),
             (f"jobs show {failed}", "the one that failed, and why"),
