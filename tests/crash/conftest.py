@@ -23,6 +23,13 @@ FAMILIES = [
 ]
 
 
+SHORT = 1.0
+"""The lease of workers that are going to die or hang, so that others need not wait long."""
+
+LONG = 4.0
+"""The lease of the others: a busy machine must not make them lose it."""
+
+
 class Scene:
     """A store, the test's own door to it, and workers on it that may die."""
 
@@ -37,7 +44,7 @@ class Scene:
         self,
         name: str,
         *,
-        lease: float = 1.0,
+        lease: float = LONG,
         slots: int = 10,
         die: str = "",
         hold: str = "",

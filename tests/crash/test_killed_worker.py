@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.model.status import Status
-from tests.crash.conftest import Scene
+from tests.crash.conftest import SHORT, Scene
 from tests.support.processes import until
 
 POINTS = [
@@ -22,7 +22,7 @@ async def test_every_job_completes_once_wherever_its_worker_dies(scene: Scene, p
     plain = [scene.app.tasks["work"].job() for _ in range(3)]
     laned = [scene.app.tasks["in_lane"].job(lane="a") for _ in range(3)]
     jobs = await scene.app.enqueue_many([*plain, *laned])
-    victim = scene.worker("victim", die=point)
+    victim = scene.worker("victim", lease=SHORT, die=point)
     assert await victim.ended() == -9, victim.said
     scene.worker("heir")
     await scene.all_over()
@@ -56,7 +56,7 @@ async def test_a_job_that_kills_its_workers_fails_after_its_attempts(scene: Scen
 
 async def test_a_job_that_must_not_be_repeated_ends_as_interrupted(scene: Scene) -> None:
     job = await scene.app.enqueue("fragile", {"gate": scene.gate})
-    victim = scene.worker("victim")
+    victim = scene.worker("victim", lease=SHORT)
     await scene.happened("start")
     victim.kill()
     scene.worker("heir")
@@ -104,7 +104,7 @@ async def test_a_worker_that_starts_before_its_heir_dies_is_not_waited_for(scene
     """Two workers at once: the one that lives takes over within the lease time."""
     scene.worker("heir", slots=1)
     jobs = [await scene.app.enqueue("gated", {"gate": scene.gate}) for _ in range(2)]
-    victim = scene.worker("victim", slots=1)
+    victim = scene.worker("victim", lease=SHORT, slots=1)
     await until(lambda: victim.pid in {line.pid for line in scene.lines("start")}, "a start")
     victim.kill()
     scene.open_gate(1)

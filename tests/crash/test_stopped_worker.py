@@ -21,8 +21,6 @@ async def test_a_stop_under_load_spends_no_attempt_of_unstarted_jobs(scene: Scen
     for job in left:
         expected = (Status.COMPLETED, 1) if job.id in started else (Status.PENDING, 0)
         assert (job.status, job.attempt) == expected
-    # The worker had claimed ahead: some of those that it never started were in its hands.
-    assert any(job.token for job in left if job.status is Status.PENDING)
     assert await scene.app.engine.workers() == []
 
     scene.worker("second")
@@ -31,13 +29,28 @@ async def test_a_stop_under_load_spends_no_attempt_of_unstarted_jobs(scene: Scen
     assert set(scene.counts("end").values()) == {1}
 
 
-async def test_a_running_job_may_finish_within_the_grace_time(scene: Scene) -> None:
-    running = await scene.app.enqueue("gated", {"gate": scene.gate})
-    worker = scene.worker("worker")
-    await scene.happened("start")
+async def test_unstarted_jobs_go_back_while_running_ones_finish(scene: Scene) -> None:
+    # Short jobs let the worker claim ahead; the long ones behind them then wait in its hands.
+    await scene.app.enqueue_many(scene.app.tasks["work"].job() for _ in range(300))
+    long = await scene.app.enqueue_many(
+        scene.app.tasks["gated"].job(gate=scene.gate) for _ in range(50)
+    )
+    worker = scene.worker("worker", lease=600, slots=2)
+    await scene.happened("start", 302)
     worker.terminate()
-    await until(lambda: "finishing running jobs" in worker.said, "the worker's answer")
+
+    async def only_two_run() -> bool:
+        [queue] = await scene.app.engine.queues()
+        return queue.running == 2
+
+    await until(only_two_run, "the return of unstarted jobs")
+    assert worker.code is None
     scene.open_gate(1)
     assert await worker.ended() == 0, worker.said
-    [done] = await scene.jobs([running])
-    assert (done.status, done.attempt, done.result) == (Status.COMPLETED, 1, 1)
+    started = scene.counts("start")
+    jobs = await scene.jobs(long)
+    done = [job for job in jobs if job.id in started]
+    assert [(job.status, job.attempt, job.result) for job in done] == [(Status.COMPLETED, 1, 1)] * 2
+    left = [job for job in jobs if job.id not in started]
+    assert {(job.status, job.attempt) for job in left} == {(Status.PENDING, 0)}
+    assert any(job.token for job in left), "the worker had claimed nothing ahead"

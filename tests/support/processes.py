@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -20,9 +20,13 @@ HEADRACE = Path(sys.executable).parent / "headrace"
 ROOT = Path(__file__).parent.parent.parent
 
 
+@overload
 async def until(
-    condition: Callable[[], T | Awaitable[T]], what: str = "it", limit: float = LIMIT
-) -> T:
+    condition: Callable[[], Awaitable[T]], what: str = ..., limit: float = ...
+) -> T: ...
+@overload
+async def until(condition: Callable[[], T], what: str = ..., limit: float = ...) -> T: ...
+async def until(condition: Callable[[], Any], what: str = "it", limit: float = LIMIT) -> Any:
     """Wait until a condition holds, and answer what it answered."""
     end = time.monotonic() + limit
     while True:
