@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from headrace.engine.postgres.address import Address
-from headrace.engine.postgres.trouble import REPEATABLE, translated
+from headrace.engine.postgres.trouble import REPEATABLE, USELESS, translated
 from headrace.errors import EngineUnavailable
 
 CONNECT_SECONDS = 10.0
@@ -99,7 +99,7 @@ class Link:
                 connection = await self._opened()
                 yield connection
             except Exception as error:
-                if connection is not None and isinstance(error, TimeoutError):
+                if connection is not None and isinstance(error, USELESS):
                     connection.terminate()
                 better = translated(error, self.address)
                 if better is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from typing import Any
 
 from headrace.engine.text import storable
@@ -19,12 +17,6 @@ Row = Any
 LONGEST_WAIT = 100 * 365 * 86_400.0
 
 _STATES = {int(state): state for state in State}
-_ID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
-
-
-def known_form(ids: Iterable[str]) -> list[str]:
-    """The ids that can be job ids at all. No job has any other."""
-    return [each for each in ids if _ID.fullmatch(each)]
 
 
 def storable_or_none(text: str | None) -> str | None:

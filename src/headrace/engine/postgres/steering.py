@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.engine.postgres.rows import known_form
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
-from headrace.engine.text import storable
+from headrace.engine.text import is_id, storable
 
 _CANCEL = query("cancel")
 _RERUN = query("rerun")
@@ -19,7 +18,7 @@ class Steering(Store):
 
     async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
         """Cancel jobs: True for one that is cancelled now, False for one that was asked to stop."""
-        asked = known_form(dict.fromkeys(ids))
+        asked = [each for each in dict.fromkeys(ids) if is_id(each)]
         if not asked:
             return {}
         found = await self._common.fetch(_CANCEL, self.clock.offset, asked, storable(reason))
@@ -27,7 +26,7 @@ class Steering(Store):
 
     async def rerun(self, ids: Sequence[str]) -> list[str]:
         """Run finished jobs again, and scheduled ones now. Answers those that were moved."""
-        asked = known_form(dict.fromkeys(ids))
+        asked = [each for each in dict.fromkeys(ids) if is_id(each)]
         if not asked:
             return []
         found = await self._common.fetch(_RERUN, self.clock.offset, asked)

@@ -19,6 +19,10 @@ from headrace.errors import (
 # is simply tried again.
 REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
+# After these the connection is worth nothing: it may still be at work on what was given up, or it
+# leads to a server that has become a standby.
+USELESS = (TimeoutError, asyncpg.ReadOnlySQLTransactionError)
+
 _AWAY = (
     OSError,
     TimeoutError,

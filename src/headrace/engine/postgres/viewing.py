@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
-from headrace.errors import InvalidInput
+from headrace.engine.text import checked_cursor, is_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State
 from headrace.model.views import JobPage, LaneView, QueueView
@@ -27,7 +27,7 @@ class Viewing(Store):
 
     async def get(self, ids: Sequence[str]) -> list[Job]:
         """The jobs with these ids, in that order; unknown ones are left out."""
-        asked = rows.known_form(ids)
+        asked = [each for each in ids if is_id(each)]
         if not asked:
             return []
         found = {job.id: job for job in map(rows.job, await self._common.fetch(_GET, asked))}
@@ -37,15 +37,13 @@ class Viewing(Store):
         self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
     ) -> JobPage:
         """A page of jobs by descending id (newest first). `cursor` is the last id seen."""
-        if cursor is not None and not rows.known_form([cursor]):
-            raise InvalidInput(f"cursor {cursor!r} is not one that an earlier page answered")
         asked = {state for status in filter.statuses for state in STATES[status]}
         found = await self._views.fetch(
             _LIST,
             not asked or any(not state.status.final for state in asked),
             not asked or bool(asked & _UNSUCCESSFUL),
             not asked or State.COMPLETED in asked,
-            cursor,
+            checked_cursor(cursor),
             sorted(asked) or None,
             filter.queues or None,
             filter.tasks or None,

@@ -12,7 +12,7 @@ from headrace.engine.postgres.notes import merged
 from headrace.engine.postgres.settlements import columns
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
-from headrace.engine.text import storable
+from headrace.engine.text import is_id, storable
 from headrace.errors import InvalidInput
 from headrace.model.job import ClaimedJob
 from headrace.model.note import Note, StoredEntry
@@ -145,7 +145,7 @@ class Working(Store):
 
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
         """What was kept with a job by `note`, in the order it was first written."""
-        if not rows.known_form([job_id]):
+        if not is_id(job_id):
             return []
         return [StoredEntry(*row) for row in await self._common.fetch(_ENTRIES, job_id, kind)]
 
