@@ -1,51 +1,140 @@
-"""`make bench`: measure, compare, write the table."""
+"""`make bench`: measure, compare, report. Without --scenario it is the table of contenders."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 import traceback
 
-from bench.contenders import CONTENDERS
-from bench.driver import Bench, Figures
-from bench.report import write
+from bench.arena import ENGINES, Arena
+from bench.contenders import CONTENDERS, Contender
+from bench.driver import Driver, shown
+from bench.environments import clean, tidy
+from bench.figures import Figures, Finding
+from bench.report import Report
+from bench.scenarios.registry import SCENARIOS
+from bench.scenarios.stage import Stage
+
+TABLE = "table"
+QUICK = 4
+QUICK_SCENARIOS = 10
 
 
 def main() -> int:
+    options = arguments()
+    if options.clean:
+        clean()
+        return 0
+    tidy(CONTENDERS)
+    asked = options.scenario or [TABLE]
+    names = [TABLE, *SCENARIOS] if "all" in asked else asked
+    report = Report()
+    failed = False
+    for engine in [options.only] if options.only else ENGINES:
+        if TABLE in names:
+            failed |= not table(engine, options, report)
+        if any(name in SCENARIOS for name in names):
+            failed |= not scenarios(engine, names, options, report)
+    report.print()
+    if options.keep:
+        Report.kept().merged(report).keep()
+    return 1 if failed else 0
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--only", choices=["sqlite", "postgres", "redis"], help="one engine")
+    parser.add_argument("--only", choices=ENGINES, help="one engine")
+    parser.add_argument(
+        "--scenario",
+        action="append",
+        choices=[TABLE, *SCENARIOS, "all"],
+        help="what to measure; may be given several times",
+    )
     parser.add_argument("--contender", default="", help="only contenders whose name contains this")
-    parser.add_argument("--runs", type=int, default=2, help="best of so many runs")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the jobs")
-    parser.add_argument("--keep", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--runs", type=int, help="best of so many runs (table; default 2)")
+    parser.add_argument("--quick", action="store_true", help="fewer jobs, one run")
+    parser.add_argument("--long", action="store_true", help="hold the transaction for 10 minutes")
+    parser.add_argument("--keep", action="store_true", help="write the results into docs/")
+    parser.add_argument("--clean", action="store_true", help="remove the peers' environments")
     options = parser.parse_args()
-    results: list[Figures] = []
-    failed = 0
+    if options.keep and options.contender:
+        parser.error("--keep needs all contenders: ratios are between figures of one run")
+    options.runs = options.runs or (1 if options.quick else 2)
+    return options
+
+
+def table(engine: str, options: argparse.Namespace, report: Report) -> bool:
+    """Every contender on one engine. False if Headrace or the bare limit failed."""
+    well = True
+    wanted = options.contender.lower()
     for contender in CONTENDERS:
-        if options.only and contender.engine != options.only:
-            continue
-        if options.contender.lower() not in contender.name.lower():
+        if contender.engine != engine or wanted not in contender.name.lower():
             continue
         best: Figures | None = None
         for run in range(options.runs):
-            label = f"{contender.engine:9} {contender.name:28} run {run + 1} of {options.runs}"
-            print(label, end=" ", flush=True, file=sys.stderr)
-            bench = Bench(contender.engine, quick=options.quick)
-            try:
-                figures = bench.measure(contender)
-            except Exception:
-                failed += 1
-                print("failed", file=sys.stderr)
-                traceback.print_exc(limit=1)
-                break
-            finally:
-                bench.close()
+            figures = measured(contender, f"run {run + 1} of {options.runs}", options)
             best = figures if best is None else best.better(figures)
-            print(f"drain {figures.drain_one or 0:,.0f}/s", file=sys.stderr)
         if best is not None:
-            results.append(best)
-    write(results, keep=options.keep)
-    return 1 if failed else 0
+            report.results.append(best)
+            well = well and (contender.peer or not best.failures)
+    report.note_run(engine, TABLE)
+    return well
+
+
+def measured(contender: Contender, label: str, options: argparse.Namespace) -> Figures:
+    """One run of one contender."""
+    say(f"{contender.engine:9} {contender.name:28} {label} ", end="")
+    began = time.monotonic()
+    arena = Arena(contender.engine)
+    try:
+        figures = Driver(arena, scale=QUICK if options.quick else 1).measure(contender)
+    except Exception as error:  # such as an environment that cannot be made
+        figures = Figures(contender.name, contender.engine, failures={"all": shown(error)})
+    finally:
+        arena.close()
+    say(f"drain {figures.drain_one or 0:,.0f}/s, took {time.monotonic() - began:.0f} s")
+    for step, reason in figures.failures.items():
+        say(f"          {step} failed: {reason}")
+    return figures
+
+
+def scenarios(engine: str, names: list[str], options: argparse.Namespace, report: Report) -> bool:
+    """The scenarios that were asked for on one engine. False if one failed."""
+    well = True
+    scale = QUICK_SCENARIOS if options.quick else 1
+    stage = Stage(engine, scale=scale, long=options.long)
+    try:
+        for name, scenario in SCENARIOS.items():
+            if name not in names:
+                continue
+            try:
+                for finding in scenario(stage):
+                    report.findings.append(finding)
+                    say(told(finding))
+            except Exception:  # the other scenarios are still worth having
+                well = False
+                say(f"{engine:9} {name} failed")
+                traceback.print_exc(limit=3)
+            report.note_run(engine, name)
+    finally:
+        stage.close()
+    return well
+
+
+def told(finding: Finding) -> str:
+    """A finding as progress."""
+    ratio = "" if finding.ratio is None else f" ({finding.ratio:.0%})"
+    value = 0.0 if finding.value is None else finding.value
+    return (
+        f"{finding.engine:9} {finding.scenario:9} {finding.case:45} "
+        f"{value:,.1f} {finding.unit}{ratio}"
+    )
+
+
+def say(text: str, end: str = "\n") -> None:
+    """Progress, apart from the answer on standard output."""
+    print(text, end=end, flush=True, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+HEADRACE = "Headrace"
+BARE = "bare limit"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
     """A program, the environment it runs in, and what is known about it.
 
     `packages` empty means the project's own environment. `drain` bounds how many jobs a slow
-    contender has to work off, so that a run ends: rates are compared, not times.
+    contender takes in at once and works off, so that a run ends: rates are compared, not times.
     """
 
     name: str
@@ -20,6 +23,18 @@ class Contender:
     environment: dict[str, str] = field(default_factory=dict)
     asyncio: bool = True
     drain: int = 20_000
+
+    @property
+    def ours(self) -> bool:
+        return self.name == HEADRACE
+
+    @property
+    def bare(self) -> bool:
+        return self.name == BARE
+
+    @property
+    def peer(self) -> bool:
+        return not (self.ours or self.bare)
 
 
 def _peer(name: str, engine: str, program: str, *packages: str, **more: object) -> Contender:
@@ -37,7 +52,7 @@ _TASKIQ = ("taskiq==0.13.0", "taskiq-redis==1.2.4", "hiredis")
 
 CONTENDERS = [
     *(
-        Contender(name="Headrace", engine=engine, program="bench.headrace_program")
+        Contender(name=HEADRACE, engine=engine, program="bench.headrace_program")
         for engine in ("sqlite", "postgres", "redis")
     ),
     _peer(
@@ -67,9 +82,31 @@ CONTENDERS = [
         "hiredis",
         asyncio=False,
     ),
-    _peer("Dramatiq", "redis", "dramatiq", "dramatiq[redis]==2.2.1", "hiredis", asyncio=False),
-    _peer("Taskiq, stream", "redis", "taskiq", *_TASKIQ, environment={"BENCH_KIND": "stream"}),
-    _peer("Taskiq, list", "redis", "taskiq", *_TASKIQ, environment={"BENCH_KIND": "list"}),
+    _peer(
+        "Dramatiq",
+        "redis",
+        "dramatiq",
+        "dramatiq[redis]==2.2.1",
+        "hiredis",
+        asyncio=False,
+        drain=10_000,
+    ),
+    _peer(
+        "Taskiq, stream",
+        "redis",
+        "taskiq",
+        *_TASKIQ,
+        environment={"BENCH_KIND": "stream"},
+        drain=10_000,
+    ),
+    _peer(
+        "Taskiq, list",
+        "redis",
+        "taskiq",
+        *_TASKIQ,
+        environment={"BENCH_KIND": "list"},
+        drain=10_000,
+    ),
     _peer("SAQ", "redis", "saq", "saq[redis]==0.26.4", "hiredis", "typing_extensions", drain=5_000),
     _peer("streaQ", "redis", "streaq", "streaq==7.2.0", drain=5_000),
     _peer("Celery, threads", "redis", "celery", "celery[redis]==5.7.0", asyncio=False, drain=5_000),
@@ -77,7 +114,7 @@ CONTENDERS = [
     _peer("arq, poll 10 ms", "redis", "arq", "arq==0.28.0", "hiredis", drain=5_000),
     _peer("Huey", "sqlite", "huey", "huey==3.5.4", asyncio=False, drain=10_000),
     *(
-        Contender(name="bare limit", engine=engine, program=f"bench.bare.{engine}_program")
+        Contender(name=BARE, engine=engine, program=f"bench.bare.{engine}_program")
         for engine in ("sqlite", "postgres", "redis")
     ),
 ]

@@ -11,14 +11,18 @@ import argparse
 import asyncio
 import json
 import os
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from bench.recorder import Recorder
 
 CALLERS = 100
+# Slow contenders enqueue for so long and no longer: rates are compared, not times.
+SECONDS = 3.0
+# The first jobs wake everything up; they are not counted.
+WARM_UP = 5
 
 
 def recorder() -> Recorder:
@@ -56,31 +60,44 @@ class Program:
 
     # -- the commands --------------------------------------------------------------------------
 
-    async def _timed(self, work: Callable[[], Awaitable[Any]], count: int) -> dict[str, float]:
+    async def _timed(self, work: Callable[[int], Awaitable[int]], count: int) -> dict[str, float]:
         await self.open()
-        # The first call opens connections and loads scripts; it is not what is measured.
-        await self.warm_up()
+        # The first calls open connections and load scripts; that is not what is measured.
+        for number in range(WARM_UP):
+            await self.enqueue(number)
         begin = time.perf_counter()
-        await work()
+        done = await work(count)
+        seconds = time.perf_counter() - begin
+        await self.close()
+        return {"rate": done / seconds}
+
+    async def _one(self, count: int) -> int:
+        done = 0
+        for number in within_seconds(count):
+            await self.enqueue(number)
+            done += 1
+        return done
+
+    async def _hundred(self, count: int) -> int:
+        numbers = within_seconds(count)
+        done = 0
+
+        async def caller() -> None:
+            nonlocal done
+            for number in numbers:
+                await self.enqueue(number)
+                done += 1
+
+        await asyncio.gather(*(caller() for _ in range(CALLERS)))
+        return done
+
+    async def _many(self, count: int) -> dict[str, float]:
+        await self.open()
+        begin = time.perf_counter()
+        await self.enqueue_many(range(count))
         seconds = time.perf_counter() - begin
         await self.close()
         return {"rate": count / seconds}
-
-    async def warm_up(self) -> None:
-        """Something before the clock starts; nothing by default."""
-
-    async def _one(self, count: int) -> None:
-        for number in range(count):
-            await self.enqueue(number)
-
-    async def _hundred(self, count: int) -> None:
-        numbers = iter(range(count))
-
-        async def caller() -> None:
-            for number in numbers:
-                await self.enqueue(number)
-
-        await asyncio.gather(*(caller() for _ in range(CALLERS)))
 
     async def _latency(self, count: int) -> dict[str, float]:
         await self.open()
@@ -89,7 +106,7 @@ class Program:
             await asyncio.sleep(0.02)  # the worker is idle again
             record.hand_in(number)
             await self.enqueue(number)
-            limit = time.monotonic() + 10
+            limit = time.monotonic() + 30
             while not record.started(number):
                 if time.monotonic() > limit:
                     raise TimeoutError(f"job {number} did not start")
@@ -102,11 +119,11 @@ class Program:
             case "setup":
                 asyncio.run(self.setup())
             case "enqueue-one":
-                return asyncio.run(self._timed(lambda: self._one(count), count))
+                return asyncio.run(self._timed(self._one, count))
             case "enqueue-hundred":
-                return asyncio.run(self._timed(lambda: self._hundred(count), count))
+                return asyncio.run(self._timed(self._hundred, count))
             case "enqueue-many":
-                return asyncio.run(self._timed(lambda: self.enqueue_many(range(count)), count))
+                return asyncio.run(self._many(count))
             case "latency":
                 return asyncio.run(self._latency(count))
             case "worker":
@@ -132,9 +149,31 @@ class BlockingProgram(Program):
     async def enqueue_many(self, numbers: range) -> None:
         self.send_many(numbers)
 
-    async def _hundred(self, count: int) -> None:
+    async def _hundred(self, count: int) -> int:
+        numbers = within_seconds(count)
+        turn = threading.Lock()
+
+        def caller(_: int) -> int:
+            done = 0
+            while True:
+                with turn:
+                    number = next(numbers, None)
+                if number is None:
+                    return done
+                self.send(number)
+                done += 1
+
         with ThreadPoolExecutor(CALLERS) as threads:
-            list(threads.map(self.send, range(count)))
+            return sum(threads.map(caller, range(CALLERS)))
+
+
+def within_seconds(count: int) -> Iterator[int]:
+    """Numbers up to `count`, as long as there is time."""
+    end = time.perf_counter() + SECONDS
+    for number in range(count):
+        if time.perf_counter() > end:
+            return
+        yield number
 
 
 def main(make: Callable[[str], Program]) -> None:

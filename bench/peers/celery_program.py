@@ -12,7 +12,6 @@ RECORD = recorder() if "BENCH_RECORD" in os.environ else None
 url = os.environ["BENCH_URL"]
 app = Celery("bench", broker=url, backend=url)
 app.conf.worker_prefetch_multiplier = 16
-app.conf.task_acks_late = True
 app.conf.task_ignore_result = True
 
 

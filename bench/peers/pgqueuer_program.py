@@ -7,7 +7,7 @@ import os
 
 import asyncpg
 from pgqueuer import PgQueuer
-from pgqueuer.db import AsyncpgDriver
+from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
@@ -30,13 +30,11 @@ class PgQueuerProgram(Program):
     async def enqueue(self, number: int) -> None:
         await self.queries.enqueue("touch", str(number).encode())
 
-    async def _hundred(self, count: int) -> None:
-        pool = await asyncpg.create_pool(self.url, min_size=10, max_size=10)
-        from pgqueuer.db import AsyncpgPoolDriver
-
-        self.queries = Queries(AsyncpgPoolDriver(pool))
-        await super()._hundred(count)
-        await pool.close()
+    async def _hundred(self, count: int) -> int:
+        # One connection does one thing at a time; its documentation uses a pool.
+        async with asyncpg.create_pool(self.url, min_size=10, max_size=10) as pool:
+            self.queries = Queries(AsyncpgPoolDriver(pool))
+            return await super()._hundred(count)
 
     async def enqueue_many(self, numbers: range) -> None:
         for begin in range(0, len(numbers), 1_000):

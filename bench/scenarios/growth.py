@@ -1,0 +1,139 @@
+"""Does it stay as fast as it grows? Each case as a share of the rate with 20,000 jobs waiting."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import psycopg
+
+from bench.figures import Finding
+from bench.recorder import Ticks
+from bench.scenarios.million import million
+from bench.scenarios.stage import PROGRAM, Stage
+
+RUNS = 2
+SETTLE_SECONDS = 3.0
+BACKLOG = 20_000
+
+
+def growth(stage: Stage) -> Iterator[Finding]:
+    """All cases on one engine."""
+    base = stage.base
+    yield Finding(
+        scenario="growth",
+        engine=stage.engine,
+        case=f"{stage.window:,} pending",
+        value=base,
+        unit="jobs/s",
+        note="what the others are compared with",
+    )
+    run = million(stage)
+    yield _compared(
+        stage,
+        f"{stage.jobs(1_000_000):,} pending",
+        run.pending,
+        0.8,
+        f"stored at {run.filled:,.0f}/s; the whole of it was drained at {run.whole:,.0f}/s",
+    )
+    yield _compared(
+        stage,
+        f"{stage.jobs(100_000):,} waiting in one lane, others",
+        max(_hot_lane(stage) for _ in range(RUNS)),
+        0.8,
+    )
+    yield _compared(
+        stage,
+        f"{stage.jobs(10_000):,} lanes of 10",
+        max(_lanes(stage) for _ in range(RUNS)),
+        0.5,
+    )
+    yield _compared(stage, f"{stage.jobs(1_000_000):,} of history", run.history, 0.8)
+    if stage.engine == "postgres":
+        yield _held_transaction(stage)
+
+
+def _compared(stage: Stage, case: str, rate: float, bar: float, note: str = "") -> Finding:
+    ratio = rate / stage.base
+    return Finding(
+        scenario="growth",
+        engine=stage.engine,
+        case=case,
+        value=rate,
+        unit="jobs/s",
+        reference=stage.base,
+        ratio=ratio,
+        bar=f"≥ {bar:.0%}",
+        met=ratio >= bar,
+        note=note,
+    )
+
+
+def _hot_lane(stage: Stage) -> float:
+    """The lane was there first, so everybody else comes after its jobs."""
+    count = stage.window
+    with stage.fresh():
+        ticks = stage.ticks(count)
+        stage.fill("hot", stage.jobs(100_000))
+        stage.fill("tick", count)
+        return stage.drain(ticks, count)
+
+
+def _lanes(stage: Stage) -> float:
+    lanes = stage.jobs(10_000)
+    with stage.fresh():
+        ticks = stage.ticks(10 * lanes)
+        stage.fill("lanes", 10 * lanes, lanes=lanes)
+        return stage.drain(ticks, 10 * lanes)
+
+
+def _held_transaction(stage: Stage) -> Finding:
+    """Jobs come and go while somebody else's snapshot keeps every dead row alive."""
+    seconds = 600.0 if stage.long else 60.0 / min(stage.scale, 4)
+    before = max(seconds / 5, 5.0)
+    with stage.fresh():
+        ticks = stage.ticks(Ticks.EVERY)
+        stage.fill("tick", 1)  # makes the schema
+        with (
+            stage.arena.process(PROGRAM, "feed", "--count", BACKLOG),
+            stage.worker(),
+            psycopg.connect(stage.arena.url) as connection,
+        ):
+            stage.until(lambda: ticks.count > BACKLOG)
+            time.sleep(SETTLE_SECONDS)
+            free = _watched(ticks, before)
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            connection.execute("SELECT count(*) FROM headrace.worker")
+            held = _watched(ticks, seconds)
+            connection.rollback()
+    base, rate = _mean(free), _mean(held)
+    last = _mean(held[-max(len(held) // 10, 1) :])
+    return Finding(
+        scenario="growth",
+        engine=stage.engine,
+        case=f"a transaction held open for {seconds:g} s",
+        value=rate,
+        unit="jobs/s",
+        reference=base,
+        ratio=rate / base,
+        bar="≥ 50%",
+        met=rate / base >= 0.5,
+        note=f"beside a producer; in the last tenth of the time {last / base:.0%}",
+        series=held,
+    )
+
+
+def _watched(ticks: Ticks, seconds: float) -> list[tuple[float, float]]:
+    """Starts in each second, as (second, jobs per second)."""
+    begin = at = time.monotonic()
+    seen, rates = ticks.count, []
+    while at - begin < seconds:
+        time.sleep(1.0)
+        now, count = time.monotonic(), ticks.count
+        rates.append((round(now - begin, 1), (count - seen) / (now - at)))
+        at, seen = now, count
+    return rates
+
+
+def _mean(rates: list[tuple[float, float]]) -> float:
+    return sum(rate for _, rate in rates) / len(rates)

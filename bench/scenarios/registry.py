@@ -1,0 +1,20 @@
+"""The scenarios by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from bench.figures import Finding
+from bench.scenarios.budget import budget
+from bench.scenarios.growth import growth
+from bench.scenarios.handlers import handlers, payloads
+from bench.scenarios.memory import memory
+from bench.scenarios.stage import Stage
+
+SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
+    "growth": growth,
+    "handlers": handlers,
+    "payloads": payloads,
+    "memory": memory,
+    "budget": budget,
+}
