@@ -1,4 +1,4 @@
-"""Keeps typer from importing pydantic.
+"""Keeps typer from importing pydantic, and httpx from importing a command line of its own.
 
 Typer hands every value to pydantic, which costs a command 0.2 s and a worker 11 MB. All our options
 are text, flags, or have a parser of their own, so there is nothing for it to do. If a version of
@@ -7,6 +7,8 @@ typer converts values in another way, this has no effect and the command line on
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 import typer
@@ -47,6 +49,15 @@ class LightGroup(TyperGroup):
     def get_params(self, ctx: Any) -> Any:
         """Its parameters, with the help option."""
         return lightened(super().get_params(ctx))
+
+
+def lighten_httpx() -> None:
+    """Let `import httpx` leave out its command line, with which it loads half of rich and click."""
+    name = "httpx._main"
+    if "httpx" not in sys.modules:
+        module = types.ModuleType(name)
+        module.main = lambda: None  # type: ignore[attr-defined]
+        sys.modules.setdefault(name, module)
 
 
 def lightened(params: list[Any]) -> list[Any]:

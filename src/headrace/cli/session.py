@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.app import App
 from headrace.cli.errors import tell
+from headrace.cli.light import lighten_httpx
 from headrace.cli.loading import load_app, reconfigure
 from headrace.cli.verbs import Direct, Verbs
 from headrace.config import Settings, load
@@ -65,6 +66,7 @@ class Session:
         # Only those who use a server pay for its imports.
         from headrace.client import Client  # noqa: PLC0415
 
+        lighten_httpx()
         settings = self.settings
         async with Client(settings.api_url, api_key=settings.api_key, retries=RETRIES) as client:
             yield client

@@ -13,6 +13,8 @@ from headrace.errors import HeadraceError
 
 T = TypeVar("T")
 
+LONGEST_END = 5.0
+
 
 class LoopThread:
     """Runs coroutines for any number of threads. Starts by itself, also after a fork."""
@@ -21,6 +23,7 @@ class LoopThread:
         self._name = name
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._process = 0
 
     @property
@@ -50,16 +53,21 @@ class LoopThread:
         """End the thread. The next coroutine starts another."""
         with self._lock:
             loop, self._loop = self._loop, None
+            thread, self._thread = self._thread, None
         atexit.unregister(self.stop)
-        if loop is not None and self._process == os.getpid():
+        if loop is not None and thread is not None and self._process == os.getpid():
             loop.call_soon_threadsafe(loop.stop)
+            thread.join(LONGEST_END)
 
     def _serving(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             # A fork copies this object but not its thread: the child starts its own.
             if self._loop is None or self._process != os.getpid():
                 loop = asyncio.new_event_loop()
-                threading.Thread(target=_serve, args=(loop,), name=self._name, daemon=True).start()
+                self._thread = threading.Thread(
+                    target=_serve, args=(loop,), name=self._name, daemon=True
+                )
+                self._thread.start()
                 self._loop, self._process = loop, os.getpid()
                 atexit.register(self.stop)
             return self._loop
@@ -69,5 +77,9 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
+        for task in (left := asyncio.all_tasks(loop)):
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()

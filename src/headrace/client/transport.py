@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -126,6 +127,7 @@ class Transport:
                 **self.address.headers(),
             },
             timeout=self._timeout,
+            verify=_trusted(self.address.base),
             limits=httpx.Limits(max_connections=CONNECTIONS, keepalive_expiry=KEEP_IDLE),
             # A server on this machine is never reached through somebody else's.
             mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},
@@ -159,3 +161,9 @@ class Transport:
 
     def _asked(self, call: Call) -> str:
         return f"{call.method} {self.address.base}{call.path}"
+
+
+def _trusted(base: str) -> ssl.SSLContext | bool:
+    """The authorities that are trusted. Reading them takes a while, and plain HTTP needs none."""
+    # We never follow a redirect, so no other server is asked. This context would trust nobody.
+    return True if base.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
