@@ -28,8 +28,12 @@ lint: $(STAMP) ## Check style, imports and types
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
+# Most tests wait for servers and processes rather than compute, so there are more of them at once
+# than cores. `make test ARGS="tests/engine -k sqlite" WORKERS=0` runs some of them in one process.
+WORKERS ?= 3
+
 test: lint ## Run the whole suite on SQLite, PostgreSQL and Redis
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
