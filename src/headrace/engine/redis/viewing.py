@@ -11,12 +11,12 @@ import msgspec
 from headrace.engine.redis.codec import at, seen
 from headrace.engine.redis.store import Store
 from headrace.model.job import Job
-from headrace.model.lane import WIDTH_LIMIT
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker, WorkerInfo, WorkerStats
 
 # How many lanes one script looks at: a millisecond or two of the server's time.
-_LANES_AT_ONCE = 250
+_LANES_AT_ONCE = 100
+_HOLDERS_AT_ONCE = 1_000
 _BEAT = struct.Struct("<dd")
 _info = msgspec.msgpack.Decoder(WorkerInfo).decode
 _stats = msgspec.msgpack.Decoder(WorkerStats).decode
@@ -99,8 +99,17 @@ class Viewing(Store):
 
     async def _lane(self, queue: str, lane: str) -> list[LaneView]:
         name = f"{queue}\0{lane}"
-        answer = await self.run("lanes", f"[{name}\0", f"({name}\1", 1, WIDTH_LIMIT)
-        return _lane_views(answer)
+        start, end = f"[{name}\0", f"({name}\1"
+        views = _lane_views(await self.run("lanes", start, end, 1, _HOLDERS_AT_ONCE))
+        for view in views:
+            # Of a very wide lane only the first thousand are from one moment.
+            while len(view.holders) < view.used:
+                page = ("BYLEX", "LIMIT", len(view.holders), _HOLDERS_AT_ONCE)
+                members = await self._link.call("ZRANGE", self.key("places"), start, end, *page)
+                if not members:
+                    break
+                view.holders += tuple(member.decode()[len(name) + 18 :] for member in members)
+        return views
 
     async def _lanes(self, queue: str | None, *, holders: int) -> AsyncIterator[LaneView]:
         """Every lane, or every lane of a queue, in bounded steps."""
