@@ -21,6 +21,7 @@ COMMANDS = {
     "worker": "headrace.cli.worker",
     "server": "headrace.cli.server",
     "dispatcher": "headrace.cli.dispatcher",
+    "dead-letters": "headrace.cli.dead_letters",
     "enqueue": "headrace.cli.enqueue",
     "jobs": "headrace.cli.jobs",
     "running": "headrace.cli.running",

@@ -40,7 +40,8 @@ class Inbox:
         """What waits, about a batch at most; None if nothing came in time."""
         if not self._parts:
             try:
-                await asyncio.wait_for(self._change(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._change()
             except TimeoutError:
                 return None
         return self.take_now()

@@ -61,4 +61,5 @@ class Presence(Loop):
         """Take the record away, if the engine is there."""
         await super().stop(patience)
         with contextlib.suppress(HeadraceError, TimeoutError):
-            await asyncio.wait_for(self._host.engine.record_delete(KIND, self.dispatcher), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                await self._host.engine.record_delete(KIND, self.dispatcher)

@@ -73,7 +73,8 @@ class Reader(Loop):
         await self._drop()
         self.connected = False
         try:
-            await asyncio.wait_for(self.adapter.disconnect(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                await self.adapter.disconnect()
         except Exception as error:  # it is gone either way
             log.warning("Leaving %s: %s: %s", self.adapter.name, type(error).__name__, error)
 
@@ -90,10 +91,13 @@ class Reader(Loop):
 
     async def _drop(self) -> None:
         """Stop waiting for messages. One that arrives at this moment is delivered again."""
-        if self._next is not None:
-            self._next.cancel()
-            await asyncio.gather(self._next, return_exceptions=True)
-            self._next = None
+        task, self._next = self._next, None
+        while task is not None and not task.done():
+            task.cancel()
+            # Drivers have been seen to swallow a cancellation that meets an answer.
+            await asyncio.wait({task}, timeout=0.1)
+        if task is not None and not task.cancelled():
+            task.exception()  # it is known by now, or of no interest
         stream, self._stream = self._stream, None
         if stream is not None and hasattr(stream, "aclose"):
             with contextlib.suppress(Exception):
@@ -103,5 +107,6 @@ class Reader(Loop):
 async def _set_within(event: asyncio.Event, seconds: float) -> bool:
     if not event.is_set():
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await event.wait()
     return event.is_set()

@@ -82,11 +82,11 @@ class Storer(Loop):
         await super().stop(patience)
         try:
             if not self.failures and self._holding is None:
-                await asyncio.wait_for(self._finish(), patience)
+                async with asyncio.timeout(patience):
+                    await self._finish()
         except Exception as error:  # what is not stored goes back
             log.warning("The last messages could not be stored: %s", error)
         await self._give_back()
-        await self._told()
 
     async def _finish(self) -> None:
         while (batch := self._holding or self._inbox.take_now()) is not None:
@@ -122,6 +122,7 @@ class Storer(Loop):
         self._gate.set()
 
     async def _give_back(self) -> None:
+        await self._told()
         while (batch := self._holding or self._inbox.take_now()) is not None:
             self._holding = None
             try:

@@ -36,6 +36,8 @@ log = logging.getLogger("headrace.events")
 NEVER_ASKED_MS = 2**31 - 1
 ASK_MS = 1_000
 COMMIT_SECONDS = 10.0
+CONNECT_SECONDS = 20.0
+LEAVE_SECONDS = 5.0
 
 
 class KafkaAdapter(QueueAdapter):
@@ -105,14 +107,17 @@ class KafkaAdapter(QueueAdapter):
         consumer = AIOKafkaConsumer(**self._settings, ssl_context=context)
         consumer.subscribe(self._topics, listener=_Rebalance(self))
         self._consumer = consumer
-        await consumer.start()
+        # A join waits for the other members, but the driver would wait for ever.
+        async with asyncio.timeout(CONNECT_SECONDS + 6 * self._patience):
+            await consumer.start()
 
     async def disconnect(self) -> None:
         """Leave the group, so that others need not wait for the session to lapse."""
         consumer, self._consumer = self._consumer, None
         self.forget()
         if consumer is not None:
-            await consumer.stop()
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await consumer.stop()
 
     async def receive(self) -> AsyncIterator[Sequence[Message]]:
         """Records of all partitions, of each in order."""
@@ -130,7 +135,8 @@ class KafkaAdapter(QueueAdapter):
         if places and self._consumer is not None:
             offsets = {place: offset + 1 for place, offset in places.items()}
             try:
-                await asyncio.wait_for(self._consumer.commit(offsets), COMMIT_SECONDS)
+                async with asyncio.timeout(COMMIT_SECONDS):
+                    await self._consumer.commit(offsets)
                 self._done |= offsets
             except (CommitFailedError, IllegalStateError) as error:
                 log.info("Partitions went to others before they were committed: %s", error)
@@ -226,7 +232,8 @@ class KafkaAdapter(QueueAdapter):
         if any(self._out.values()):
             self._settled.clear()
             try:
-                await asyncio.wait_for(self._settled.wait(), self._patience)
+                async with asyncio.timeout(self._patience):
+                    await self._settled.wait()
             except TimeoutError:
                 log.info("Partitions are given up with messages in hand; others will see them")
 

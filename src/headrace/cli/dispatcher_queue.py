@@ -1,0 +1,141 @@
+"""`headrace dispatcher queue`: make jobs of a broker's messages; `list`: who does, how far behind.
+
+The noun itself is in `headrace.cli.dispatcher`; it mounts these with `add_queue`.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from headrace.cli.command import command
+from headrace.cli.logs import log_to_stderr
+from headrace.cli.output import is_terminal, print_json, print_json_line, print_line, print_table
+from headrace.cli.session import Session
+from headrace.cli.words import ago, plural
+from headrace.dispatchers.events import QueueDispatcher
+from headrace.dispatchers.load_adapter import make_adapter
+from headrace.dispatchers.presence import KIND, PAUSE
+from headrace.dispatchers.queue_config import DEFAULT, read_queue_config
+from headrace.dispatchers.running import run_dispatcher
+from headrace.engine.open import redacted
+from headrace.model.names import check_name
+
+log = logging.getLogger("headrace.events")
+
+# A dispatcher that has not been heard of for so long is probably gone.
+SILENT = timedelta(seconds=6 * PAUSE)
+
+
+def add_queue(commands: typer.Typer) -> None:
+    """Add the verbs for events to the noun `dispatcher`."""
+    command(commands, "queue")(queue)
+    command(commands, "list")(list_dispatchers)
+
+
+async def queue(
+    session: Session,
+    *,
+    config: Annotated[
+        str, typer.Option("--config", metavar="FILE", help=f"Broker and options ({DEFAULT}).")
+    ] = str(DEFAULT),
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="A name of its own; made up.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check the file and the App, then stop.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
+) -> int:
+    """Make jobs of a broker's messages until SIGTERM or Ctrl-C.
+
+    Each message makes one job, however often it is delivered. One that cannot is set aside; see
+    `headrace dead-letters`. Any number of dispatchers may share the work.
+
+    \b
+    Examples:
+      headrace dispatcher queue --app shop.jobs
+      headrace dispatcher queue --app shop.jobs --config config/orders.yaml --check
+    """
+    app = session.load_app()
+    settings = read_queue_config(Path(config))
+    adapter = make_adapter(settings)
+    dispatcher = QueueDispatcher(
+        app,
+        adapter,
+        batch_size=settings.batch_size,
+        hold_seconds=settings.hold_seconds,
+        name=check_name("dispatcher", name) if name else settings.name,
+    )
+    if check:
+        answer = {"adapter": adapter.name, "tasks": sorted(app.tasks), "config": config}
+        if session.json:
+            print_json(answer)
+        else:
+            print_line(f"{config} is fine: {adapter.name}, {plural(len(app.tasks), 'task')}.")
+        return 0
+    log_to_stderr(verbose=verbose, quiet=quiet)
+    logging.getLogger("aiokafka").setLevel(logging.WARNING if verbose else logging.CRITICAL)
+    log.info("Messages of %s become jobs on %s", adapter.name, redacted(app.settings.url))
+    if not app.tasks:
+        log.warning("%s has no tasks, so every message will be set aside", app.settings.app)
+    try:
+        code = await run_dispatcher(dispatcher)
+    finally:
+        await app.close()
+    if session.json:
+        print_json_line(
+            {"event": "stopped", "code": code, **msgspec.to_builtins(dispatcher.counts)}
+        )
+    return code
+
+
+async def list_dispatchers(session: Session) -> None:
+    """List the dispatchers of events with their lag: how many messages are still to become jobs.
+
+    \b
+    Example:
+      headrace dispatcher list
+    """
+    async with session.store() as app:
+        records = await app.engine.record_list(KIND)
+        now = app.clock.utcnow()
+    found: list[dict[str, Any]] = [
+        {"name": each.key, "seen_at": each.updated_at, **msgspec.json.decode(each.body)}
+        for each in records
+    ]
+    for each in found:
+        each["silent"] = now - each["seen_at"] > SILENT
+    if session.json:
+        print_json({"dispatchers": found})
+    elif not found and is_terminal():
+        print_line("No dispatcher runs; start one with: headrace dispatcher queue")
+    else:
+        print_table(
+            ("DISPATCHER", "ADAPTER", "STATE", "LAG", "STORED", "SET ASIDE", "SEEN"),
+            [
+                (
+                    each["name"],
+                    each.get("adapter", "-"),
+                    _state(each),
+                    "-" if each.get("lag") is None else f"{each['lag']:,}",
+                    f"{each.get('stored', 0):,}",
+                    f"{each.get('set_aside', 0):,}",
+                    ago(each["seen_at"], now),
+                )
+                for each in found
+            ],
+            right=("LAG", "STORED", "SET ASIDE"),
+        )
+
+
+def _state(dispatcher: dict[str, Any]) -> str:
+    if dispatcher["silent"]:
+        return "lost"
+    return "ok" if dispatcher.get("healthy") else "unhealthy"

@@ -1,0 +1,171 @@
+"""`config/queue.yaml`: which broker, with which options. Errors name the file and the line.
+
+adapter: kafka
+options:
+  bootstrap_servers: localhost:9092
+  topics: [jobs]
+  sasl_password: ${KAFKA_PASSWORD}
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headrace.dispatchers.events import BATCH_SIZE, HOLD_SECONDS, LARGEST_BATCH
+from headrace.errors import InvalidSetting, MissingDriver
+
+DEFAULT = Path("config/queue.yaml")
+LARGEST_FILE = 1_048_576
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_RANGES = {"batch_size": (1, LARGEST_BATCH), "hold_seconds": (0, 86_400)}
+
+
+class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says. `path` and `lines` tell where, for errors."""
+
+    adapter: str
+    options: dict[str, Any] = {}
+    batch_size: int = BATCH_SIZE
+    hold_seconds: float = HOLD_SECONDS
+    name: str | None = None
+    path: str = ""
+    lines: dict[str, int] = {}
+
+    def at(self, field: str) -> str:
+        """Where a field is, for an error: " (config/queue.yaml line 3)"."""
+        while field and field not in self.lines:
+            field = field.rpartition(".")[0]
+        return f" ({self.path} line {self.lines[field]})" if field else f" ({self.path})"
+
+
+_FIELDS = [
+    field for field in msgspec.structs.fields(QueueConfig) if field.name not in ("path", "lines")
+]
+
+
+def read_queue_config(
+    path: Path = DEFAULT, *, environment: Mapping[str, str] | None = None
+) -> QueueConfig:
+    """Read a file. `${NAME}` stands for a variable of the environment, so that no secret need be
+    in it; `${NAME:-text}` for the text where the variable is not set.
+    """
+    content, lines = _load(path)
+    where = QueueConfig(adapter="", path=str(path), lines=lines)
+    if not isinstance(content, dict):
+        raise InvalidSetting(
+            f"{path} must have names with values, such as adapter: kafka; "
+            f"got {type(content).__name__}"
+        )
+    known = [field.name for field in _FIELDS]
+    for name in content:
+        if name not in known:
+            raise InvalidSetting(f"{unknown('setting', str(name), known)}{where.at(str(name))}")
+    if "adapter" not in content:
+        raise InvalidSetting(f"{path} names no adapter; write, for example, adapter: kafka")
+    variables = os.environ if environment is None else environment
+    given: dict[str, Any] = {}
+    for field in _FIELDS:
+        if field.name in content:
+            value = _filled(content[field.name], field.name, where, variables)
+            given[field.name] = _checked(field.name, field.type, value, where)
+    return QueueConfig(**given, path=str(path), lines=lines)
+
+
+def _checked(name: str, kind: Any, value: Any, where: QueueConfig) -> Any:
+    try:
+        converted = msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidSetting(f"{name} has the value {value!r}: {error}{where.at(name)}") from None
+    least, most = _RANGES.get(name, (None, None))
+    if least is not None and most is not None and not least <= converted <= most:
+        raise InvalidSetting(
+            f"{name} must be between {least} and {most}, got {value!r}{where.at(name)}"
+        )
+    return converted
+
+
+def unknown(kind: str, name: str, known: list[str]) -> str:
+    """That a name is not known, with the nearest that is."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(sorted(known))}"
+    return f'unknown {kind} "{name}"; {hint}'
+
+
+def _filled(value: Any, place: str, where: QueueConfig, variables: Mapping[str, str]) -> Any:
+    """The value with variables of the environment put in."""
+    match value:
+        case dict():
+            return {
+                str(name): _filled(each, f"{place}.{name}", where, variables)
+                for name, each in value.items()
+            }
+        case list():
+            return [_filled(each, place, where, variables) for each in value]
+        case str():
+
+            def put_in(found: re.Match[str]) -> str:
+                text = variables.get(found[1], found[2])
+                if text is None:
+                    raise InvalidSetting(
+                        f"{place} needs the environment variable {found[1]}, which is not set"
+                        f"{where.at(place)}"
+                    )
+                return text
+
+            return _VARIABLE.sub(put_in, value)
+        case _:
+            return value
+
+
+def _load(path: Path) -> tuple[Any, dict[str, int]]:
+    try:
+        import yaml  # noqa: PLC0415 - only who reads such a file needs it
+    except ModuleNotFoundError:
+        raise MissingDriver(
+            f"PyYAML, which reads {path}, is not installed. "
+            'Install it with the adapter: pip install "headrace[kafka]"'
+        ) from None
+    try:
+        with path.open("rb") as file:
+            text = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise InvalidSetting(
+            f"there is no file {str(path)!r}; write one with an adapter and its options, "
+            "or name another with --config"
+        ) from None
+    except OSError as error:
+        raise InvalidSetting(f"cannot read {str(path)!r}: {error.strerror}") from None
+    if len(text) > LARGEST_FILE:
+        raise InvalidSetting(f"{path} is larger than {LARGEST_FILE:,} bytes")
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        content = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = "" if mark is None else f" line {mark.line + 1}"
+        raise InvalidSetting(
+            f"{path}{line} is not valid YAML: {error.problem or error.context}"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise InvalidSetting(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    lines: dict[str, int] = {}
+    _note_lines(root, "", lines, depth=0)
+    return content, lines
+
+
+def _note_lines(node: Any, place: str, lines: dict[str, int], *, depth: int) -> None:
+    """Remember on which line each name stands, as far down as options go."""
+    if depth > 2 or getattr(node, "id", None) != "mapping":
+        return
+    for key, value in node.value:
+        name = f"{place}.{key.value}" if place else str(key.value)
+        lines[name] = key.start_mark.line + 1
+        _note_lines(value, name, lines, depth=depth + 1)
