@@ -178,8 +178,7 @@ class SideBySide(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        """What people see agrees as well: lanes, queues, workers, entries."""
-        self.look_at_lanes()
+        """What people see agrees as well: queues, workers, entries."""
         self.look_at_queues()
         workers = self.run(self.engine.workers())
         kept = [each for each, worker in self.model.workers.items() if not worker.gone]
@@ -194,20 +193,6 @@ class SideBySide(RuleBasedStateMachine):
             assert [((e.kind, e.name), (bytes(e.body), e.token)) for e in entries] == list(
                 job.entries.items()
             )
-
-    def look_at_lanes(self) -> None:
-        shown = {(lane.queue, lane.lane): lane for lane in self.run(self.engine.lanes())}
-        for place in {job.place for job in self.model.jobs.values() if job.place is not None}:
-            holders = sorted(self.model.holders(place), key=lambda job: job.order)
-            ids = tuple(job.new.id for job in holders)
-            waiting = len(self.model.waiting(place))
-            lane = shown.pop(place, None)
-            if lane is None:
-                assert (ids, waiting) == ((), 0)
-            else:
-                assert (lane.holders, lane.used, lane.waiting) == (ids, len(ids), waiting)
-                assert lane.width == self.model.widths[place]
-        assert shown == {}
 
     def look_at_queues(self) -> None:
         for queue in self.run(self.engine.queues()):
@@ -242,6 +227,21 @@ class SideBySide(RuleBasedStateMachine):
             *job.error,
             job.cancel_reason is not None,
         )
+
+    @invariant()
+    def agrees_on_every_lane(self) -> None:
+        shown = {(lane.queue, lane.lane): lane for lane in self.run(self.engine.lanes())}
+        for place in {job.place for job in self.model.jobs.values() if job.place is not None}:
+            holders = sorted(self.model.holders(place), key=lambda job: job.order)
+            ids = tuple(job.new.id for job in holders)
+            waiting = len(self.model.waiting(place))
+            lane = shown.pop(place, None)
+            if lane is None:
+                assert (ids, waiting) == ((), 0)
+            else:
+                assert (lane.holders, lane.used, lane.waiting) == (ids, len(ids), waiting)
+                assert lane.width == self.model.widths[place]
+        assert shown == {}
 
     @invariant()
     def audits_clean(self) -> None:

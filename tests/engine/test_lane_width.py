@@ -34,6 +34,22 @@ async def test_the_last_new_job_of_a_call_sets_the_width(engine: Engine) -> None
     assert len(await claim(engine, worker, 10)) == 3
 
 
+@pytest.mark.parametrize("already", [False, True])
+async def test_the_last_width_counts_for_all_jobs_of_its_call(
+    engine: Engine, already: bool
+) -> None:
+    worker = await a_worker(engine)
+    if already:
+        await enqueue(engine, lane="l", width=2)
+    urgent = a_job(lane="l", width=4, priority=5)
+    await engine.insert(
+        [a_job(lane="l", width=4), urgent, a_job(lane="l", width=4), a_job(lane="l", width=1)]
+    )
+    [lane] = await engine.lanes()
+    assert (lane.width, lane.holders, lane.waiting) == (1, (urgent.id,), 3 + already)
+    assert [job.id for job in await claim(engine, worker, 10)] == [urgent.id]
+
+
 async def test_a_narrower_new_job_narrows_a_lane_that_nobody_waits_in(engine: Engine) -> None:
     await enqueue(engine, lane="l", width=4)
     await enqueue(engine, lane="l", width=2)

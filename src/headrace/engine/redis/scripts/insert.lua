@@ -18,7 +18,19 @@ local number = call('HINCRBY', META, 'seq', #given) - #given
 
 local jobs, bodies, ids, due = {}, {}, {}, {}
 local answer, lanes, queues = {}, {}, {}
-local seen = {}
+local seen, entered, narrowed = {}, {}, {}
+
+-- The last width of a call counts for all of its jobs: let them in once more, by that one.
+local function enter_again(lane)
+  write_lines()
+  for _, member in ipairs(entered[lane.name]) do
+    call('ZREM', PLACES, member)
+    call('ZREM', READY, lane.queue .. '\0' .. sub(member, #lane.name + 2))
+    lane.used, lane.heads, made_ready = lane.used - 1, lane.heads - 1, made_ready - 1
+    wait(lane, member)
+  end
+  lanes[lane.name] = lane
+end
 
 for n, id in ipairs(given) do
   local i = 4 * n - 2
@@ -43,9 +55,13 @@ for n, id in ipairs(given) do
     else
       local name = queue .. '\0' .. lane
       local open = open_lane(name, queue, width)
+      if entered[name] and open.width > width then narrowed[name] = open end
       open.width = width
       if open.waiting == 0 and open.used < width then
-        enter(open, name .. '\0' .. order .. id)
+        local member = name .. '\0' .. order .. id
+        enter(open, member)
+        local members = entered[name] or {}
+        members[#members + 1], entered[name] = member, members
       else
         wait(open, name .. '\0' .. order .. id)
         if priority > open.floor or open.used < width then lanes[name] = open end
@@ -68,6 +84,7 @@ write('HSET', BODIES, bodies)
 write('ZADD', IDS, ids)
 write('ZADD', DUE, due)
 for queue, _ in pairs(queues) do call('HSETNX', QUEUES, queue, 0) end
+for _, lane in pairs(narrowed) do enter_again(lane) end
 for _, lane in pairs(lanes) do admit(lane) end
 write_lines()
 write_lanes()
