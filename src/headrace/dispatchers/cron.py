@@ -5,6 +5,7 @@ Any number of dispatchers may run on one engine; each time of a schedule makes o
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
@@ -27,6 +28,9 @@ log = logging.getLogger("headrace.cron")
 
 # A timer may ring a little early, and would then only be set again.
 MARGIN = 0.002
+AT_A_STRETCH = 100
+# Schedules that are fired at the same time; midnight is the time of many.
+TOGETHER = 32
 
 
 class ScheduledHost(Host, Protocol):
@@ -106,8 +110,8 @@ class CronDispatcher(Loop):
         if self._poll_at is None or now >= self._poll_at:
             await self._poll(now)
         due = sorted((time, name) for name, time in self.next_times.items() if time <= now)
-        for _, name in due:
-            await self._fire(name)
+        for start in range(0, len(due), TOGETHER):
+            await self._fire_all([name for _, name in due[start : start + TOGETHER]])
         return self._pause()
 
     async def _poll(self, now: datetime) -> None:
@@ -115,7 +119,9 @@ class CronDispatcher(Loop):
         kept = await self.schedules.records.all()
         self._poll_at = now + timedelta(seconds=self.settings.poll_interval_seconds)
         self.next_times = {}
-        for each in kept:
+        for number, each in enumerate(kept, 1):
+            if number % AT_A_STRETCH == 0:
+                await asyncio.sleep(0)  # thousands of schedules must not hold up the loop
             schedule = each.schedule
             if not schedule.enabled or not self._may_fire(schedule):
                 continue
@@ -133,6 +139,13 @@ class CronDispatcher(Loop):
             self._problem(schedule.name, error)
             return False
         return True
+
+    async def _fire_all(self, names: Sequence[str]) -> None:
+        """Side by side, so that they share round trips; each ends before trouble is told."""
+        ended = await asyncio.gather(*map(self._fire, names), return_exceptions=True)
+        for error in ended:
+            if error is not None:
+                raise error
 
     async def _fire(self, name: str) -> None:
         """One schedule that cannot be fired here does not keep the others waiting."""

@@ -75,6 +75,9 @@ def shown(expression: str, zone: str, day: str) -> list[str]:
 def test_times_are_what_looking_at_each_minute_finds(expression: str, zone: str) -> None:
     for change in CHANGES:
         start, end = change - timedelta(days=1), change + timedelta(days=2)
+        local = ZoneInfo(zone)
+        if start.astimezone(local).utcoffset() == end.astimezone(local).utcoffset():
+            start = end - timedelta(hours=6)  # nothing happens there; a look is enough
         assert times(expression, zone, start, end) == fired(expression, zone, start, end)
 
 
