@@ -31,9 +31,7 @@ async def goes_on(scene: Scene, sleeper: Process, heir: Process) -> None:
 
 
 @pytest.mark.parametrize("where", ["in the handler", "before settling"])
-async def test_a_finish_after_the_job_was_completed_elsewhere_is_refused(
-    scene: Scene, where: str
-) -> None:
+async def test_a_late_finish_is_refused_and_the_worker_goes_on(scene: Scene, where: str) -> None:
     job = await scene.app.enqueue("gated", {"gate": scene.gate})
     sleeper = scene.worker("sleeper", lease=SHORT, hold=where)
     await freeze(scene, sleeper, where)
@@ -52,7 +50,7 @@ async def test_a_finish_after_the_job_was_completed_elsewhere_is_refused(
     assert [line.token for line in scene.lines("settled", job.id)] == [2]
 
 
-async def test_a_finish_while_the_job_runs_elsewhere_is_refused(scene: Scene) -> None:
+async def test_a_late_finish_is_refused_while_the_job_runs_elsewhere(scene: Scene) -> None:
     """The job is running, but under another token: only that tells the two attempts apart."""
     job = await scene.app.enqueue("gated", {"gate": scene.gate})
     sleeper = scene.worker("sleeper", lease=SHORT, hold="before settling")
