@@ -91,6 +91,19 @@ async def test_notes_may_have_any_character(engine: Engine) -> None:
     assert (await the_job(engine, one.id)).message == KEPT + STRANGE
 
 
+async def test_names_that_become_the_same_are_one_entry(engine: Engine) -> None:
+    worker = await a_worker(engine)
+    job_id = await enqueue(engine)
+    [job] = await claim(engine, worker)
+    entries = tuple(
+        Entry("stage", name, body)
+        for name, body in (("x\x00", b"1"), ("y", b"2"), ("x\ufffd", b"3"), ("x\ud800", b"4"))
+    )
+    assert await engine.note([Note(job.id, job.token, entries=entries)]) == ()
+    kept = [(each.name, bytes(each.body)) for each in await engine.entries(job_id)]
+    assert kept == [("x\ufffd", b"4"), ("y", b"2")]
+
+
 async def test_empty_texts_stay_what_they_are(engine: Engine) -> None:
     worker = await a_worker(engine)
     await engine.insert([a_job(), a_job()])

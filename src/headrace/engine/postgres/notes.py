@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from headrace.engine.postgres.rows import storable_or_none
 from headrace.engine.text import storable
-from headrace.model.note import Entry, Note
+from headrace.model.note import Note
 
 
 def merged(notes: Sequence[Note]) -> list[Note]:
@@ -40,14 +40,11 @@ def columns(notes: Sequence[Note]) -> tuple[list[object], ...]:
     """Ids, tokens, stages, progress, messages; then id, token, kind, name, body of entries."""
     kept: list[tuple[object, ...]] = []
     for note in notes:
-        last: dict[tuple[str, str], Entry] = {}
+        last: dict[tuple[str, str], bytes] = {}
         for entry in note.entries:
             # A name that is written twice keeps its first place and its last body.
-            last[entry.kind, entry.name] = entry
-        kept += [
-            (note.job_id, note.token, storable(entry.kind), storable(entry.name), entry.body)
-            for entry in last.values()
-        ]
+            last[storable(entry.kind), storable(entry.name)] = entry.body
+        kept += [(note.job_id, note.token, *place, body) for place, body in last.items()]
     return (
         [note.job_id for note in notes],
         [note.token for note in notes],

@@ -6,7 +6,7 @@ WITH now AS (
     UPDATE worker w SET died_at = now.moment FROM now
     WHERE w.number = ANY (ARRAY(
         SELECT l.number FROM worker l, now
-        WHERE l.died_at IS NULL AND l.lease_until < now.moment
+        WHERE l.died_at IS NULL AND l.lease_until <= now.moment
         ORDER BY l.number FOR UPDATE OF l SKIP LOCKED
     ))
     RETURNING w.number
