@@ -66,14 +66,19 @@ class ChangeWatch:
         self._fresh = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def follow(self, job_id: str, *, after: Seen | None = None) -> Follower:
+    def follow(self, job: Job, *, after: Seen | None = None) -> Follower:
         """Follow one job: how it is now, then every change, until it is finished.
 
         `after` is what the follower knows already.
         """
-        follower = Follower(after=after)
-        self._known.setdefault(job_id, Known()).followers.append(follower)
-        self._begin()
+        follower = Follower(after=look(job))
+        for step in [job] if after is None else steps(after, job):
+            follower.offer(self._change(step))
+        if job.status.final:
+            follower.end()
+        else:
+            self._known.setdefault(job.id, Known()).followers.append(follower)
+            self._begin()
         return follower
 
     async def follow_all(self, wanted: Wanted, *, after: int | None = None) -> Follower | None:
@@ -95,7 +100,7 @@ class ChangeWatch:
             for change in list(self._kept):
                 if change.number > after:
                     follower.offer(change)
-        follower.fresh = False
+        follower.ready = True
         return follower
 
     def leave(self, follower: Follower, job_id: str | None = None) -> None:
@@ -206,11 +211,11 @@ class ChangeWatch:
             self._tell_all(changes)
         known.seen = look(job)
         for follower in list(known.followers):
-            if follower.fresh:
-                follower.fresh = False
-                first = [job] if follower.after is None else steps(follower.after, job)
-                for step in first:
+            if follower.after is not None:
+                # New here: what it knows need not be what was seen last.
+                for step in steps(follower.after, job):
                     follower.offer(self._change(step))
+                follower.after = None
             else:
                 for change in changes:
                     follower.offer(change)
@@ -249,7 +254,7 @@ class ChangeWatch:
             self._kept.append(change)
             self._kept_bytes += len(change.data)
             for follower in self._everything:
-                if not follower.fresh:
+                if follower.ready:
                     follower.offer(change)
         while self._kept and (len(self._kept) > KEPT_CHANGES or self._kept_bytes > KEPT_BYTES):
             dropped = self._kept.popleft()

@@ -31,12 +31,12 @@ Wanted = Callable[[Change], bool]
 class Follower:
     """One who follows one job, or all that are wanted."""
 
-    __slots__ = ("_changes", "_waiter", "after", "ended", "fresh", "lost", "wanted")
+    __slots__ = ("_changes", "_waiter", "after", "ended", "lost", "ready", "wanted")
 
     def __init__(self, *, after: Seen | None = None, wanted: Wanted | None = None) -> None:
         self.after = after
         self.wanted = wanted
-        self.fresh = True
+        self.ready = False
         self.lost = False
         self.ended = False
         self._changes: deque[Change] = deque()

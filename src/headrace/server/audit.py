@@ -37,7 +37,7 @@ SHOWN_IDS = 20
 _CURSOR = re.compile(r"([0-9a-f-]{36}):([0-9]{1,4})")
 
 
-class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
+class AuditEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One change, or many enqueues of one task by one caller."""
 
     at: datetime
@@ -50,7 +50,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     detail: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-_decoder = msgspec.json.Decoder(list[Entry])
+_decoder = msgspec.json.Decoder(list[AuditEntry])
 
 
 class AuditLog:
@@ -58,8 +58,8 @@ class AuditLog:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._changes: list[Entry] = []
-        self._enqueues: dict[tuple[str | None, str, str], Entry] = {}
+        self._changes: list[AuditEntry] = []
+        self._enqueues: dict[tuple[str | None, str, str], AuditEntry] = {}
         self._writing = asyncio.Lock()
         self._later: asyncio.Task[None] | None = None
         self._written = 0
@@ -98,7 +98,7 @@ class AuditLog:
                 raise invalid("cursor is not one of ours; copy it whole", field="cursor")
             before = (form[1], int(form[2]))
         await self._app.open()
-        found: list[tuple[tuple[str, int], Entry]] = []
+        found: list[tuple[tuple[str, int], AuditEntry]] = []
         for line in (CHANGE, ENQUEUE):
             for key, body in await self._records(line):
                 entries = _decoder.decode(body)
@@ -123,8 +123,10 @@ class AuditLog:
             if self._changes or self._enqueues:
                 log.warning("some audit entries could not be written: %s", error)
 
-    def _entry(self, caller: Caller, action: str, target: str, detail: dict[str, Any]) -> Entry:
-        return Entry(
+    def _entry(
+        self, caller: Caller, action: str, target: str, detail: dict[str, Any]
+    ) -> AuditEntry:
+        return AuditEntry(
             at=self._app.clock.utcnow(),
             action=action,
             target=target,
@@ -166,13 +168,13 @@ class AuditLog:
                 await self._put(CHANGE, entries)
                 del self._changes[: len(entries)]
 
-    def _merge(self, group: tuple[str | None, str, str], entry: Entry) -> None:
+    def _merge(self, group: tuple[str | None, str, str], entry: AuditEntry) -> None:
         newer = self._enqueues.get(group)
         if newer is not None:
             entry.count += newer.count
         self._enqueues[group] = entry
 
-    async def _put(self, line: str, entries: list[Entry]) -> None:
+    async def _put(self, line: str, entries: list[AuditEntry]) -> None:
         await self._app.open()
         engine = self._app.engine
         await engine.record_put(KIND, line + new_id(), msgspec.json.encode(entries), version=0)

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from headrace.model.job import PRIORITY_LIMIT, Source
+from headrace.model.job import Source
 from headrace.model.names import NAME_LIMIT, TEXT_LIMIT
 from headrace.model.status import Status
 from headrace.server.keys import FASTEST, Scope
@@ -30,7 +30,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     task: Name
     args: dict[str, Any] = {}
     queue: Name | None = None
-    priority: Annotated[int, Meta(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT)] | None = None
+    priority: int | float | None = None
     delay: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] | None = None
     run_at: Moment | None = None
     key: Text | None = None
@@ -61,14 +61,14 @@ Statuses = Annotated[list[Status], Meta(min_length=1, max_length=len(Status))] |
 class FilterRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Which jobs a bulk action is for, by the names that `GET /jobs` has."""
 
-    status: Statuses | None = None
-    queue: Names | None = None
-    task: Names | None = None
-    lane: Text | None = None
-    key: Text | None = None
-    source: Source | None = None
-    since: Moment | None = None
-    until: Moment | None = None
+    status: Statuses | UnsetType = UNSET
+    queue: Names | UnsetType = UNSET
+    task: Names | UnsetType = UNSET
+    lane: Text | UnsetType = UNSET
+    key: Text | UnsetType = UNSET
+    source: Source | UnsetType = UNSET
+    since: Moment | UnsetType = UNSET
+    until: Moment | UnsetType = UNSET
 
 
 class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

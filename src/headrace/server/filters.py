@@ -52,19 +52,24 @@ async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
 
 def body_filter(wanted: FilterRequest, *, default: tuple[Status, ...]) -> JobFilter:
     """The filter in the body of a bulk action. One that is empty would mean every job."""
-    if wanted == FilterRequest():
+    given = {
+        name: value
+        for name, value in msgspec.structs.asdict(wanted).items()
+        if value is not msgspec.UNSET
+    }
+    if not given:
         raise invalid(
             "filter is empty; name at least one field, for instance status", field="filter"
         )
     return JobFilter(
-        statuses=_several(wanted.status) or default,
-        queues=_several(wanted.queue),
-        tasks=_several(wanted.task),
-        lane=wanted.lane,
-        key=wanted.key,
-        source=wanted.source,
-        created_after=_in_utc(wanted.since),
-        created_before=_in_utc(wanted.until),
+        statuses=_several(given.get("status")) or default,
+        queues=_several(given.get("queue")),
+        tasks=_several(given.get("task")),
+        lane=given.get("lane"),
+        key=given.get("key"),
+        source=given.get("source"),
+        created_after=_in_utc(given.get("since")),
+        created_before=_in_utc(given.get("until")),
     )
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, get_type_hints
 
-from headrace.errors import InvalidArguments, PayloadTooLarge
+import msgspec
+
+from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
 from headrace.model.job import NewJob
+from headrace.model.policy import check_priority
 from headrace.server.auth import Caller
 from headrace.server.bodies import JobRequest
-from headrace.server.problems import Refused, refused
+from headrace.server.problems import Refused, invalid, refused
 from headrace.server.state import Service
-from headrace.task import Task
+from headrace.task import Task, TaskOptions
 from headrace.task.codec import encode
 
 META_LIMIT = 16_384
@@ -26,7 +29,7 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
         encoded = encode(arguments)
         options = task.options(
             queue=request.queue,
-            priority=request.priority,
+            priority=_priority(request.priority),
             delay=request.delay,
             run_at=request.run_at,
             key=request.key,
@@ -34,7 +37,7 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
             source="api",
             meta=_meta(caller, request.meta),
         )
-        job = options.job_from_json(encoded)
+        job = _fit(options, encoded)
     except InvalidArguments as error:
         raise _unfit(service, error, encoded) from None
     except OverflowError:
@@ -47,13 +50,46 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
     return job
 
 
+def _fit(options: TaskOptions[..., Any], encoded: bytes) -> NewJob:
+    """Make the job. To JSON 5.0 is a whole number too, which some languages write for 5."""
+    try:
+        return options.job_from_json(encoded)
+    except InvalidArguments:
+        whole = encode(_whole_numbers(msgspec.json.decode(encoded)))
+        if whole == encoded:
+            raise
+        return options.job_from_json(whole)
+
+
+def _priority(given: float | None) -> int | None:
+    try:
+        return None if given is None else check_priority(_whole(given))
+    except InvalidSetting as error:
+        raise invalid(str(error), field="priority", value=given) from None
+
+
+def _whole_numbers(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _whole_numbers(each) for name, each in value.items()}
+        case list():
+            return [_whole_numbers(each) for each in value]
+        case _:
+            return _whole(value)
+
+
+def _whole(value: Any) -> Any:
+    exact = isinstance(value, float) and value.is_integer() and abs(value) <= 2**53
+    return int(value) if exact else value
+
+
 def _meta(caller: Caller, given: dict[str, Any] | None) -> dict[str, Any] | None:
     """What travels with the job. Whose key it was is not for the caller to say."""
     if given is None and caller.key_id is None:
         return None
     meta = dict(given or {})
     if caller.key_id is not None:
-        meta["api_key"] = caller.key_id
+        meta["key_id"] = caller.key_id
     if caller.user is not None:
         meta["user"] = caller.user
     size = len(encode(meta))

@@ -33,6 +33,8 @@ _FORM = re.compile(r"hr_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 # A key that was revoked elsewhere is refused after this many seconds at the latest.
 LONGEST_TRUST = 2.0
 REFRESH_AFTER = 1.0
+# A key that was made elsewhere is known after this many seconds.
+NEW_AFTER = 0.2
 
 
 class KeyNotFound(HeadraceError):
@@ -161,6 +163,8 @@ class Keyring:
         form = _FORM.fullmatch(presented)
         if form is None:
             return None
+        if form[1] not in self._keys:
+            await self._refresh(at_most=NEW_AFTER)  # somebody may have made it just now
         key = self._keys.get(form[1])
         # Compared also when there is none, so that time tells nothing about ids.
         right = hmac.compare_digest(hashed(form[2]), key.hash if key else hashed(""))
@@ -176,15 +180,16 @@ class Keyring:
         """Read the keys again before the next request is answered."""
         self._read_at = float("-inf")
 
-    async def _refresh(self) -> None:
+    async def _refresh(self, at_most: float = LONGEST_TRUST) -> None:
+        """Make sure that what is known is not older than that."""
         age = time.monotonic() - self._read_at
-        if age < REFRESH_AFTER:
+        if age < min(REFRESH_AFTER, at_most):
             return
         reading = self._reading
         if reading is None or reading.done():
             reading = self._reading = asyncio.create_task(self._read(), name="headrace keys")
             reading.add_done_callback(_seen)
-        if age >= LONGEST_TRUST:
+        if age >= at_most:
             await asyncio.shield(reading)
 
     async def _read(self) -> None:

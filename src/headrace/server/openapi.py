@@ -11,17 +11,24 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from headrace.app import App
+from headrace.model.job import PRIORITY_LIMIT
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.server import bodies
 from headrace.server.answers import JobBody
-from headrace.server.audit import Entry as AuditEntry
+from headrace.server.audit import AuditEntry
 from headrace.server.keys import Scope
 from headrace.server.problems import MEDIA_TYPE, Problem
-from headrace.server.task_schemas import request_schema
+from headrace.server.task_schemas import argument_schema, request_schema, upload_schemas
 from headrace.version import __version__
 
 REFERENCES = "#/components/schemas/{name}"
+_PRIORITY = {
+    "anyOf": [
+        {"type": "integer", "minimum": -PRIORITY_LIMIT, "maximum": PRIORITY_LIMIT},
+        {"type": "null"},
+    ]
+}
 _SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "hr_<id>_<secret>"},
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -188,7 +195,8 @@ def document(api: FastAPI, app: App) -> dict[str, Any]:
 def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     access = getattr(type(route), "access", "open")
     operation["x-access"] = access
-    operation["security"] = [] if access == "open" else [{name: []} for name in _SECURITY]
+    keys: list[dict[str, Any]] = [{name: []} for name in _SECURITY]
+    operation["security"] = {"open": [], "local": [{}, *keys]}.get(access, keys)
     # Also those that FastAPI adds for its own errors are problems here.
     operation["responses"].pop("422", None)
     problem = {MEDIA_TYPE: {"schema": {"$ref": REFERENCES.format(name="Problem")}}}
@@ -198,30 +206,22 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
 def _schemas(app: App) -> dict[str, Any]:
     _, schemas = msgspec.json.schema_components(SHOWN, ref_template=REFERENCES)
     schemas["Job"] = schemas.pop("JobBody") | {"title": "Job"}
-    schemas["AuditEntry"] = schemas.pop("headrace.server.audit.Entry", None) or schemas["Entry"]
-    variants = []
+    options = {
+        name: schema
+        for name, schema in schemas["JobRequest"]["properties"].items()
+        if name not in ("task", "args")
+    }
+    options["priority"] = _PRIORITY
+    variants: list[dict[str, Any]] = []
+    uploads: list[dict[str, Any]] = []
     for name in sorted(app.tasks):
-        schema, definitions = request_schema(app.tasks[name], schemas["JobRequest"], REFERENCES)
+        arguments, definitions = argument_schema(app.tasks[name], REFERENCES)
         schemas |= definitions
-        variants.append(schema)
+        variants.append(request_schema(app.tasks[name], arguments, options))
+        uploads += upload_schemas(app.tasks[name], arguments, options)
     if variants:
         schemas["JobRequest"] = {"oneOf": variants}
-    schemas["JobUpload"] = _upload()
-    schemas["BulkRequest"]["properties"]["filter"] = {
-        "$ref": REFERENCES.format(name="FilterRequest")
-    }
+    nothing: list[Any] = [False]
+    schemas["JobUpload"] = uploads[0] if len(uploads) == 1 else {"anyOf": uploads or nothing}
     schemas["FilterRequest"]["minProperties"] = 1
     return schemas
-
-
-def _upload() -> dict[str, Any]:
-    return {
-        "type": "object",
-        "description": "The fields of a job, and a file for each argument that takes one.",
-        "properties": {
-            "task": {"type": "string"},
-            "args": {"type": "string", "contentMediaType": "application/json"},
-            "file": {"type": "string", "format": "binary"},
-        },
-        "required": ["task", "file"],
-    }

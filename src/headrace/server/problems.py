@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from headrace import errors
 from headrace.errors import HeadraceError
@@ -196,11 +197,14 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 def allowed_methods(request: Request) -> str:
     """The methods of all routes at this path; a router alone names only those of the first."""
-    methods: set[str] = set()
-    for route in request.app.routes:
-        if route.matches(request.scope)[0].value:
-            methods |= getattr(route, "methods", None) or set()
-    return ", ".join(sorted(methods))
+    found = [
+        route
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+    ]
+    # /jobs/bulk also looks like a job with that id; the first route is the one that is meant.
+    meant = [route.methods or set() for route in found if route.path == found[0].path]
+    return ", ".join(sorted(set().union(*meant)))
 
 
 async def _on_disconnect(_: Request, __: Exception) -> Response:

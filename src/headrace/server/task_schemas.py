@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
 
 from headrace.model.policy import TaskPolicy
-from headrace.server.bodies import JobRequest
 from headrace.task import Task
 
-_OPTIONS = [
-    field.name for field in msgspec.structs.fields(JobRequest) if field.name not in ("task", "args")
-]
+Schema = dict[str, Any]
 
 
 def shown_task(task: Task[..., Any]) -> dict[str, Any]:
@@ -29,9 +28,7 @@ def shown_task(task: Task[..., Any]) -> dict[str, Any]:
     }
 
 
-def argument_schema(
-    task: Task[..., Any], references: str
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+def argument_schema(task: Task[..., Any], references: str) -> tuple[Schema, dict[str, Schema]]:
     """The schema of a task's arguments, and the definitions that it refers to."""
     hints = get_type_hints(task.function, include_extras=True)
     properties: dict[str, Any] = {}
@@ -46,6 +43,11 @@ def argument_schema(
             properties[name] = {}  # it is checked all the same, when a job is handed in
         else:
             definitions |= found
+    lane = task.policy.lane
+    for name in () if lane is None else lane.fields():
+        if properties[name].get("type") == "string":
+            # It becomes the name of a lane, or a part of it.
+            properties[name]["pattern"] = r"^[^\x00-\x1f\x7f]+$"
     schema = {
         "type": "object",
         "properties": properties,
@@ -55,38 +57,90 @@ def argument_schema(
     return schema, definitions
 
 
-def request_schema(task: Task[..., Any], body: dict[str, Any], references: str) -> Any:
+def request_schema(
+    task: Task[..., Any], arguments: Schema, options: Mapping[str, Schema]
+) -> Schema:
     """The body of `POST /jobs` for one task."""
-    arguments, definitions = argument_schema(task, references)
-    properties = {name: body["properties"][name] for name in _OPTIONS}
-    properties["lane"] = _lane(task, arguments)
-    schema = {
-        "title": task.name,
-        "type": "object",
-        "properties": {"task": {"const": task.name}, "args": arguments, **properties},
-        "required": ["task", "args"] if arguments["required"] else ["task"],
-        "additionalProperties": False,
-        # Both say when; a job has one time.
-        "not": {
-            "required": ["delay", "run_at"],
-            "properties": {"delay": {"type": "number"}, "run_at": {"type": "string"}},
+    return _described(
+        task,
+        {
+            "type": "object",
+            "properties": {
+                "task": {"const": task.name},
+                "args": arguments,
+                **options,
+                "lane": {"anyOf": [_lane(arguments), {"type": "null"}]},
+            },
+            "required": ["task", "args"] if arguments["required"] else ["task"],
+            "additionalProperties": False,
+            "not": _TWO_TIMES,
         },
-    }
-    if description := inspect.getdoc(task.function):
-        schema["description"] = description
-    return schema, definitions
+    )
 
 
-def _lane(task: Task[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Any text; in braces it may name a required argument that is text, a number or a boolean."""
+def upload_schemas(
+    task: Task[..., Any], arguments: Schema, options: Mapping[str, Schema]
+) -> Iterator[Schema]:
+    """The forms of `POST /jobs` for one task: one for each argument that takes a file.
+
+    Any argument that is text can be sent as a file; those are shown whose names speak of one.
+    """
+    for name, schema in arguments["properties"].items():
+        if schema.get("type") != "string" or not _FILE.search(name):
+            continue
+        others = {each: kind for each, kind in arguments["properties"].items() if each != name}
+        required = [each for each in arguments["required"] if each != name]
+        rest = arguments | {"properties": others, "required": required}
+        yield _described(
+            task,
+            {
+                "type": "object",
+                "properties": {
+                    "task": {"const": task.name},
+                    "args": rest,
+                    # Of the two ways to say when, forms have one.
+                    **{
+                        each: _without_null(kind)
+                        for each, kind in options.items()
+                        if each != "run_at"
+                    },
+                    "lane": _lane(arguments),
+                    name: {"type": "string", "format": "binary"},
+                },
+                "required": ["task", name, *(["args"] if required else [])],
+                "additionalProperties": False,
+            },
+        )
+
+
+_FILE = re.compile("file|path")
+# A job has one time: both fields would say when.
+_TWO_TIMES = {
+    "required": ["delay", "run_at"],
+    "properties": {"delay": {"type": "number"}, "run_at": {"type": "string"}},
+}
+
+
+def _described(task: Task[..., Any], schema: Schema) -> Schema:
+    description = inspect.getdoc(task.function)
+    return {"title": task.name, **schema} | ({"description": description} if description else {})
+
+
+def _without_null(schema: Schema) -> Schema:
+    """A field that a form leaves out rather than to send null."""
+    kinds: list[Schema] = [each for each in schema["anyOf"] if each != {"type": "null"}]
+    return kinds[0]
+
+
+def _lane(arguments: Schema) -> Schema:
+    """Any text; in braces it may name a required argument that is a whole number or a boolean."""
     plain = [
         name
         for name in arguments["required"]
-        if arguments["properties"][name].get("type") in ("string", "integer", "boolean")
+        if arguments["properties"][name].get("type") in ("integer", "boolean")
     ]
     names = "".join(rf"|\{{{name}\}}" for name in plain)
-    pattern = rf"^([^\x00-\x1f\x7f{{}}]{names}){{1,512}}$"
-    return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "null"}], "default": None}
+    return {"type": "string", "pattern": rf"^([^\x00-\x1f\x7f{{}}]{names}){{1,512}}$"}
 
 
 def _foreign(kind: type) -> dict[str, Any]:

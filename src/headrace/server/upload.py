@@ -122,8 +122,8 @@ def with_header_key(request: Request, wanted: JobRequest) -> JobRequest:
         )
     if wanted.key is not None and wanted.key != key:
         raise Refused(
-            422,
-            "invalid-input",
+            409,
+            "key-conflict",
             "the Idempotency-Key header and key in the body differ",
             field="key",
             value=wanted.key,

@@ -32,7 +32,7 @@ async def follow(request: Request, job_id: JobId, last: LastEventId = None) -> R
     check_room(service)
     job = await the_job(request, job_id)
     changes = service.changes
-    follower = changes.follow(job.id, after=None if last is None else parse_seen(last))
+    follower = changes.follow(job, after=None if last is None else parse_seen(last))
     return EventStream(
         service,
         follower,

@@ -1,0 +1,178 @@
+"""Keys: made, listed, revoked; and what is written down about it."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+import pytest
+
+import headrace
+from headrace.errors import InvalidInput, InvalidSetting
+from headrace.server import audit, keys
+from headrace.server.run import bind, check_reach, is_loopback, listening
+from tests.server.conftest import a_key, bearer, client_of, problem
+from tests.support.processes import until
+from tests.support.servers import free_port
+
+
+async def test_a_key_is_made_used_and_revoked(client: httpx.AsyncClient, app: headrace.App) -> None:
+    made = await client.post("/keys", json={"name": "ci", "scope": "admin", "queues": []})
+    assert made.status_code == 201
+    secret = made.json()["secret"]
+    # The first key closes the server.
+    problem(await client.get("/keys"), 401)
+    headers = bearer(secret)
+    [listed] = (await client.get("/keys", headers=headers)).json()["keys"]
+    assert listed == {name: value for name, value in made.json().items() if name != "secret"}
+    other = (await client.post("/keys", json={"name": "second"}, headers=headers)).json()
+    assert (other["scope"], other["user"]) == ("read", None)
+    revoked = await client.delete(f"/keys/{other['id']}", headers=headers)
+    assert revoked.json()["revoked_at"] is not None
+    problem(await client.get("/jobs", headers=bearer(other["secret"])), 401)
+    problem(await client.delete("/keys/" + "0" * 16, headers=headers), 404, "key-not-found")
+    # What is stored is no key.
+    for record in await app.engine.record_list("key"):
+        assert secret.split("_", 2)[2].encode() not in record.body
+    entries = (await client.get("/audit", headers=headers)).json()["entries"]
+    assert [entry["action"] for entry in entries] == ["key.revoke", "key.create", "key.create"]
+    assert [entry["who"] for entry in entries] == ["ci", "ci", "local"]
+
+
+async def test_a_server_that_had_keys_is_never_open_again(local_app: headrace.App) -> None:
+    key = await a_key(local_app)
+    await keys.revoke_key(local_app, key.split("_")[1])
+    async with client_of(local_app) as client:
+        problem(await client.get("/jobs"), 401)
+
+
+async def test_a_key_revoked_elsewhere_is_refused_within_two_seconds(
+    local_app: headrace.App,
+) -> None:
+    key = await a_key(local_app)
+    async with client_of(local_app, key) as client:
+        assert (await client.get("/jobs")).status_code == 200
+        await keys.revoke_key(local_app, key.split("_")[1])
+        began = time.monotonic()
+
+        async def refused() -> bool:
+            return (await client.get("/jobs")).status_code == 401
+
+        await until(refused)
+        assert time.monotonic() - began < keys.LONGEST_TRUST + 0.5
+
+
+async def test_many_requests_read_the_keys_seldom(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await a_key(local_app)
+    read = local_app.engine.record_list
+    reads: list[str] = []
+
+    async def counted(kind: str, **options: object) -> object:
+        reads.append(kind)
+        return await read(kind, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(local_app.engine, "record_list", counted)
+    began = time.monotonic()
+    async with client_of(local_app, key) as client:
+        for number in range(200):
+            wrong = bearer(f"hr_{number:016x}_" + "A" * 43)
+            await client.get("/tasks", headers=wrong if number % 2 else {})
+    # Wrong ids make it look a little more often, in case a key was made just now.
+    assert reads.count("key") <= 2 + (time.monotonic() - began) / keys.NEW_AFTER
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"scope": "root"},
+        {"name": ""},
+        {"name": "a\nb"},
+        {"queues": ["no spaces"]},
+        {"user": ""},
+        {"rate": 0},
+        {"rate": -1},
+        {"rate": float("nan")},
+    ],
+)
+async def test_a_key_that_makes_no_sense_is_refused(
+    local_app: headrace.App, fields: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidInput):
+        await keys.create_key(local_app, **({"name": "x"} | fields))  # type: ignore[arg-type]
+    assert await keys.list_keys(local_app) == []
+
+
+async def test_every_change_is_written_down(local: httpx.AsyncClient) -> None:
+    job_id = (await local.post("/jobs", json={"task": "add", "args": {"a": 1, "b": 1}})).json()[
+        "job_id"
+    ]
+    batch = [{"task": "add", "args": {"a": n, "b": 1}} for n in range(30)]
+    await local.post("/jobs/batch", json={"jobs": batch})
+    await local.post(f"/jobs/{job_id}/cancel", json={"reason": "enough"})
+    await local.post(f"/jobs/{job_id}/retry")
+    await local.post("/jobs/bulk", json={"action": "cancel", "filter": {"task": "add"}})
+    await local.post("/queues/q/pause")
+    await local.post("/queues/q/resume")
+
+    found: list[dict[str, object]] = []
+
+    async def all_written() -> bool:
+        found[:] = (await local.get("/audit?limit=100")).json()["entries"]
+        return len(found) == 6
+
+    await until(all_written)
+    actions = {entry["action"]: entry for entry in found}
+    assert set(actions) == {
+        *("jobs.create", "job.cancel", "job.retry"),
+        *("jobs.cancel", "queue.pause", "queue.resume"),
+    }
+    assert actions["jobs.create"]["count"] == 31
+    assert (actions["job.cancel"]["target"], actions["job.cancel"]["who"]) == (job_id, "local")
+    assert actions["job.cancel"]["detail"] == {"reason": "enough"}
+    first = (await local.get("/audit?limit=2")).json()
+    rest = (await local.get("/audit", params={"cursor": first["cursor"]})).json()
+    assert [*first["entries"], *rest["entries"]] == found
+    assert rest["cursor"] is None
+    problem(await local.get("/audit?cursor=nonsense"), 422)
+
+
+async def test_the_log_of_changes_is_bounded(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "MOST_RECORDS", 20)
+    monkeypatch.setattr(audit, "TRIM_EVERY", 10)
+    async with client_of(local_app) as client:
+        for _ in range(45):
+            await client.post("/queues/q/pause")
+        shown = (await client.get("/audit?limit=1000")).json()["entries"]
+    assert 20 <= len(shown) <= 30
+
+
+async def test_a_server_listens_beyond_this_machine_only_with_keys(
+    local_app: headrace.App,
+) -> None:
+    for host in ("127.0.0.1", "localhost", "::1"):
+        assert is_loopback(host)
+        await check_reach(local_app, host)
+    for host in ("0.0.0.0", "::", "192.0.2.1"):
+        assert not is_loopback(host)
+        with pytest.raises(InvalidSetting, match="headrace keys create"):
+            await check_reach(local_app, host)
+    with pytest.raises(InvalidSetting, match="headrace keys create"):
+        async with listening(local_app, host="0.0.0.0", port=0):
+            raise AssertionError("it must not listen")
+    await a_key(local_app)
+    async with listening(local_app, host="0.0.0.0", port=0) as url:
+        assert url.startswith("http://0.0.0.0:")
+
+
+def test_a_port_that_is_taken_is_told_clearly() -> None:
+    port = free_port()
+    with bind("127.0.0.1", port) as first:
+        first.listen()
+        with pytest.raises(InvalidSetting, match=f"127.0.0.1:{port}.*--port"):
+            bind("127.0.0.1", port)
+    with pytest.raises(InvalidSetting, match="not an address"):
+        bind("no.such.host.invalid", port)
