@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import redis
 
 _WAL_HEADER = struct.Struct(">8I")
 _FRAME_HEADER = struct.Struct(">6I")
+ALONE_SECONDS = 5.0
 
 
 @dataclass
@@ -68,19 +70,37 @@ def metered(url: str) -> Iterator[Cost]:
 
 @contextmanager
 def _postgres(url: str) -> Iterator[Any]:
-    with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+    server, _, database = url.partition("?")[0].rpartition("/")
+    # From another database, so that looking does not count.
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
 
         def look() -> Cost:
+            _until_alone(connection, database)
             row = connection.execute(
                 "SELECT xact_commit + xact_rollback,"
                 " tup_inserted + tup_updated + tup_deleted,"
                 " (pg_current_wal_insert_lsn() - '0/0')::bigint"
-                " FROM pg_stat_database WHERE datname = current_database()"
+                " FROM pg_stat_database WHERE datname = %s",
+                [database],
             ).fetchone()
             assert row is not None
             return Cost(*row)
 
         yield look
+
+
+def _until_alone(connection: psycopg.Connection[Any], database: str) -> None:
+    """A connection that was closed tells its counts when its server process ends, a bit later."""
+    end = time.monotonic() + ALONE_SECONDS
+    while time.monotonic() < end:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = %s AND backend_type = 'client backend' AND pid <> pg_backend_pid()",
+            [database],
+        ).fetchone()
+        if row == (0,):
+            return
+        time.sleep(0.01)
 
 
 @contextmanager

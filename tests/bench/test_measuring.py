@@ -1,0 +1,128 @@
+"""The instruments: starts, logs, the best of several runs, and a peer that fails."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from bench.arena import Arena
+from bench.contenders import CONTENDERS, Contender
+from bench.driver import Driver, shown
+from bench.figures import Figures
+from bench.meters import metered
+from bench.recorder import Recorder, Ticks
+from bench.scenarios.registry import SCENARIOS
+from bench.scenarios.stage import Stage
+
+
+def test_starts_are_seen_by_other_processes(tmp_path: Path) -> None:
+    seen, written = Recorder(tmp_path / "record", 3), Recorder(tmp_path / "record")
+    assert seen.progress() == 0
+    for number in (0, 2):
+        written.hand_in(number)
+        written.start(number)
+    assert seen.progress() == 1
+    assert not seen.all_started()
+    assert len(seen.latencies()) == 2
+    assert len(seen.latencies(skip=1)) == 1
+    written.start(1)
+    assert seen.all_started()
+
+
+def test_a_second_start_does_not_count(tmp_path: Path) -> None:
+    record = Recorder(tmp_path / "record", 1)
+    record.start(0)
+    first = record.started(0)
+    record.start(0)
+    assert record.started(0) == first
+
+
+def test_a_rate_leaves_out_those_that_start_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Recorder(tmp_path / "record", 4)
+    # Two slots, one second each: two start at once, and two a second later.
+    moments = iter([10**9, 10**9, 2 * 10**9, 2 * 10**9])
+    monkeypatch.setattr(time, "monotonic_ns", lambda: next(moments))
+    for number in range(4):
+        record.start(number)
+    assert record.rate(together=2) == 2.0
+
+
+def test_ticks_tell_the_rate_of_a_stretch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = Ticks(tmp_path / "ticks", 500)
+    for number in range(1, 401):
+        monkeypatch.setattr(time, "monotonic_ns", lambda number=number: number * 10**7)
+        ticks.start()
+    assert Ticks(tmp_path / "ticks").count == 400
+    assert ticks.rate(100, 400) == pytest.approx(100)
+    with pytest.raises(ValueError, match="were not all seen"):
+        ticks.rate(100, 500)
+
+
+def test_transactions_of_sqlite_are_read_off_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "some.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = wal")
+    connection.execute("CREATE TABLE thing (number INTEGER)")
+    with metered(f"sqlite:///{path}") as cost:
+        for number in range(7):
+            connection.execute("INSERT INTO thing VALUES (?)", (number,))
+        # Enough for the log to begin anew, if it could.
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO thing VALUES (?)", ((n,) for n in range(600_000)))
+        connection.execute("COMMIT")
+        connection.execute("INSERT INTO thing VALUES (1)")
+    connection.close()
+    assert cost.transactions == 9
+    assert cost.operations > 1_000
+    assert cost.written == cost.operations * (4_096 + 24)
+
+
+def test_the_best_of_two_runs_is_taken_figure_by_figure() -> None:
+    first = Figures("a", "redis", drain_one=10, latency_p50=2.0, failures={"latency": "x"})
+    second = Figures("a", "redis", drain_one=8, enqueue_one=5, latency_p50=1.0, connections=2)
+    best = first.better(second)
+    assert (best.drain_one, best.enqueue_one, best.latency_p50) == (10, 5, 1.0)
+    assert best.connections == 2
+    assert best.failures == {}
+
+
+def test_a_contender_that_fails_is_reported_and_the_rest_goes_on() -> None:
+    broken = Contender(name="broken", engine="sqlite", program="bench.no_such_program")
+    arena = Arena("sqlite")
+    try:
+        figures = Driver(arena, scale=10).measure(broken)
+    finally:
+        arena.close()
+    assert figures.drain_one is None
+    assert set(figures.failures) >= {"drain_one", "enqueue_one", "latency"}
+    assert "no_such_program" in figures.failures["drain_one"]
+    assert not arena.folder.exists()
+
+
+def test_an_error_names_no_place_of_the_machine() -> None:
+    error = RuntimeError('File "/some/where/python3/x.py", line 3\n  ValueError: no')
+    assert shown(error) == 'File "…/x.py", line 3 ValueError: no'
+
+
+def test_every_contender_has_its_program() -> None:
+    root = Path(__file__).parents[2]
+    for contender in CONTENDERS:
+        assert (root / (contender.program.replace(".", "/") + ".py")).exists()
+        assert contender.peer == bool(contender.packages)
+        # A figure of an unknown version says nothing.
+        assert not contender.packages or "==" in contender.packages[0]
+
+
+def test_a_scenario_measures_headrace_on_a_real_store() -> None:
+    stage = Stage("sqlite", scale=200)
+    try:
+        found = list(SCENARIOS["budget"](stage))
+    finally:
+        stage.close()
+    cost = {(each.case, each.unit): each.value for each in found}
+    assert cost["enqueue many", "transactions per 1,000 jobs"] is not None
+    assert cost["claim, run, settle", "log bytes per job"] is not None
