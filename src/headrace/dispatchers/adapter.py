@@ -27,6 +27,12 @@ from typing import Any
 
 import msgspec
 
+from headrace.errors import EngineUnavailable
+
+
+class BrokerUnavailable(EngineUnavailable):
+    """The broker cannot be reached now."""
+
 
 class Message(msgspec.Struct, kw_only=True, gc=False):
     """One message as it came from the broker.

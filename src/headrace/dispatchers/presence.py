@@ -13,7 +13,7 @@ import msgspec
 
 from headrace.dispatchers.adapter import QueueAdapter
 from headrace.dispatchers.host import Host
-from headrace.errors import HeadraceError
+from headrace.errors import EngineUnavailable, HeadraceError
 from headrace.loop import Loop
 from headrace.model.ids import new_id
 
@@ -53,8 +53,10 @@ class Presence(Loop):
             "pid": os.getpid(),
             **await self._report(),
         }
-        await self._host.open()
-        await self._host.engine.record_put(KIND, self.dispatcher, msgspec.json.encode(body))
+        # That the engine is away is told by who cannot store.
+        with contextlib.suppress(EngineUnavailable):
+            await self._host.open()
+            await self._host.engine.record_put(KIND, self.dispatcher, msgspec.json.encode(body))
         return PAUSE
 
     async def stop(self, patience: float = PATIENCE) -> None:

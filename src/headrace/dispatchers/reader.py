@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Sequence
 
-from headrace.dispatchers.adapter import Message, QueueAdapter
+from headrace.dispatchers.adapter import BrokerUnavailable, Message, QueueAdapter
 from headrace.dispatchers.inbox import Inbox
 from headrace.dispatchers.intake import Intake
 from headrace.loop import Loop
@@ -17,6 +17,8 @@ log = logging.getLogger("headrace.events")
 # After so many seconds without trouble a connection counts as good.
 QUIET = 1.0
 PATIENCE = 10.0
+# These are told with their traceback: it is the adapter that has to be mended, not the broker.
+MISTAKES = (TypeError, AttributeError, NameError, LookupError, AssertionError, ImportError)
 
 
 class Reader(Loop):
@@ -42,19 +44,24 @@ class Reader(Loop):
 
     async def tick(self) -> float:
         """Receive one batch, or find that the broker is quiet."""
-        if not await _set_within(self._gate, QUIET):
-            return 0.0
-        try:
-            if self._next is None:
-                self._next = asyncio.create_task(self._receive(), name="headrace receive")
-            await asyncio.wait({self._next}, timeout=QUIET)
-            if not self._next.done():
+        if self._next is None:
+            if not await _set_within(self._gate, QUIET):
                 return 0.0
-            task, self._next = self._next, None
+            self._next = asyncio.create_task(self._receive(), name="headrace receive")
+        await asyncio.wait({self._next}, timeout=QUIET)
+        if not self._next.done():
+            return 0.0
+        task, self._next = self._next, None
+        try:
             messages = task.result()
-        except Exception:
+        except MISTAKES:
             await self.leave()
             raise
+        except Exception as error:
+            await self.leave()
+            raise BrokerUnavailable(
+                f"{self.adapter.name}: {type(error).__name__}: {error}"
+            ) from error
         self.received += len(messages)
         await self._inbox.put(self._intake.sort(messages))
         return 0.0

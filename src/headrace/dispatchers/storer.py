@@ -111,11 +111,12 @@ class Storer(Loop):
     async def _find_engine(self) -> None:
         """Raises while the engine is away; opens the gate when it is there."""
         away = 0.0 if self._away_since is None else time.monotonic() - self._away_since
-        if self._gate.is_set() and away > self._hold_seconds:
-            self._gate.clear()
-            count = self.held
+        if away > self._hold_seconds:
+            if self._gate.is_set():
+                self._gate.clear()
+                log.warning("The engine is away: %d messages go back to the broker", self.held)
+            # Each time: what the reader was waiting for may have come after the gate was closed.
             await self._give_back()
-            log.warning("The engine is away for %.0f s: gave %d messages back", away, count)
         await self._host.open()
         await self._host.engine.record_get(KIND, "is the engine there?")
         self._away_since = None

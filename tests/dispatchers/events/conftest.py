@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Servers
+from tests.conftest import Servers, store_url
 from tests.dispatchers.events.harness import TOPICS, KafkaTopic, RedisTopic, Topic
 from tests.dispatchers.events.own import OwnTopic
+from tests.dispatchers.events.scene import Scene
 from tests.support.brokers import (
     KafkaServer,
     NatsServer,
@@ -88,6 +89,25 @@ async def kafka(brokers: Brokers) -> AsyncIterator[KafkaTopic]:
 async def stream(brokers: Brokers) -> AsyncIterator[RedisTopic]:
     """A topic on the broker that is quickest to start with."""
     made = RedisTopic(brokers.url("redis"))
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def scene(servers: Servers, tmp_path: Path) -> AsyncIterator[Scene]:
+    """An App on a store of its own. When the test is over, the store's invariants must hold."""
+    made = Scene(store_url("postgres", servers, tmp_path), tmp_path)
+    async with made.app:
+        yield made
+        assert await made.app.engine.audit() == []
+
+
+@pytest.fixture
+async def kafka_of_eight(brokers: Brokers) -> AsyncIterator[KafkaTopic]:
+    """A topic of eight partitions on Kafka."""
+    made = KafkaTopic(brokers.url("kafka"))
+    made.partitions = 8
     await made.open()
     yield made
     await made.close()

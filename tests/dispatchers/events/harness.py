@@ -210,7 +210,7 @@ class SqsTopic(Topic):
                 {
                     "Id": str(number),
                     "MessageBody": body.decode("utf-8", "backslashreplace"),
-                    "MessageGroupId": str(number % 4),
+                    "MessageGroupId": str(number),
                     "MessageDeduplicationId": str(uuid4()),
                 }
                 for number, body in enumerate(bodies[start : start + 10])

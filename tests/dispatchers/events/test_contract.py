@@ -139,6 +139,26 @@ async def test_what_is_abandoned_comes_again_at_once(topic: Topic) -> None:
         await until(lambda: _lag_is(adapter, 0), "the end of the lag", LIMIT)
 
 
+async def test_what_is_abandoned_comes_again_though_later_ones_are_completed(
+    topic: Topic,
+) -> None:
+    await topic.send(numbered(8))
+    options = {"visibility_seconds": 600} if "visibility_seconds" in topic.options else {}
+    async with connected(topic, batch_size=4, **options) as adapter:
+        async with receiving(adapter) as receiver:
+            messages = await receiver.has(8)
+        first, second = messages[:4], messages[4:]
+        await adapter.abandon(first)
+        await adapter.complete(second)
+    async with connected(topic) as adapter, receiving(adapter, complete=True) as receiver:
+        wanted = {message.key for message in first}
+
+        def all_there() -> bool:
+            return wanted <= {message.key for message in receiver.messages}
+
+        await until(all_there, "what was abandoned", LIMIT)
+
+
 async def test_lag_counts_what_is_not_completed(topic: Topic) -> None:
     assert await topic.adapter().lag() in (None, 0)
     await topic.send(numbered(5))

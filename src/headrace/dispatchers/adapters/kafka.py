@@ -37,6 +37,10 @@ NEVER_ASKED_MS = 2**31 - 1
 ASK_MS = 1_000
 COMMIT_SECONDS = 10.0
 CONNECT_SECONDS = 20.0
+NOTHING = (0, 0)
+
+# Topic and partition. The driver's own tuple is equal to it, and slower to make.
+Place = tuple[str, Any]
 LEAVE_SECONDS = 5.0
 
 
@@ -97,8 +101,12 @@ class KafkaAdapter(QueueAdapter):
         self._consumer: AIOKafkaConsumer | None = None
         # Counts assignments: what was handed out under an earlier one may be somebody else's now.
         self._epoch = 0
-        self._out: dict[TopicPartition, int] = {}
-        self._done: dict[TopicPartition, int] = {}
+        # Counts batches. What came from a partition in this batch or before was abandoned in part,
+        # so it comes again from that offset on.
+        self._batch = 0
+        self._void: dict[Place, tuple[int, int]] = {}
+        self._out: dict[Place, int] = {}
+        self._done: dict[Place, int] = {}
         self._settled = asyncio.Event()
 
     async def connect(self) -> None:
@@ -131,24 +139,49 @@ class KafkaAdapter(QueueAdapter):
 
     async def complete(self, messages: Sequence[Message]) -> None:
         """Commit the offsets after these."""
-        places = self._places(messages, max)
-        if places and self._consumer is not None:
-            offsets = {place: offset + 1 for place, offset in places.items()}
+        now = self._epoch
+        offsets: dict[Place, int] = {}
+        counts: dict[Place, int] = {}
+        for message in messages:
+            epoch, batch = message.receipt
+            place = (message.topic, message.partition)
+            # What will come again anyway must not be committed: there are others before it.
+            if epoch == now and batch > self._void.get(place, NOTHING)[0]:
+                offset: Any = message.offset
+                offsets[place] = max(offsets.get(place, 0), offset + 1)
+                counts[place] = counts.get(place, 0) + 1
+        if offsets and self._consumer is not None:
             try:
                 async with asyncio.timeout(COMMIT_SECONDS):
-                    await self._consumer.commit(offsets)
+                    await self._consumer.commit(
+                        {TopicPartition(*place): offset for place, offset in offsets.items()}
+                    )
                 self._done |= offsets
             except (CommitFailedError, IllegalStateError) as error:
                 log.info("Partitions went to others before they were committed: %s", error)
-        self._count_down(messages)
+        if now == self._epoch:
+            for place, count in counts.items():
+                self._out[place] = self._out.get(place, 0) - count
+        self._tell_settled()
 
     async def abandon(self, messages: Sequence[Message]) -> None:
-        """Go back to the first of these."""
-        for place, offset in self._places(messages, min).items():
+        """Go back to the first of these. What was handed out after it will come again."""
+        firsts: dict[Place, int] = {}
+        for message in messages:
+            epoch, batch = message.receipt
+            place = (message.topic, message.partition)
+            offset: Any = message.offset
+            void, back_to = self._void.get(place, NOTHING)
+            comes_again = batch <= void and offset >= back_to
+            if epoch == self._epoch and not comes_again:
+                firsts[place] = min(firsts.get(place, offset), offset)
+        for place, offset in firsts.items():
             if self._consumer is not None:
                 with contextlib.suppress(IllegalStateError):
-                    self._consumer.seek(place, offset)
-        self._count_down(messages)
+                    self._consumer.seek(TopicPartition(*place), offset)
+                self._void[place] = (self._batch, offset)
+                self._out.pop(place, None)
+        self._tell_settled()
 
     async def lag(self) -> int | None:
         """Over the partitions that are ours: from what is completed to the end.
@@ -185,7 +218,8 @@ class KafkaAdapter(QueueAdapter):
 
     def _hand_out(self, found: dict[TopicPartition, list[Any]]) -> list[Message]:
         batch = []
-        epoch = self._epoch
+        self._batch += 1
+        receipt = (self._epoch, self._batch)
         for place, records in found.items():
             self._out[place] = self._out.get(place, 0) + len(records)
             topic, partition = place
@@ -198,31 +232,20 @@ class KafkaAdapter(QueueAdapter):
                     partition=partition,
                     offset=record.offset,
                     sent_at=record.timestamp / 1_000 if record.timestamp > 0 else None,
-                    receipt=epoch,
+                    receipt=receipt,
                 )
                 for record in records
             ]
         return batch
 
-    def _places(self, messages: Sequence[Message], choose: Any) -> dict[TopicPartition, int]:
-        """The first or last offset of each partition, of what is still ours."""
-        places: dict[TopicPartition, int] = {}
-        for message in messages:
-            if message.receipt == self._epoch:
-                place = TopicPartition(message.topic, message.partition)
-                places[place] = choose(places.get(place, message.offset), message.offset)
-        return places
-
-    def _count_down(self, messages: Sequence[Message]) -> None:
-        for message in messages:
-            if message.receipt == self._epoch:
-                self._out[TopicPartition(message.topic, message.partition)] -= 1
+    def _tell_settled(self) -> None:
         if not any(self._out.values()):
             self._settled.set()
 
     def forget(self) -> None:
         """What was handed out until now is no longer ours to complete."""
         self._epoch += 1
+        self._void.clear()
         self._out.clear()
         self._done.clear()
         self._settled.set()
