@@ -64,6 +64,8 @@ async def test_what_is_not_known_over_http_is_refused_here() -> None:
     client = headrace.Client("http://127.0.0.1:1")
     with pytest.raises(headrace.InvalidSetting, match="retries"):
         await client.enqueue("add", retries=3)  # type: ignore[call-arg]
+    with pytest.raises(headrace.InvalidSetting, match="give no others"):
+        await client.enqueue(client.job("add"), {"a": 1})
     with pytest.raises(headrace.InvalidSetting, match="not both"):
         client.job("add", delay=1, run_at=datetime.now().astimezone())
     with pytest.raises(headrace.InvalidSetting, match="time zone"):

@@ -158,6 +158,21 @@ async def test_a_server_of_another_kind_is_named(foreign: Any) -> None:
             await client.list()
 
 
+async def test_a_server_behind_a_path_is_reached() -> None:
+    page = answer(200, {"jobs": [], "cursor": None})
+    async with scripted(page) as server, headrace.Client(f"{server.url}/headrace/") as client:
+        await client.list(limit=7)
+        assert server.requests[0].path == "/headrace/jobs?limit=7"
+
+
+async def test_a_result_is_asked_for_until_it_is_there() -> None:
+    script = (answer(202, A_JOB), answer(202, A_JOB), answer(200, {"result": [7]}))
+    async with scripted(*script) as server, headrace.Client(server.url) as client:
+        assert await client.result(new_id(), timeout=20) == [7]
+        assert len(server.requests) == 3
+        assert "timeout=" in server.requests[0].path
+
+
 async def test_connections_are_kept() -> None:
     async with scripted(THERE) as server, headrace.Client(server.url) as client:
         for _ in range(20):

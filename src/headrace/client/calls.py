@@ -14,7 +14,7 @@ from headrace.errors import HeadraceError, MissingDriver
 if TYPE_CHECKING:
     from headrace.client.transport import Transport
 
-FIRST_WAIT = 0.1
+FIRST_WAIT = 0.2
 LONGEST_WAIT = 5.0
 
 

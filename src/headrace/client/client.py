@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack
@@ -15,7 +16,14 @@ from headrace.client.remote import given
 from headrace.client.stream import follow
 from headrace.client.surroundings import Surroundings
 from headrace.client.uploads import File, form_fields, read_files
-from headrace.client.views import Artifact, ArtifactList, BulkAnswer, EntryList, Reasons
+from headrace.client.views import (
+    Artifact,
+    ArtifactList,
+    BulkAnswer,
+    EntryList,
+    Reasons,
+    ResultAnswer,
+)
 from headrace.client.wire import (
     JobList,
     JobOptions,
@@ -35,6 +43,7 @@ OnProgress = Callable[[int], None]
 
 # How long the server holds one request that waits for a result; we ask again until we have it.
 LONGEST_HOLD = 30.0
+SHORTEST_HOLD = 0.1
 BULK_PATIENCE = 600.0
 
 
@@ -80,7 +89,14 @@ class Client(Surroundings):
         **options: Unpack[JobOptions],
     ) -> tuple[Job, bool]:
         """The same, and whether the job is new: False if one with its key was there already."""
-        request = name if isinstance(name, JobRequest) else self.job(name, args, **options)
+        if not isinstance(name, JobRequest):
+            request = self.job(name, args, **options)
+        elif args is None and not options:
+            request = name
+        else:
+            raise InvalidSetting(
+                "a job made by `job` has its arguments and options; give no others"
+            )
         call = Call(method="POST", path="/jobs", safe=request.key is not None)
         if files:
             call.files, call.fields = await read_files(files), form_fields(request)
@@ -127,6 +143,7 @@ class Client(Surroundings):
         while True:
             left = LONGEST_HOLD if end is None else max(end - time.monotonic(), 0.0)
             hold = min(left, LONGEST_HOLD)
+            asked = time.monotonic()
             answer = await self._transport.send(
                 Call(
                     method="GET",
@@ -138,7 +155,10 @@ class Client(Surroundings):
                 )
             )
             if answer.status != 202:
-                return decode(answer.content, dict[str, Any], "a result")["result"]
+                return decode(answer.content, ResultAnswer, "a result").result
+            if asked + hold > time.monotonic():
+                # It answered early, as it may when the job has been run again: do not rush.
+                await asyncio.sleep(min(hold, SHORTEST_HOLD))
             if end is not None and time.monotonic() >= end:
                 raise ResultTimeout(
                     f"job {job_id} has not finished within {timeout:g} s; it goes on"

@@ -92,6 +92,12 @@ class ArtifactList(msgspec.Struct):
     artifacts: list[Artifact]
 
 
+class ResultAnswer(msgspec.Struct):
+    """What a handler returned, as it travels."""
+
+    result: Any
+
+
 class Reasons(msgspec.Struct):
     """Why a job is not running."""
 
