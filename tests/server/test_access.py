@@ -17,7 +17,13 @@ from tests.server.conftest import a_key, bearer, client_of, problem
 
 OPEN = {"/healthz", "/readyz"}
 LOCAL = {"/metrics", "/openapi.json", "/docs"}
-VALUES = {"job_id": new_id(), "layer": "gold", "name": "x", "key_id": "0" * 16, "id": "1"}
+VALUES = {
+    "job_id": new_id(),
+    "layer": "gold",
+    "name": "x",
+    "key_id": "0" * 16,
+    "letter_id": "kafka:orders:0:1",
+}
 
 
 def routes() -> list[tuple[str, str, Any]]:

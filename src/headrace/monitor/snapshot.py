@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.engine.base import Engine
-from headrace.model.views import LaneView, QueueView
+from headrace.model.views import LaneView, QueueView, Record
 from headrace.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -27,14 +27,18 @@ if TYPE_CHECKING:
 
 FRESH_SECONDS = 1.0
 MOST_LANES = 100
+# Dispatchers of events tell of themselves in records of this kind.
+DISPATCHER = "dispatcher"
+MOST_DISPATCHERS = 100
 
 
 class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
-    """Queues, workers, and the lanes for which the most jobs wait."""
+    """Queues, workers, the lanes for which the most jobs wait, and what dispatchers last said."""
 
     queues: Sequence[QueueView]
     workers: Sequence[Worker]
     lanes: Sequence[LaneView]
+    dispatchers: Sequence[Record]
 
 
 class Snapshots:
@@ -62,6 +66,7 @@ class Snapshots:
             queues=await engine.queues(),
             workers=await engine.workers(),
             lanes=await engine.lanes(limit=MOST_LANES),
+            dispatchers=await engine.record_list(DISPATCHER, limit=MOST_DISPATCHERS),
         )
         self._last, self._taken_at = snapshot, time.monotonic()
         return snapshot

@@ -80,6 +80,24 @@ class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Reason = "cancelled over the API"
 
 
+class ScheduleRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """When a task runs by the clock, and with which arguments."""
+
+    expression: Annotated[str, Meta(min_length=1, max_length=200)]
+    task: Name
+    tz: Annotated[str, Meta(min_length=1, max_length=100)] = "UTC"
+    params: dict[str, Any] = {}
+    allow_overlap: bool = True
+    enabled: bool = True
+    missed: Literal["skip", "latest", "all"] = "latest"
+
+
+class TriggerRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """With `force`, also while a job of the schedule is unfinished."""
+
+    force: bool = False
+
+
 class KeyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A key to be made."""
 
@@ -95,4 +113,6 @@ batch_decoder = msgspec.json.Decoder(BatchRequest)
 cancel_decoder = msgspec.json.Decoder(CancelRequest)
 empty_decoder = msgspec.json.Decoder(EmptyRequest)
 bulk_decoder = msgspec.json.Decoder(BulkRequest)
+schedule_decoder = msgspec.json.Decoder(ScheduleRequest)
+trigger_decoder = msgspec.json.Decoder(TriggerRequest)
 key_decoder = msgspec.json.Decoder(KeyRequest)

@@ -14,7 +14,18 @@ from headrace.server import problems
 from headrace.server.headers import SecurityHeaders
 from headrace.server.openapi import document
 from headrace.server.redact import DEFAULT
-from headrace.server.routes import artifacts, events, health, job, jobs, keys, queues, views
+from headrace.server.routes import (
+    artifacts,
+    dead_letters,
+    events,
+    health,
+    job,
+    jobs,
+    keys,
+    queues,
+    schedules,
+    views,
+)
 from headrace.server.state import MEBIBYTE, Service, ServicePerLoop
 from headrace.telemetry import Telemetry
 from headrace.version import __version__
@@ -30,6 +41,10 @@ ROUTERS = (
     queues.reading,
     queues.steering,
     views.reading,
+    schedules.reading,
+    schedules.steering,
+    dead_letters.steering,
+    dead_letters.reading,
     keys.steering,
     health.open_,
     health.local,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -48,6 +50,7 @@ class _Numbers(Collector):
             yield from _queues(self._snapshot)
             yield from _lanes(self._snapshot)
             yield from _workers(self._snapshot)
+            yield from _dispatchers(self._snapshot)
         if self._service.telemetry is not None:
             yield from _telemetry(self._service.telemetry)
 
@@ -102,6 +105,24 @@ def _workers(snapshot: Snapshot) -> Iterator[Metric]:
         for worker in alive:
             metric.add_metric([worker.name, worker.host], getattr(worker, field))
         yield metric
+
+
+def _dispatchers(snapshot: Snapshot) -> Iterator[Metric]:
+    labels = ["dispatcher", "adapter"]
+    lag = GaugeMetricFamily("headrace_dispatcher_lag", "Messages not taken in yet.", labels=labels)
+    seen = GaugeMetricFamily(
+        "headrace_dispatcher_seen_timestamp_seconds", "When it was last well.", labels=labels
+    )
+    for record in snapshot.dispatchers:
+        try:
+            said: dict[str, Any] = msgspec.json.decode(record.body, type=dict[str, Any])
+        except msgspec.DecodeError:
+            continue
+        place = [record.key, str(said.get("adapter", ""))]
+        seen.add_metric(place, record.updated_at.timestamp())
+        if isinstance(said.get("lag"), int | float):
+            lag.add_metric(place, said["lag"])
+    yield from (lag, seen)
 
 
 def _telemetry(telemetry: Telemetry) -> Iterator[Metric]:

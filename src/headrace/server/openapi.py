@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, Literal
+import functools
+import zoneinfo
+from typing import Any
 
 import msgspec
 from fastapi import FastAPI
@@ -14,12 +15,16 @@ from headrace.app import App
 from headrace.model.job import PRIORITY_LIMIT
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.server import bodies
+from headrace.server import bodies, shapes
 from headrace.server.answers import JobBody
 from headrace.server.audit import AuditEntry
-from headrace.server.keys import Scope
 from headrace.server.problems import MEDIA_TYPE, Problem
-from headrace.server.task_schemas import argument_schema, request_schema, upload_schemas
+from headrace.server.task_schemas import (
+    argument_schema,
+    request_schema,
+    schedule_schema,
+    upload_schemas,
+)
 from headrace.version import __version__
 
 REFERENCES = "#/components/schemas/{name}"
@@ -35,143 +40,22 @@ _SECURITY = {
 }
 
 
-class BulkAnswer(msgspec.Struct):
-    """How many jobs matched and were changed, and the ids of the first 100."""
-
-    matched: int
-    changed: int
-    ids: list[str]
-
-
-class Entry(msgspec.Struct):
-    """Something kept with a job: a stage, an artifact. `body` is any JSON."""
-
-    kind: str
-    name: str
-    body: Any
-    token: int
-    at: datetime
-
-
-class Artifact(msgspec.Struct):
-    """A file of a job."""
-
-    layer: str
-    name: str
-    size: int
-    media_type: str | None
-    path: str
-
-
-class JobResult(msgspec.Struct):
-    """What a job's handler returned: any JSON."""
-
-    result: Any
-
-
-class Reasons(msgspec.Struct):
-    """Why a job is not running, in sentences."""
-
-    reasons: list[str]
-
-
-class QueuePaused(msgspec.Struct):
-    """Whether a queue is paused now."""
-
-    queue: str
-    paused: bool
-
-
-class TaskView(msgspec.Struct):
-    """A task: its arguments as JSON schema, and its policy."""
-
-    name: str
-    description: str | None
-    arguments: dict[str, Any]
-    policy: dict[str, Any]
-
-
-class KeyView(msgspec.Struct):
-    """A key, without its secret."""
-
-    id: str
-    name: str
-    scope: Scope
-    user: str | None
-    queues: list[str]
-    rate: float | None
-    created_at: datetime
-    revoked_at: datetime | None
-
-
-class NewKey(KeyView):
-    """A key with its secret, which is shown this once."""
-
-    secret: str
-
-
-class Health(msgspec.Struct):
-    """All is well."""
-
-    status: Literal["ok"]
-
-
-class RunningJob(msgspec.Struct):
-    """A job that runs now. `platform` is its queue."""
-
-    platform: str
-    job_id: str
-    workflow_id: str | None
-    started_at: datetime | None
-    elapsed_seconds: float
-
-
-class RunningSummary(msgspec.Struct):
-    """How many run, how many wait."""
-
-    running_count: int
-    queued_count: int
-
-
-class RunningData(msgspec.Struct):
-    """Running jobs, and how many are queued in each queue."""
-
-    running: list[RunningJob]
-    queued: dict[str, int]
-    summary: RunningSummary
-
-
-class RunningAnswer(msgspec.Struct):
-    """What runs now, and what waits."""
-
-    success: Literal[True]
-    data: RunningData
-
-
 SHOWN = (
     bodies.JobRequest,
     bodies.BatchRequest,
     bodies.CancelRequest,
     bodies.EmptyRequest,
     bodies.BulkRequest,
+    bodies.ScheduleRequest,
+    bodies.TriggerRequest,
     bodies.KeyRequest,
     JobBody,
     Problem,
-    BulkAnswer,
-    Entry,
-    Artifact,
-    JobResult,
-    Reasons,
     QueueView,
-    QueuePaused,
     LaneView,
     Worker,
-    TaskView,
-    KeyView,
-    NewKey,
     AuditEntry,
-    RunningAnswer,
-    Health,
+    *shapes.ALL,
 )
 
 
@@ -214,14 +98,45 @@ def _schemas(app: App) -> dict[str, Any]:
     options["priority"] = _PRIORITY
     variants: list[dict[str, Any]] = []
     uploads: list[dict[str, Any]] = []
+    schedules: list[dict[str, Any]] = []
+    fields = schemas["ScheduleRequest"]["properties"] | {
+        "expression": _expression(),
+        "tz": {"enum": _zones(), "default": "UTC"},
+    }
     for name in sorted(app.tasks):
         arguments, definitions = argument_schema(app.tasks[name], REFERENCES)
         schemas |= definitions
         variants.append(request_schema(app.tasks[name], arguments, options))
         uploads += upload_schemas(app.tasks[name], arguments, options)
+        schedules.append(schedule_schema(app.tasks[name], arguments, fields))
     if variants:
         schemas["JobRequest"] = {"oneOf": variants}
+        schemas["ScheduleRequest"] = {"oneOf": schedules}
     nothing: list[Any] = [False]
     schemas["JobUpload"] = uploads[0] if len(uploads) == 1 else {"anyOf": uploads or nothing}
     schemas["FilterRequest"]["minProperties"] = 1
     return schemas
+
+
+@functools.cache
+def _zones() -> list[str]:
+    # The machine's own zone and the like are names that other machines do not have.
+    return [*sorted(zone for zone in zoneinfo.available_timezones() if "/" in zone), "UTC"]
+
+
+@functools.cache
+def _expression() -> dict[str, Any]:
+    """Five fields. Any expression is taken that cron knows; this describes the common ones."""
+    minute, hour = "[1-5]?[0-9]", "(1?[0-9]|2[0-3])"
+    fields = (
+        _field(minute, r"\*/([2-9]|[1-5][0-9])", "[0-9]-[1-5][0-9]"),
+        _field(hour, r"\*/([2-9]|1[0-9]|2[0-3])", "[0-9]-(1[0-9]|2[0-3])"),
+        _field("([1-9]|1[0-9]|2[0-8])", r"\*/([2-9]|1[0-5])", "[1-9]-(1[0-9]|2[0-8])"),
+        _field("([1-9]|1[0-2])", r"\*/[2-6]", "[1-9]-1[0-2]"),
+        _field("[0-6]", "MON-FRI", "(MON|TUE|WED|THU|FRI|SAT|SUN)"),
+    )
+    return {"type": "string", "pattern": f"^{' '.join(fields)}$", "examples": ["*/5 * * * *"]}
+
+
+def _field(number: str, *others: str) -> str:
+    return rf"(\*|{number}(,{number}){{0,5}}|{'|'.join(others)})"

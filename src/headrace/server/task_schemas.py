@@ -78,6 +78,23 @@ def request_schema(
     )
 
 
+def schedule_schema(
+    task: Task[..., Any], arguments: Schema, fields: Mapping[str, Schema]
+) -> Schema:
+    """The body of `PUT /schedules/{name}` for one task."""
+    properties = {**fields, "task": {"const": task.name}, "params": arguments}
+    required = ["expression", "task", *(["params"] if arguments["required"] else [])]
+    return _described(
+        task,
+        {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        },
+    )
+
+
 def upload_schemas(
     task: Task[..., Any], arguments: Schema, options: Mapping[str, Schema]
 ) -> Iterator[Schema]:

@@ -1,0 +1,123 @@
+"""Messages of brokers that made no job."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.dispatchers.dead_letters import DeadLetter, DeadLetterNotFound, DeadLetters
+from headrace.server.answers import answer, listed
+from headrace.server.auth import caller_of, router
+from headrace.server.bodies import TEXT, EmptyRequest, empty_decoder
+from headrace.server.documents import accepts, answers, page
+from headrace.server.limits import read_optional_json
+from headrace.server.problems import Refused
+from headrace.server.redact import Redactor
+from headrace.server.state import Service, service_of
+
+reading, steering = router("read"), router("admin")
+
+# Names of topics may hold a slash.
+LetterId = Annotated[str, Path(pattern=TEXT)]
+
+
+@reading.get(
+    "/dead-letters",
+    summary="List messages that were set aside",
+    **answers(page("dead_letters", "DeadLetterView")),
+)
+async def find(
+    request: Request,
+    topic: Annotated[str | None, Query(pattern=TEXT)] = None,
+    cursor: Annotated[str | None, Query(pattern=TEXT)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Response:
+    """By id, with the reason but without the message itself."""
+    service = _service(request)
+    letters = DeadLetters(service.app)
+    found: list[dict[str, Any]] = []
+    after = cursor or ""
+    while len(found) < limit and (some := await letters.page(after=after)):
+        for letter in some:
+            after = letter.id
+            if topic in (None, letter.topic):
+                found.append(_shown(letter))
+            if len(found) == limit:
+                break
+    more = len(found) == limit and await letters.page(after=after, limit=1)
+    return listed("dead_letters", found, after if more else None)
+
+
+@steering.post(
+    "/dead-letters/{letter_id:path}/replay",
+    summary="Try a message again",
+    **answers("Replayed", 202),
+    **accepts("EmptyRequest", optional=True),
+)
+async def replay(request: Request, letter_id: LetterId) -> Response:
+    """The letter is gone once its job is stored; if it still makes none, it stays."""
+    service, caller = _service(request), caller_of(request)
+    await read_optional_json(request, empty_decoder, EmptyRequest, limit=service.body_limit)
+    try:
+        job = await DeadLetters(service.app).replay(letter_id)
+    except DeadLetterNotFound as error:
+        raise _not_found(error) from None
+    await service.audit.changed(caller, "dead-letter.replay", letter_id, job_id=job.id)
+    return answer({"job_id": job.id, "created": job.created}, 202)
+
+
+@reading.get(
+    "/dead-letters/{letter_id:path}",
+    summary="Show a message that was set aside",
+    **answers("WholeDeadLetter"),
+)
+async def show(request: Request, letter_id: LetterId) -> Response:
+    """All that is known about it. `raw` is the message in base64."""
+    service = _service(request)
+    try:
+        letter = await DeadLetters(service.app).get(letter_id)
+    except DeadLetterNotFound as error:
+        raise _not_found(error) from None
+    return answer(_shown(letter) | {"raw": _redacted(service.answers.redactor, letter.raw)})
+
+
+@steering.delete(
+    "/dead-letters/{letter_id:path}",
+    summary="Forget a message",
+    **answers("DeadLetterRemoved"),
+)
+async def remove(request: Request, letter_id: LetterId) -> Response:
+    """For good."""
+    service, caller = _service(request), caller_of(request)
+    try:
+        await DeadLetters(service.app).remove(letter_id)
+    except DeadLetterNotFound as error:
+        raise _not_found(error) from None
+    await service.audit.changed(caller, "dead-letter.remove", letter_id)
+    return answer({"id": letter_id, "removed": True})
+
+
+def _service(request: Request) -> Service:
+    caller_of(request).check_unrestricted("dead letters")
+    return service_of(request)
+
+
+def _not_found(error: DeadLetterNotFound) -> Refused:
+    return Refused(404, "dead-letter-not-found", str(error))
+
+
+def _shown(letter: DeadLetter) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(letter)
+    del fields["raw"], fields["known"]
+    return fields | {"kept_bytes": len(letter.raw)}
+
+
+def _redacted(redactor: Redactor, raw: bytes) -> bytes:
+    try:
+        return redactor.json(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return raw  # not JSON, so it has no fields
