@@ -55,9 +55,9 @@ class Recorder(Numbers):
         """When jobs have started, in nanoseconds, in order."""
         return sorted(filter(None, self._numbers[1::2].tolist()))
 
-    def rate(self, together: int = 1) -> float:
+    def rate(self, together: int = 1, *, skip: int = 0) -> float:
         """Starts per second, from the first to the last; so many start together at first."""
-        starts = self.starts()
+        starts = self.starts()[skip:]
         if len(starts) <= together:
             raise ValueError(f"{len(starts)} of {self.count} jobs have started: no rate")
         return (len(starts) - together) / ((starts[-1] - starts[0]) / 1e9)
