@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -13,13 +12,10 @@ from typing import Any
 import uvicorn
 
 from headrace.app import App
-from headrace.engine.open import redacted
 from headrace.errors import InvalidSetting
 from headrace.server import factory
 from headrace.server.keys import list_keys
 from headrace.server.state import Service
-
-log = logging.getLogger("headrace.server")
 
 BACKLOG = 2_048
 # How long requests may take to finish when the server is told to stop.
@@ -85,9 +81,7 @@ async def listening(
                 await serving
                 raise InvalidSetting(f"the server on {host}:{port} could not start; see its log")
             await asyncio.sleep(0.01)
-        url = url_of(sock)
-        log.info("Serving %s at %s", redacted(app.settings.url), url)
-        yield url
+        yield url_of(sock)
     finally:
         listener.should_exit = True
         # Streams never end by themselves.

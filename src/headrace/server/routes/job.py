@@ -73,7 +73,11 @@ async def result(
 async def why(request: Request, job_id: JobId) -> Response:
     """The reasons in sentences, the most telling first."""
     job = await the_job(request, job_id)
-    return answer({"reasons": await service_of(request).app.why(job.id)})
+    service = service_of(request)
+    hide = service.answers.redactor.text
+    documents = (job.args_json, job.result_json, job.meta_json)
+    reasons = await service.app.why(job.id)
+    return answer({"reasons": [hide(reason, *documents) for reason in reasons]})
 
 
 @reading.get(
