@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import itertools
 import os
 import ssl
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +21,11 @@ from headrace.client.errors import RateLimited
 from headrace.client.problems import error_for
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
 from headrace.version import __version__
+
+if importlib.util.find_spec("sniffio") is None:
+    # httpx looks for it several times in every request. Where it is not installed, each look goes
+    # through the whole path, and that is a quarter of what a request costs.
+    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 # Servers close a connection that was idle for a few seconds (uvicorn: 5). We let go of it first,
 # or a request could be sent into a connection that is just being closed.
