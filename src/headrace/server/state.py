@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from headrace.app import App
 from headrace.monitor.changes import ChangeWatch
+from headrace.monitor.reader import JobReader
 from headrace.monitor.snapshot import Snapshots
 from headrace.monitor.streams import Follower
 from headrace.server.answers import Answers
@@ -41,6 +42,7 @@ class Service:
         self.audit = AuditLog(app)
         self.changes = ChangeWatch(app, self.answers.data)
         self.snapshots = Snapshots(app)
+        self.reader = JobReader(app)
         self.telemetry = telemetry
         self.upload_limit = upload_limit
         self.user_argument = user_argument

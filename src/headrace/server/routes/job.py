@@ -26,7 +26,7 @@ LONGEST_HOLD = 60.0
 
 async def the_job(request: Request, job_id: str) -> Job:
     """The job in the path, if it is this caller's business."""
-    return caller_of(request).check_job(await service_of(request).app.get(job_id))
+    return caller_of(request).check_job(await service_of(request).reader.get(job_id))
 
 
 @reading.get("/jobs/{job_id}", summary="Show a job", **answers("Job"))
