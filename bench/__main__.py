@@ -66,20 +66,19 @@ def arguments() -> argparse.Namespace:
 
 def table(engine: str, options: argparse.Namespace, report: Report) -> bool:
     """Every contender on one engine. False if Headrace or the bare limit failed."""
-    well = True
     wanted = options.contender.lower()
-    for contender in CONTENDERS:
-        if contender.engine != engine or wanted not in contender.name.lower():
-            continue
-        best: Figures | None = None
-        for run in range(options.runs):
+    contenders = [
+        each for each in CONTENDERS if each.engine == engine and wanted in each.name.lower()
+    ]
+    best: dict[Contender, Figures] = {}
+    # In turns, so that a busy moment of the machine does not fall on all runs of one of them.
+    for run in range(options.runs):
+        for contender in contenders:
             figures = measured(contender, f"run {run + 1} of {options.runs}", options)
-            best = figures if best is None else best.better(figures)
-        if best is not None:
-            report.results.append(best)
-            well = well and (contender.peer or not best.failures)
+            best[contender] = best[contender].better(figures) if run else figures
+    report.results += best.values()
     report.note_run(engine, TABLE)
-    return well
+    return all(each.peer or not figures.failures for each, figures in best.items())
 
 
 def measured(contender: Contender, label: str, options: argparse.Namespace) -> Figures:

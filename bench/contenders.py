@@ -8,7 +8,7 @@ HEADRACE = "Headrace"
 BARE = "bare limit"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Contender:
     """A program, the environment it runs in, and what is known about it.
 

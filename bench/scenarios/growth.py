@@ -39,13 +39,13 @@ def growth(stage: Stage) -> Iterator[Finding]:
     yield _compared(
         stage,
         f"{stage.jobs(100_000):,} waiting in one lane, others",
-        max(_hot_lane(stage) for _ in range(RUNS)),
+        max(_hot_lane(stage) for _ in range(stage.runs(RUNS))),
         0.8,
     )
     yield _compared(
         stage,
         f"{stage.jobs(10_000):,} lanes of 10",
-        max(_lanes(stage) for _ in range(RUNS)),
+        max(_lanes(stage) for _ in range(stage.runs(RUNS))),
         0.5,
     )
     yield _compared(stage, f"{stage.jobs(1_000_000):,} of history", run.history, 0.8)

@@ -34,9 +34,10 @@ SIZES = [(1_000, 20_000, 2_500), (100_000, 2_000, 2_000)]
 def handlers(stage: Stage) -> Iterator[Finding]:
     """All cases on one engine."""
     for task, seconds, slots, jobs in CASES:
-        count = max(stage.jobs(jobs), 2 * slots)
+        # Few rounds of long jobs say as much as many; of short ones the first should not decide.
+        count = max(stage.jobs(jobs), (2 if seconds >= 1 else 20) * slots)
         ideal = _ideal(stage, task, seconds, slots, count)
-        rate = max(_rate(stage, task, seconds, slots, count) for _ in range(RUNS))
+        rate = max(_rate(stage, task, seconds, slots, count) for _ in range(stage.runs(RUNS)))
         yield judged(
             stage,
             "handlers",
@@ -51,7 +52,7 @@ def payloads(stage: Stage) -> Iterator[Finding]:
     """Small and large arguments, first with nothing to do, then with 10 ms."""
     for size, idle, busy in SIZES:
         count, shown = stage.jobs(idle), f"{size // 1000:,} KB"
-        limit = max(_rate(stage, "carry", 0, 1, count, bytes=size) for _ in range(RUNS))
+        limit = max(_rate(stage, "carry", 0, 1, count, bytes=size) for _ in range(stage.runs(RUNS)))
         yield Finding(
             scenario="payloads",
             engine=stage.engine,
@@ -60,9 +61,11 @@ def payloads(stage: Stage) -> Iterator[Finding]:
             unit="jobs/s",
             note=f"the engine's limit at this size: {limit * size / 1e6:,.0f} MB/s",
         )
-        count = max(stage.jobs(busy), 2 * SLOTS)
+        count = max(stage.jobs(busy), 20 * SLOTS)
         ideal = _ideal(stage, "wait", 0.01, SLOTS, count)
-        rate = max(_rate(stage, "carry", 0.01, SLOTS, count, bytes=size) for _ in range(RUNS))
+        rate = max(
+            _rate(stage, "carry", 0.01, SLOTS, count, bytes=size) for _ in range(stage.runs(RUNS))
+        )
         yield judged(
             stage, "payloads", f"{shown}, 10 ms, {SLOTS} slots", rate=rate, ideal=ideal, limit=limit
         )
@@ -103,7 +106,7 @@ _IDEALS: dict[tuple[str, float, int, int], float] = {}
 
 def _bare(stage: Stage, kind: str, seconds: float, slots: int, count: int) -> float:
     best = 0.0
-    for _ in range(RUNS):
+    for _ in range(stage.runs(RUNS)):
         with stage.fresh():
             record = stage.recorder(count)
             stage.arena.call(

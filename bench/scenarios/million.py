@@ -59,7 +59,7 @@ def _million(stage: Stage) -> Million:
         rates.append(ticks.rate(first, first + window))
         found.whole = ticks.rate(first, total // Ticks.EVERY * Ticks.EVERY)
     found.pending = max(rates)
-    for _ in range(RUNS):
+    for _ in range(stage.runs(RUNS)):
         stage.fill("tick", 2 * window)
         found.history = max(found.history, stage.drain(ticks, window))
         # What is left goes before the next fill, so that each begins with the same.

@@ -33,6 +33,10 @@ class Stage:
         """So many, or fewer in a quick run."""
         return count // self.scale
 
+    def runs(self, count: int) -> int:
+        """Best of so many; a quick run has to do with one."""
+        return count if self.scale == 1 else 1
+
     @property
     def window(self) -> int:
         """Over how many starts a rate is taken: in a quick run as well enough of them that the
@@ -43,7 +47,7 @@ class Stage:
     @functools.cached_property
     def base(self) -> float:
         """The rate that growth is compared with: 20,000 no-op jobs without lanes, best of three."""
-        return max(self._base() for _ in range(RUNS))
+        return max(self._base() for _ in range(self.runs(RUNS)))
 
     def _base(self) -> float:
         count = self.window
@@ -64,11 +68,14 @@ class Stage:
 
     def fill(self, kind: str, count: int, **options: object) -> float:
         """Store jobs and answer how many a second."""
+        return self.filled(kind, count, **options)["rate"]
+
+    def filled(self, kind: str, count: int, **options: object) -> dict[str, float]:
+        """Store jobs and answer the rate, and seconds of the processor that it took."""
         named = [part for name, value in options.items() for part in (f"--{name}", value)]
-        answer = self.arena.call(
+        return self.arena.call(
             PROGRAM, "fill", "--kind", kind, "--count", count, *named, limit=LIMIT_SECONDS
         )
-        return float(answer["rate"])
 
     @contextlib.contextmanager
     def worker(self, slots: int = SLOTS) -> Iterator[subprocess.Popen[bytes]]:

@@ -106,7 +106,7 @@ def a_finding(**fields: object) -> Finding:
 def test_findings_with_a_bar_are_verdicts() -> None:
     [verdict] = verdicts([], [a_finding(), a_finding(bar="", met=None)])
     assert verdict.work == "redis: growth, 1,000,000 pending"
-    assert verdict.measured == "70% (70/s to 100/s)"
+    assert verdict.measured == "70.0% (70/s to 100/s)"
     assert "**no**" in tables.bars([verdict])
 
 
