@@ -103,7 +103,13 @@ class QueueDispatcher:
 
     async def lag(self) -> int | None:
         """How many messages are still to become jobs; None if that is not known now."""
-        return await self.adapter.lag() if self.reader.connected else None
+        if not self.reader.connected:
+            return None
+        try:
+            return await self.adapter.lag()
+        except Exception as error:  # trouble with the broker is told by who receives
+            log.debug("The lag of %s is not known: %s", self.adapter.name, error)
+            return None
 
     async def report(self) -> dict[str, object]:
         """What others are told about it."""

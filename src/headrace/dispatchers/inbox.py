@@ -6,6 +6,9 @@ import asyncio
 
 from headrace.dispatchers.intake import Sorted
 
+# Messages may be large: more than this is not taken ahead, however few they are.
+MOST_BYTES = 16 * 1_048_576
+
 
 class Inbox:
     """Holds sorted messages. `put` waits while it is full, `take` while it is empty.
@@ -25,7 +28,7 @@ class Inbox:
     async def put(self, part: Sorted) -> None:
         """Add messages, once a whole batch or less is waiting."""
         try:
-            while len(self) > self._batch_size:
+            while len(self) > self._batch_size or self._bytes() > MOST_BYTES:
                 await self._change()
         finally:
             # Also if the wait was cut short: who stops has to know of every message in hand.
@@ -57,6 +60,9 @@ class Inbox:
             batch.add(self._parts.pop(0))
         self._changed.set()
         return batch
+
+    def _bytes(self) -> int:
+        return sum(len(message.body) for part in self._parts for message in part.messages)
 
     def wake(self) -> None:
         """Let whoever waits look again."""

@@ -21,6 +21,9 @@ log = logging.getLogger("headrace.events")
 
 KIND = "dispatcher"
 PAUSE = 5.0
+# Soon after the start people look whether it works.
+FIRST_PAUSE = 1.0
+FIRST = 5
 PATIENCE = 3.0
 
 Report = Callable[[], Awaitable[Mapping[str, object]]]
@@ -43,6 +46,7 @@ class Presence(Loop):
         self._host = host
         self._adapter = adapter
         self._report = report
+        self._told = 0
 
     async def tick(self) -> float:
         """Write the record."""
@@ -57,7 +61,8 @@ class Presence(Loop):
         with contextlib.suppress(EngineUnavailable):
             await self._host.open()
             await self._host.engine.record_put(KIND, self.dispatcher, msgspec.json.encode(body))
-        return PAUSE
+        self._told += 1
+        return PAUSE if self._told > FIRST else FIRST_PAUSE
 
     async def stop(self, patience: float = PATIENCE) -> None:
         """Take the record away, if the engine is there."""

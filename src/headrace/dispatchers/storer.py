@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from headrace.dispatchers.adapter import Message, QueueAdapter
 from headrace.dispatchers.dead_letters import KIND, DeadLetters
+from headrace.dispatchers.doors import Doors
 from headrace.dispatchers.host import Host
 from headrace.dispatchers.inbox import Inbox
-from headrace.dispatchers.inserting import insert_all
 from headrace.dispatchers.intake import Sorted
 from headrace.loop import Loop
 
@@ -46,6 +46,7 @@ class Storer(Loop):
         self.untold = 0
         self._host = host
         self._adapter = adapter
+        self._doors = Doors(host)
         self._letters = DeadLetters(host)
         self._inbox = inbox
         self._gate = gate
@@ -68,6 +69,7 @@ class Storer(Loop):
         if self._holding is not None:
             await self._store(self._holding)
             messages, self._holding = self._holding.messages, None
+            self._away_since = None
             await self._tell(messages)
         return 0.0
 
@@ -87,6 +89,7 @@ class Storer(Loop):
         except Exception as error:  # what is not stored goes back
             log.warning("The last messages could not be stored: %s", error)
         await self._give_back()
+        await self._doors.close()
 
     async def _finish(self) -> None:
         while (batch := self._holding or self._inbox.take_now()) is not None:
@@ -96,7 +99,7 @@ class Storer(Loop):
             await self._tell(batch.messages)
 
     async def _store(self, batch: Sorted) -> None:
-        created, unfit = await insert_all(self._host.engine, batch)
+        created, unfit = await self._doors.insert(batch)
         # Letters after jobs: a flood of bad messages must not delay the good ones beside them.
         refused = [*batch.refused, *unfit]
         await self._letters.keep(self._adapter.name, refused)
@@ -119,8 +122,9 @@ class Storer(Loop):
             await self._give_back()
         await self._host.open()
         await self._host.engine.record_get(KIND, "is the engine there?")
-        self._away_since = None
-        self._gate.set()
+        if not self._gate.is_set():
+            self._away_since = None
+            self._gate.set()
 
     async def _give_back(self) -> None:
         await self._told()

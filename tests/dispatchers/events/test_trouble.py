@@ -56,13 +56,11 @@ async def test_while_the_engine_is_away_messages_wait_at_the_broker(
         received = dispatcher.counts.received
         assert received <= 100 + 4 * BATCH
         assert await dispatcher.lag() == 2_000
-        await until(lambda: not dispatcher.healthy, "that it says so")
         assert dispatcher.counts.received == received
         # It was away for longer than the session lasts, and is a member all the same.
         assert adapter._epoch == share
         server.start()
         await mortal.has_jobs(2_100)
-        await until(lambda: dispatcher.healthy, "that it is well again")
         await until(lambda: _lag_is(dispatcher, 0), "the end of the lag")
     assert await mortal.numbers() == dict.fromkeys(range(2100), 1)
 
