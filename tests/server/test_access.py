@@ -192,7 +192,7 @@ async def test_a_key_for_some_queues_reaches_only_those(
     problem(await post("/jobs", body), 403)  # that job exists, but is somebody else's
     batch = {"jobs": [{"task": "add", "args": {"a": 1, "b": 1}}]}
     problem(await post("/jobs/batch", batch), 403)
-    everything = {"action": "cancel", "filter": {"status": "pending"}}
+    everything = {"action": "cancel", "filter": {"status": ["pending"]}}
     assert (await post("/jobs/bulk", everything)).json()["ids"] == [own.id]
     assert (await app.get(foreign.id)).status == "pending"
     assert [queue["name"] for queue in (await get("/queues")).json()["queues"]] == ["scans"]

@@ -174,7 +174,7 @@ async def test_many_jobs_are_steered_by_a_filter(
     done = (await client.post("/jobs/bulk", json=body)).json()
     assert (done["matched"], done["changed"]) == (600, 600)
     assert (await app.get(other)).status == "pending"
-    back = {"action": "retry", "filter": {"status": "cancelled", "queue": "default"}}
+    back = {"action": "retry", "filter": {"status": ["cancelled"], "queue": ["default"]}}
     done = (await client.post("/jobs/bulk", json=back)).json()
     assert (done["matched"], done["changed"]) == (600, 600)
     empty = problem(await client.post("/jobs/bulk", json={"action": "cancel", "filter": {}}), 422)

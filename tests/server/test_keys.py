@@ -112,7 +112,7 @@ async def test_every_change_is_written_down(local: httpx.AsyncClient) -> None:
     await local.post("/jobs/batch", json={"jobs": batch})
     await local.post(f"/jobs/{job_id}/cancel", json={"reason": "enough"})
     await local.post(f"/jobs/{job_id}/retry")
-    await local.post("/jobs/bulk", json={"action": "cancel", "filter": {"task": "add"}})
+    await local.post("/jobs/bulk", json={"action": "cancel", "filter": {"task": ["add"]}})
     await local.post("/queues/q/pause")
     await local.post("/queues/q/resume")
 

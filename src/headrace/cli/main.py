@@ -31,6 +31,7 @@ COMMANDS = {
     "workers": "headrace.cli.workers",
     "keys": "headrace.cli.keys",
     "prune": "headrace.cli.prune",
+    "bench": "headrace.cli.bench",
     "doctor": "headrace.cli.doctor",
     "version": "headrace.cli.version",
 }

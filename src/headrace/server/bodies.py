@@ -54,8 +54,9 @@ class EmptyRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Nothing to say."""
 
 
-Names = Annotated[list[Name], Meta(min_length=1, max_length=100)] | Name
-Statuses = Annotated[list[Status], Meta(min_length=1, max_length=len(Status))] | Status
+# Lists only: with "or a single one" msgspec 0.22 now and then crashes when Python exits.
+Names = Annotated[list[Name], Meta(min_length=1, max_length=100)]
+Statuses = Annotated[list[Status], Meta(min_length=1, max_length=len(Status))]
 
 
 class FilterRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -78,10 +78,8 @@ def job_cursor(cursor: str | None) -> str | None:
     return None if cursor is None else parse_id(cursor)
 
 
-def _several(value: list[T] | T | None) -> tuple[T, ...]:
-    if value is None:
-        return ()
-    return tuple(value) if isinstance(value, list) else (value,)
+def _several(value: list[T] | None) -> tuple[T, ...]:
+    return () if value is None else tuple(value)
 
 
 def _parsed(name: str, text: str | None) -> datetime | None:
