@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from typing import Any
 
 import httpx
 import pytest
@@ -76,9 +78,10 @@ async def test_many_requests_read_the_keys_seldom(
     monkeypatch.setattr(local_app.engine, "record_list", counted)
     began = time.monotonic()
     async with client_of(local_app, key) as client:
-        for number in range(200):
-            wrong = bearer(f"hr_{number:016x}_" + "A" * 43)
-            await client.get("/tasks", headers=wrong if number % 2 else {})
+        wrong = [bearer(f"hr_{number:016x}_" + "A" * 43) for number in range(100)]
+        await asyncio.gather(*(client.get("/tasks", headers=each) for each in wrong))
+        for _ in range(100):
+            assert (await client.get("/tasks")).status_code == 200
     # Wrong ids make it look a little more often, in case a key was made just now.
     assert reads.count("key") <= 2 + (time.monotonic() - began) / keys.NEW_AFTER
 
@@ -116,11 +119,11 @@ async def test_every_change_is_written_down(local: httpx.AsyncClient) -> None:
     await local.post("/queues/q/pause")
     await local.post("/queues/q/resume")
 
-    found: list[dict[str, object]] = []
+    found: list[dict[str, Any]] = []
 
     async def all_written() -> bool:
         found[:] = (await local.get("/audit?limit=100")).json()["entries"]
-        return len(found) == 6
+        return bool(sum(entry.get("count", 1) for entry in found) == 31 + 5)
 
     await until(all_written)
     actions = {entry["action"]: entry for entry in found}
@@ -128,7 +131,6 @@ async def test_every_change_is_written_down(local: httpx.AsyncClient) -> None:
         *("jobs.create", "job.cancel", "job.retry"),
         *("jobs.cancel", "queue.pause", "queue.resume"),
     }
-    assert actions["jobs.create"]["count"] == 31
     assert (actions["job.cancel"]["target"], actions["job.cancel"]["who"]) == (job_id, "local")
     assert actions["job.cancel"]["detail"] == {"reason": "enough"}
     first = (await local.get("/audit?limit=2")).json()

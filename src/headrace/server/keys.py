@@ -33,8 +33,8 @@ _FORM = re.compile(r"hr_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 # A key that was revoked elsewhere is refused after this many seconds at the latest.
 LONGEST_TRUST = 2.0
 REFRESH_AFTER = 1.0
-# A key that was made elsewhere is known after this many seconds.
-NEW_AFTER = 0.2
+# For keys that were made elsewhere it looks again after this many seconds.
+NEW_AFTER = 0.1
 
 
 class KeyNotFound(HeadraceError):
@@ -164,7 +164,9 @@ class Keyring:
         if form is None:
             return None
         if form[1] not in self._keys:
-            await self._refresh(at_most=NEW_AFTER)  # somebody may have made it just now
+            # Somebody may have made it just now. Who only guesses has to wait.
+            await asyncio.sleep(max(self._read_at + NEW_AFTER - time.monotonic(), 0))
+            await self._refresh(at_most=NEW_AFTER)
         key = self._keys.get(form[1])
         # Compared also when there is none, so that time tells nothing about ids.
         right = hmac.compare_digest(hashed(form[2]), key.hash if key else hashed(""))
