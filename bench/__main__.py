@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 import traceback
@@ -23,6 +24,8 @@ QUICK_SCENARIOS = 10
 
 def main() -> int:
     options = arguments()
+    # Servers that were started must end also when a run is told to.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if options.clean:
         clean()
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from bench.figures import Finding
@@ -9,7 +10,9 @@ from bench.scenarios.million import million
 from bench.scenarios.stage import Stage
 
 RUNNING = 100
-RUN_SECONDS = 5.0
+RUN_SECONDS = 12.0
+# The lease has a connection of its own, which is made when it is first renewed, after 5 s.
+WATCH_SECONDS = 7.0
 MOST_MB = 60.0
 MOST_CONNECTIONS = 3
 # Less than this is the allocator's business.
@@ -42,8 +45,12 @@ def memory(stage: Stage) -> Iterator[Finding]:
         stage.fill("wait", RUNNING, seconds=RUN_SECONDS)
         with stage.worker(RUNNING) as process:
             stage.until(record.all_started, process)
-            size = stage.arena.memory_mb(process)
-            connections = stage.arena.connections(process)
+            end = time.monotonic() + WATCH_SECONDS
+            size, connections = 0.0, 0
+            while time.monotonic() < end:
+                size = max(size, stage.arena.memory_mb(process))
+                connections = max(connections, stage.arena.connections(process) or 0)
+                time.sleep(0.2)
     yield Finding(
         scenario="memory",
         engine=stage.engine,
@@ -57,9 +64,9 @@ def memory(stage: Stage) -> Iterator[Finding]:
         scenario="memory",
         engine=stage.engine,
         case=f"connections, {RUNNING} running",
-        value=connections or 0,
+        value=connections,
         unit="connections",
         bar=f"≤ {MOST_CONNECTIONS}",
-        met=(connections or 0) <= MOST_CONNECTIONS,
-        note="a file needs none" if connections is None else "",
+        met=connections <= MOST_CONNECTIONS,
+        note="a file needs none" if stage.engine == "sqlite" else "",
     )
