@@ -289,3 +289,24 @@ def test_an_answer_has_the_shape_of_to_dict() -> None:
     )
     shown = msgspec.json.encode(Answers(Redactor()).job(job))
     assert shown == msgspec.json.encode(job.to_dict())
+
+
+async def test_a_page_of_large_jobs_ends_early(
+    local: httpx.AsyncClient, local_app: headrace.App
+) -> None:
+    text = "x" * 300_000
+    jobs = [local_app.tasks["speak"].job(user_id="ada", text=text) for _ in range(60)]
+    await local_app.enqueue_many(jobs)
+    seen: list[str] = []
+    cursor = None
+    sizes = []
+    while True:
+        params: dict[str, Any] = {"limit": 1_000} | ({"cursor": cursor} if cursor else {})
+        answer = await local.get("/jobs", params=params)
+        sizes.append(len(answer.content))
+        seen += [job["job_id"] for job in answer.json()["jobs"]]
+        cursor = answer.json()["cursor"]
+        if cursor is None:
+            break
+    assert seen == [job.id for job in reversed(jobs)]
+    assert len(sizes) > 1

@@ -18,6 +18,7 @@ from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
 from headrace.model.job import Job
 from headrace.model.status import Status
+from headrace.monitor.paging import reads
 from headrace.monitor.steps import Seen, birth, look, steps
 from headrace.monitor.streams import LONGEST_QUEUE, Change, Follower, Wanted
 from headrace.monitor.survey import Known, Survey
@@ -30,7 +31,6 @@ AWAY_WAIT = 1.0
 GATHER = 0.02
 # A look may take a fifth of a core at most, however many jobs are followed.
 IDLE_FACTOR = 4.0
-READ = 500
 # What those can be told who come back after a lost connection.
 KEPT_CHANGES = LONGEST_QUEUE
 KEPT_BYTES = 8 * 1_048_576
@@ -168,20 +168,15 @@ class ChangeWatch:
         ids = [job_id for job_id, known in self._known.items() if known.followers]
         if self._survey is not None:
             ids += self._survey.to_read(read.union(ids))
-        for first in range(0, len(ids), READ):
-            asked = ids[first : first + READ]
-            found = await engine.get(asked)
+        async for asked, found in reads(engine, ids):
             for job in found:
                 self._observe(job)
-            for job_id in set(asked) - {job.id for job in found}:
+            for job_id in asked - {job.id for job in found}:
                 self._vanished(job_id)
 
     async def _begin_survey(self, engine: Engine) -> None:
         survey = Survey(self._known)
-        async for job in survey.begin(engine):
-            known = self._known.setdefault(job.id, Known())
-            if known.seen is None:
-                known.seen = look(job)
+        await survey.begin(engine)
         self._survey = survey
         self._dropped = self._number
         self._ready.set()

@@ -10,8 +10,9 @@ import msgspec
 from headrace.engine.base import Viewing
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
+from headrace.monitor.paging import pages
 
-PAGE = 500
+FEW = 100
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -53,13 +54,8 @@ async def running(engine: Viewing, now: float, *, queues: Collection[str] = ()) 
     """Look at all queues, or only at these."""
     wanted = JobFilter(statuses=(Status.RUNNING,), queues=tuple(sorted(queues)))
     jobs: list[Job] = []
-    cursor = None
-    while True:
-        page = await engine.list_jobs(wanted, cursor=cursor, limit=PAGE)
-        jobs += page.jobs
-        cursor = page.cursor
-        if cursor is None:
-            break
+    async for page in pages(engine, wanted, first=FEW):
+        jobs += page
     jobs.sort(key=lambda job: (job.started_at is None, job.started_at, job.id))
     queued = {
         queue.name: queue.waiting + queue.ready

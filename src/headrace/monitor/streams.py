@@ -10,8 +10,9 @@ import msgspec
 
 from headrace.monitor.steps import Seen
 
-# A follower that is this many changes behind is let go; it can come back where it was.
+# A follower that is this many changes, or bytes, behind is let go; it can come back where it was.
 LONGEST_QUEUE = 5_000
+LARGEST_QUEUE = 16 * 1_048_576
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -31,7 +32,7 @@ Wanted = Callable[[Change], bool]
 class Follower:
     """One who follows one job, or all that are wanted."""
 
-    __slots__ = ("_changes", "_waiter", "after", "ended", "lost", "ready", "wanted")
+    __slots__ = ("_bytes", "_changes", "_waiter", "after", "ended", "lost", "ready", "wanted")
 
     def __init__(self, *, after: Seen | None = None, wanted: Wanted | None = None) -> None:
         self.after = after
@@ -40,13 +41,15 @@ class Follower:
         self.lost = False
         self.ended = False
         self._changes: deque[Change] = deque()
+        self._bytes = 0
         self._waiter: asyncio.Future[None] | None = None
 
     def offer(self, change: Change) -> None:
         """Pass on a change, if it is wanted."""
         if self.lost or self.ended or (self.wanted is not None and not self.wanted(change)):
             return
-        if len(self._changes) >= LONGEST_QUEUE:
+        self._bytes += len(change.data)
+        if len(self._changes) >= LONGEST_QUEUE or (self._changes and self._bytes > LARGEST_QUEUE):
             self.lost = True
             self._changes.clear()
         else:
@@ -74,7 +77,11 @@ class Follower:
             finally:
                 timer.cancel()
                 self._waiter = None
-        return self._changes.popleft() if self._changes else None
+        if not self._changes:
+            return None
+        change = self._changes.popleft()
+        self._bytes -= len(change.data)
+        return change
 
     @property
     def over(self) -> bool:

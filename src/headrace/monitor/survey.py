@@ -9,12 +9,10 @@ from collections.abc import AsyncIterator, Iterator
 from headrace.engine.base import Viewing
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
-from headrace.monitor.steps import Seen
+from headrace.monitor.paging import pages, weight
+from headrace.monitor.steps import Seen, look
 from headrace.monitor.streams import Follower
 
-PAGE = 500
-# Mostly there is nothing new, and that shows on a short page.
-FIRST_PAGE = 20
 # Unfinished jobs beyond this many are told of only once they run.
 MOST_KNOWN = 50_000
 # Finished jobs stay known for a while: they may be run again.
@@ -23,6 +21,7 @@ MOST_FINISHED = 5_000
 LATE_SECONDS = 10.0
 LATE_EVERY = 2.0
 CLOCK_SKEW = 60.0
+MOST_HELD = 16 * 1_048_576
 HEAD = 500
 
 
@@ -47,19 +46,21 @@ class Survey:
         self._finished: dict[str, None] = {}
         self._turn: Iterator[str] = iter(())
 
-    async def begin(self, engine: Viewing) -> AsyncIterator[Job]:
-        """The jobs that are unfinished when the survey begins, the oldest first."""
+    async def begin(self, engine: Viewing) -> None:
+        """Get to know the jobs that are unfinished now, the oldest first."""
         newest = await engine.list_jobs(JobFilter(), limit=1)
         self._newest = self._floor = self._first = newest.jobs[0].id if newest.jobs else ""
-        jobs: list[Job] = []
+        seen: list[tuple[str, Seen]] = []
         wanted = JobFilter(statuses=tuple(ACTIVE))
-        async for job in _pages(engine, wanted):
-            jobs.append(job)
-            if len(jobs) >= MOST_KNOWN:
+        async for page in pages(engine, wanted):
+            seen += [(job.id, look(job)) for job in page]
+            if len(seen) >= MOST_KNOWN:
                 break
-        for job in reversed(jobs):
-            self._newest = max(self._newest, job.id)
-            yield job
+        for job_id, each in reversed(seen):
+            self._newest = max(self._newest, job_id)
+            known = self._known.setdefault(job_id, Known())
+            if known.seen is None:
+                known.seen = each
 
     def is_new(self, job: Job) -> bool:
         """Whether a job that nobody knew was handed in since the survey began."""
@@ -72,19 +73,28 @@ class Survey:
         if now - self._late_at >= LATE_EVERY:
             self._late_at = now
             until = max(self._floor, id_at(time.time() - LATE_SECONDS))
-        found = []
-        async for job in _pages(engine, JobFilter()):
-            if job.id <= until:
+        newest = self._newest
+        held: list[Job] = []
+        async for page in pages(engine, JobFilter()):
+            new = [job for job in page if job.id > until]
+            newest = max(newest, *(job.id for job in new[:1]), "")
+            held += new
+            if len(new) < len(page):
                 break
-            found.append(job)
-        for job in reversed(found):
-            self._newest = max(self._newest, job.id)
-            yield job
+            if sum(map(weight, held)) > MOST_HELD:
+                # In the order they came, as far as so many can be held.
+                while held:
+                    yield held.pop()
+        while held:
+            yield held.pop()
+        # Only now: if a page could not be read, all are looked for again.
+        self._newest = newest
 
     async def running(self, engine: Viewing) -> AsyncIterator[Job]:
         """Jobs that run now."""
-        async for job in _pages(engine, JobFilter(statuses=(Status.RUNNING,))):
-            yield job
+        async for page in pages(engine, JobFilter(statuses=(Status.RUNNING,))):
+            for job in page:
+                yield job
 
     def to_read(self, read: set[str]) -> list[str]:
         """Jobs that may have left what was listed: those that ran, and some of the others."""
@@ -123,15 +133,3 @@ def id_at(seconds: float) -> str:
     """How an id begins that was made at this time."""
     stamp = f"{int(seconds * 1000):012x}"
     return f"{stamp[:8]}-{stamp[8:]}"
-
-
-async def _pages(engine: Viewing, wanted: JobFilter) -> AsyncIterator[Job]:
-    cursor = None
-    limit = FIRST_PAGE
-    while True:
-        page = await engine.list_jobs(wanted, cursor=cursor, limit=limit)
-        for job in page.jobs:
-            yield job
-        cursor, limit = page.cursor, PAGE
-        if cursor is None:
-            return

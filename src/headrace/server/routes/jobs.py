@@ -9,9 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.errors import HeadraceError
-from headrace.model.job import JobFilter
+from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
-from headrace.server.answers import answer, listed
+from headrace.monitor.paging import fitting, pages, weight
+from headrace.server.answers import JobBody, answer, listed
 from headrace.server.auth import caller_of, router
 from headrace.server.bodies import batch_decoder, bulk_decoder, job_decoder
 from headrace.server.documents import accepts, answers, page
@@ -25,6 +26,8 @@ from headrace.server.upload import enqueue_upload, with_header_key
 reading, writing = router("read"), router("write")
 
 PAGE = 500
+FIRST = 50
+PAGE_BYTES = 8 * 1_048_576
 SHOWN_IDS = 100
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
@@ -97,10 +100,23 @@ async def find(
 ) -> Response:
     """`status`, `queue`, `task` may be repeated. `cursor` of an answer asks for the next page."""
     service = service_of(request)
-    found = await service.app.list(
-        caller_of(request).narrowed(wanted), cursor=job_cursor(cursor), limit=limit
-    )
-    return listed("jobs", service.answers.jobs(found.jobs), found.cursor)
+    app = service.app
+    await app.open()
+    after = job_cursor(cursor)
+    wanted = caller_of(request).narrowed(wanted)
+    shown: list[JobBody] = []
+    size = 0
+    some: list[Job] = []
+    # A page ends early where jobs are large: a thousand of them may not fit into memory.
+    while len(shown) < limit and size < PAGE_BYTES:
+        count = min(limit - len(shown), fitting(some, FIRST if not shown else PAGE))
+        found = await app.engine.list_jobs(wanted, cursor=after, limit=count)
+        some, after = found.jobs, found.cursor
+        shown += service.answers.jobs(some)
+        size += sum(map(weight, some))
+        if after is None:
+            break
+    return listed("jobs", shown, after)
 
 
 @writing.post(
@@ -119,20 +135,16 @@ async def bulk(request: Request) -> Response:
     app = service.app
     matched = changed = 0
     ids: list[str] = []
-    cursor = None
-    while True:
-        # By descending id, so that jobs which come meanwhile are left alone.
-        found = await app.list(wanted, cursor=cursor, limit=PAGE)
-        batch = [job.id for job in found.jobs]
+    await app.open()
+    engine = app.engine
+    # By descending id, so that jobs which come meanwhile are left alone.
+    async for some in pages(engine, wanted, first=FIRST):
+        batch = [job.id for job in some]
         matched += len(batch)
         ids += batch[: SHOWN_IDS - len(ids)]
         if batch and not asked.dry_run:
-            engine = app.engine
             done = await (engine.cancel(batch, asked.reason) if cancel else engine.rerun(batch))
             changed += len(done)
-        cursor = found.cursor
-        if cursor is None:
-            break
     if changed:
         await service.audit.changed(
             caller, f"jobs.{asked.action}", f"{changed} jobs", filter=asked.filter, first_ids=ids
