@@ -24,8 +24,9 @@ Counter_of = Callable[[headrace.App], Counted]
 JOBS = 5_000
 # Registering, listening, looking for due, lost and old jobs, taking leave: whatever the jobs.
 CONSTANT = 60
-# Looking at the schema and at types, making the queue known.
-OPENING = 10
+# Looking at the schema and at types, making the queue known; PostgreSQL also counts what its own
+# autovacuum commits meanwhile.
+OPENING = 20
 
 
 def with_touch(url: str, **settings: Any) -> tuple[headrace.App, Any]:

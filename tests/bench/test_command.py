@@ -26,16 +26,11 @@ from tests.support.verbs import enqueue
 
 FAMILIES = ("sqlite", "postgres", "redis")
 LIMIT = 60.0
+
+
 # The root of the command line, which knows its commands by name.
-COMMAND = (
-    "from headrace.cli import main; "
-    "main.COMMANDS.setdefault('bench', 'headrace.cli.bench'); "
-    "main.main()"
-)
-
-
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-c", COMMAND, "bench", *arguments]
+    return [sys.executable, "-m", "headrace.cli", "bench", *arguments]
 
 
 def surroundings(url: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ from headrace.errors import InvalidInput
 commands = group("Measure your engine.")
 
 MOST = 1_000_000
-TERMINATED = 143
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @command(commands, "bench")
@@ -55,15 +55,17 @@ async def bench(
     if session.remote:
         tell(f"note: this measures the engine itself: {redacted(settings.url)}")
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    terminated = asyncio.Event()
+    told: list[int] = []
 
-    def end() -> None:
-        terminated.set()
+    def end(number: int) -> None:
+        told.append(number)
         if task is not None:
             task.cancel()
 
-    # Whoever ends us in good order must not leave our store behind; Ctrl-C does the same.
-    loop.add_signal_handler(signal.SIGTERM, end)
+    # Whoever ends us in good order must not leave our store behind. Also Ctrl-C is handled here: a
+    # program that was started in the background does not get it otherwise.
+    for number in SIGNALS:
+        loop.add_signal_handler(number, end, number)
     try:
         async with scratch(settings.url) as store:
             alike = msgspec.structs.replace(
@@ -71,11 +73,12 @@ async def bench(
             )
             version, measured = await measure(alike, store, jobs, quiet=session.json)
     except asyncio.CancelledError:
-        if terminated.is_set():
-            return TERMINATED
+        if told:
+            return 128 + told[0]
         raise
     finally:
-        loop.remove_signal_handler(signal.SIGTERM)
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
     _answer(session, settings, version, measured, jobs)
     return 0
 
