@@ -17,6 +17,7 @@ from fastapi import FastAPI
 import headrace
 import headrace.server
 from headrace.errors import MissingDriver
+from headrace.monitor.published import Publish
 from headrace.server.run import Listener, listening
 from headrace.telemetry import Telemetry
 from tests.server.conftest import a_key, bearer, client_of, make_app, problem, run_jobs
@@ -142,12 +143,12 @@ async def test_numbers_for_prometheus(local_app: headrace.App) -> None:
 
             text = await until(told)
     for line in (
-        'headrace_attempts_total{outcome="completed",queue="default",task="add"} 1.0',
-        'headrace_attempts_total{outcome="failed",queue="default",task="broken"} 1.0',
+        'headrace_attempts_total{outcome="completed",queue="default",task="add",worker="local"} 1',
+        'headrace_attempts_total{outcome="failed",queue="default",task="broken",worker="local"} 1',
         'headrace_queue_paused{queue="default"} 1.0',
         "headrace_engine_up 1.0",
-        'headrace_wait_seconds_bucket{le="+Inf",queue="default",task="add"} 1.0',
-        'headrace_run_seconds_count{queue="default",task="add"} 1.0',
+        'headrace_wait_seconds_bucket{le="+Inf",queue="default",task="add",worker="local"} 1.0',
+        'headrace_run_seconds_count{queue="default",task="add",worker="local"} 1.0',
     ):
         assert line in text, text
     for name in (
@@ -159,6 +160,25 @@ async def test_numbers_for_prometheus(local_app: headrace.App) -> None:
         "headrace_dispatcher_lag",
     ):
         assert f"# TYPE {name.removesuffix('_total')}" in text or f"# TYPE {name}" in text, name
+
+
+async def test_what_other_processes_count_is_told_too(
+    client: httpx.AsyncClient, app: headrace.App
+) -> None:
+    orchestrator = headrace.JobOrchestrator(app, name="elsewhere")
+    publish = Publish(engine=app.engine, telemetry=orchestrator.telemetry, worker="elsewhere")
+    async with orchestrator:
+        job = await app.enqueue("add", {"a": 1, "b": 2})
+        assert await app.result(job.id, 30) == 3
+        await publish.tick()
+
+        async def told() -> bool:
+            counted = 'outcome="completed",queue="default",task="add",worker="elsewhere"} 1.0'
+            return counted in (await client.get("/metrics")).text
+
+        await until(told)
+    await publish.stop()
+    assert await app.engine.record_list("telemetry") == []
 
 
 async def test_a_thousand_looks_at_the_metrics_are_one_look_at_the_engine(

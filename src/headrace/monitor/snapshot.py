@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +12,8 @@ import msgspec
 from headrace.engine.base import Engine
 from headrace.model.views import LaneView, QueueView, Record
 from headrace.model.worker import Worker
+from headrace.monitor.published import KIND, decode
+from headrace.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -33,12 +35,13 @@ MOST_DISPATCHERS = 100
 
 
 class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
-    """Queues, workers, the lanes for which the most jobs wait, and what dispatchers last said."""
+    """Queues, workers, the longest lanes, and what dispatchers and workers said last."""
 
     queues: Sequence[QueueView]
     workers: Sequence[Worker]
     lanes: Sequence[LaneView]
     dispatchers: Sequence[Record]
+    telemetry: Mapping[str, Telemetry]
 
 
 class Snapshots:
@@ -62,11 +65,19 @@ class Snapshots:
     async def _take(self) -> Snapshot:
         await self._host.open()
         engine = self._host.engine
+        workers = await engine.workers()
+        counted = decode(await engine.record_list(KIND))
         snapshot = Snapshot(
             queues=await engine.queues(),
-            workers=await engine.workers(),
+            workers=workers,
+            # What a lost worker counted last would stay for ever.
+            telemetry={each.name: counted[each.name] for each in workers if _counts(each, counted)},
             lanes=await engine.lanes(limit=MOST_LANES),
             dispatchers=await engine.record_list(DISPATCHER, limit=MOST_DISPATCHERS),
         )
         self._last, self._taken_at = snapshot, time.monotonic()
         return snapshot
+
+
+def _counts(worker: Worker, counted: Mapping[str, Telemetry]) -> bool:
+    return worker.alive and worker.name in counted

@@ -1,8 +1,8 @@
-"""Numbers for Prometheus: what the engine shows, and what a worker in this process has counted."""
+"""Numbers for Prometheus: what the engine shows, and what workers have counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -51,8 +51,13 @@ class _Numbers(Collector):
             yield from _lanes(self._snapshot)
             yield from _workers(self._snapshot)
             yield from _dispatchers(self._snapshot)
-        if self._service.telemetry is not None:
-            yield from _telemetry(self._service.telemetry)
+        yield from _counted(self._workers())
+
+    def _workers(self) -> Mapping[str, Telemetry]:
+        """What every worker has counted, or only the one in this process, if that is all."""
+        published = {} if self._snapshot is None else self._snapshot.telemetry
+        own = self._service.telemetry
+        return published or ({} if own is None else {"local": own})
 
 
 def _one(name: str, words: str, value: float, **labels: str) -> Metric:
@@ -125,36 +130,49 @@ def _dispatchers(snapshot: Snapshot) -> Iterator[Metric]:
     yield from (lag, seen)
 
 
-def _telemetry(telemetry: Telemetry) -> Iterator[Metric]:
-    labels = ["task", "queue"]
+_COUNTERS = (
+    ("worker_claimed", "claimed", "Jobs claimed."),
+    ("worker_released", "released", "Jobs given back unstarted."),
+    ("worker_refused", "refused", "Outcomes that were refused."),
+    ("worker_exchange_failures", "exchange_failures", "Round trips that failed."),
+    ("worker_renewals", "renewals", "Leases renewed."),
+    ("worker_lease_failures", "lease_failures", "Renewals that failed."),
+    ("worker_leases_lost", "leases_lost", "Leases lost."),
+    ("loop_blocks", "blocks", "Times that a handler blocked the event loop."),
+    ("loop_block_seconds", "block_seconds", "For how long."),
+)
+
+
+def _counted(workers: Mapping[str, Telemetry]) -> Iterator[Metric]:
+    labels = ["worker", "task", "queue"]
     outcomes = CounterMetricFamily(
         "headrace_attempts", "Attempts by how they ended.", labels=[*labels, "outcome"]
     )
     wait = HistogramMetricFamily("headrace_wait_seconds", "From due to started.", labels=labels)
     run = HistogramMetricFamily("headrace_run_seconds", "From started to ended.", labels=labels)
-    for counters in list(telemetry.tasks.values()):
-        place = [counters.task, counters.queue]
-        for outcome, number in counters.outcomes().items():
-            outcomes.add_metric([*place, outcome], number)
-        _add(wait, place, counters.wait)
-        _add(run, place, counters.run)
-    exchange = HistogramMetricFamily("headrace_exchange_seconds", "Round trips of a worker.")
-    _add(exchange, [], telemetry.exchange_seconds)
+    exchange = HistogramMetricFamily(
+        "headrace_exchange_seconds", "Round trips to the engine.", labels=labels[:1]
+    )
+    for worker, telemetry in workers.items():
+        for counters in list(telemetry.tasks.values()):
+            place = [worker, counters.task, counters.queue]
+            for outcome, number in counters.outcomes().items():
+                outcomes.add_metric([*place, outcome], number)
+            _add(wait, place, counters.wait)
+            _add(run, place, counters.run)
+        _add(exchange, [worker], telemetry.exchange_seconds)
     yield from (outcomes, wait, run, exchange)
-    for field, words in (
-        ("claimed", "Jobs claimed."),
-        ("released", "Jobs given back unstarted."),
-        ("refused", "Outcomes that were refused."),
-        ("exchange_failures", "Round trips that failed."),
-        ("renewals", "Leases renewed."),
-        ("lease_failures", "Renewals that failed."),
-        ("leases_lost", "Leases lost."),
-        ("blocks", "Times that a handler blocked the event loop."),
-        ("block_seconds", "For how long."),
-    ):
-        name = "loop_" + field if field.startswith("block") else "worker_" + field
-        yield CounterMetricFamily(f"headrace_{name}", words, value=getattr(telemetry, field))
-    yield _one("headrace_listening", "Whether wake-ups arrive.", telemetry.listening)
+    for name, field, words in _COUNTERS:
+        counter = CounterMetricFamily(f"headrace_{name}", words, labels=labels[:1])
+        for worker, telemetry in workers.items():
+            counter.add_metric([worker], getattr(telemetry, field))
+        yield counter
+    listening = GaugeMetricFamily(
+        "headrace_worker_listening", "Whether wake-ups arrive.", labels=labels[:1]
+    )
+    for worker, telemetry in workers.items():
+        listening.add_metric([worker], float(telemetry.listening))
+    yield listening
 
 
 def _add(metric: HistogramMetricFamily, labels: list[str], values: Histogram) -> None:
