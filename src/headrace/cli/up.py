@@ -155,6 +155,8 @@ class Show:
             await asyncio.sleep(LOOK_SELDOM)
             with contextlib.suppress(EngineUnavailable):  # the worker tells, and waits for it
                 await self._narrator.look()
+        with contextlib.suppress(EngineUnavailable):  # what happened since the last look
+            await self._narrator.look()
         # Told to stop: the other processes at the same time as our own worker.
         await self._children.stop()
 
