@@ -37,7 +37,7 @@ class QueueView(msgspec.Struct, kw_only=True):
 
 
 class LaneView(msgspec.Struct, kw_only=True):
-    """A lane with who holds it and how many wait. `held` are places kept for a retry."""
+    """A lane with who holds it and how many wait. Holders include retries that keep their place."""
 
     queue: str
     lane: str
