@@ -23,7 +23,7 @@ from tests.engine.postgres.conftest import Raw
 from tests.support.verbs import A_FAILURE, a_job, a_worker
 
 BATCH = 50
-# No node of any plan may touch more rows than this, while the tables have up to 80,000 each. It
+# No node of any plan may touch more rows than this, while there are up to a million jobs. It
 # leaves room for entries of rows that have just been moved on and are not cleared away yet.
 MOST_ROWS = 20 * BATCH
 
@@ -48,6 +48,13 @@ SELECT gen_random_uuid(), now(), now() + CASE WHEN kind = 0 THEN interval '1 day
     CASE WHEN n % 10 = 0 THEN 'other' ELSE 'default' END, 'work', 'code',
     CASE WHEN kind = 1 THEN 'lane:' || n % ({amount} / 20) END, '{{}}'
 FROM generate_series(1, {amount}) AS n, (VALUES (0), (1), (2)) AS k (kind);
+
+INSERT INTO job (id, created_at, run_at, max_attempts, width, state, priority, hold, fail_on_crash,
+    queue, task, source, lane, args)
+SELECT gen_random_uuid(), now(), now(), 4, 1, CASE WHEN n = 1 THEN 2 ELSE 1 END, 0, true, false,
+    'default', 'work', 'code', 'lane:1', '{{}}'
+FROM generate_series(1, least({amount}, 100000)) AS n
+WHERE {amount} > 1000;
 
 INSERT INTO lane (queue, lane, width, used)
 SELECT queue, lane, 1, count(*) FILTER (WHERE state = 2) FROM job WHERE lane IS NOT NULL
@@ -179,7 +186,7 @@ async def test_no_verb_walks_the_backlog(
     await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
     async with explained(engine_url) as (engine, plans):
         await work_through(engine, plans, large=False)
-    for amount in (1_000, 80_000):
+    for amount in (1_000, 334_000):
         await raw.execute("TRUNCATE job, history, job_key, entry, lane, bell")
         await raw.execute(FILL.format(amount=amount))
         large = amount > 1_000
