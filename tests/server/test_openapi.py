@@ -18,7 +18,7 @@ from tests.server.conftest import a_key, client_of
 from tests.server.test_access import ROUTES
 
 SCHEMATHESIS = Path(sys.executable).parent / "schemathesis"
-EXAMPLES = 6
+EXAMPLES = 3
 LIMIT = 100
 
 
