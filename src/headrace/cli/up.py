@@ -79,7 +79,9 @@ async def up(
     orchestrator = JobOrchestrator(app, queues=None if named else ["tour"])
     children = Children(app, count=workers - 1, queues=orchestrator.queues)
     show = Show(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
-    async with everything_else(app, server=server and not exit_when_idle) as address:
+    async with everything_else(
+        app, server=server and not exit_when_idle, telemetry=orchestrator.telemetry
+    ) as address:
         show.banner(workers, address)
         try:
             code = await serve(orchestrator, show.run(tour=named is None if tour is None else tour))
@@ -134,7 +136,7 @@ class Show:
         print_line(f"  queues        {queues}")
         print_line(f"  tasks         {', '.join(sorted(self._app.tasks)) or 'none'}")
         if address is not None:
-            print_line(f"  HTTP API      {address}  (try it at {address}/docs)")
+            print_line(f"  HTTP API      {address}  (what it can do: {address}/docs)")
         print_line("  to stop       Ctrl-C")
         print_line()
 
