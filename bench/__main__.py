@@ -54,7 +54,12 @@ def arguments() -> argparse.Namespace:
         choices=[TABLE, *SCENARIOS, "all"],
         help="what to measure; may be given several times",
     )
-    parser.add_argument("--contender", default="", help="only contenders whose name contains this")
+    parser.add_argument(
+        "--contender",
+        action="append",
+        default=[],
+        help="only contenders whose name contains this; may be given several times",
+    )
     parser.add_argument("--runs", type=int, help="best of so many runs (table; default 2)")
     parser.add_argument("--quick", action="store_true", help="fewer jobs, one run")
     parser.add_argument("--long", action="store_true", help="hold the transaction for 10 minutes")
@@ -69,9 +74,11 @@ def arguments() -> argparse.Namespace:
 
 def table(engine: str, options: argparse.Namespace, report: Report) -> bool:
     """Every contender on one engine. False if Headrace or the bare limit failed."""
-    wanted = options.contender.lower()
+    wanted = [part.lower() for part in options.contender] or [""]
     contenders = [
-        each for each in CONTENDERS if each.engine == engine and wanted in each.name.lower()
+        each
+        for each in CONTENDERS
+        if each.engine == engine and any(part in each.name.lower() for part in wanted)
     ]
     best: dict[Contender, Figures] = {}
     # In turns, so that a busy moment of the machine does not fall on all runs of one of them.

@@ -99,18 +99,8 @@ def judged(
 
 
 def _ideal(stage: Stage, task: str, seconds: float, slots: int, count: int) -> float:
-    """No engine has a part in it, so that it is measured once for all of them."""
+    """Right before the case itself: what it is compared with should have the same machine."""
     kind = "wait" if task == "wait" else "threads"
-    case = (kind, seconds, slots, count)
-    if case not in _IDEALS:
-        _IDEALS[case] = _bare(stage, *case)
-    return _IDEALS[case]
-
-
-_IDEALS: dict[tuple[str, float, int, int], float] = {}
-
-
-def _bare(stage: Stage, kind: str, seconds: float, slots: int, count: int) -> float:
     best = 0.0
     for _ in range(stage.runs(RUNS)):
         with stage.fresh():
