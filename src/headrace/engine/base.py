@@ -25,6 +25,8 @@ Rules that hold for all of them:
   contain any character. Those that a store cannot keep are replaced by U+FFFD: NUL characters and
   lone surrogates. No outcome and no note is refused for them.
 * Text is ordered by its UTF-8 bytes.
+* A job that was snoozed with `awaits` is suspended while it is scheduled. What it awaits is
+  forgotten when it leaves that state, and shown until then. `hold` counts as for a retry.
 * `audit` is empty at any moment.
 
 `tests/engine/` is the conformance suite; an engine is right when it passes it whole.
@@ -40,6 +42,7 @@ from headrace.model.job import ClaimedJob, Inserted, Job, JobFilter, LostJob, Ne
 from headrace.model.note import Note, StoredEntry
 from headrace.model.outcome import Settlement
 from headrace.model.views import (
+    Delivery,
     Due,
     EngineReport,
     Exchange,
@@ -48,6 +51,7 @@ from headrace.model.views import (
     LaneView,
     QueueView,
     Record,
+    RecordChange,
 )
 from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
 
@@ -83,7 +87,9 @@ class Lifecycle(Protocol):
 class Producing(Protocol):
     """Taking jobs in."""
 
-    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+    async def insert(
+        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None
+    ) -> list[Inserted]:
         """Store jobs durably, in this order; the answer is in the same order.
 
         A job whose id exists, finished or not, is not stored again: the answer is that id, not
@@ -91,6 +97,9 @@ class Producing(Protocol):
         in the call, is not stored either: the answer names the job that has it. Of several with
         one id in a call the first counts, and the others are answered with what it was answered.
         The caller bounds the size of a call.
+
+        `record` is written in the same step. If its version does not hold, `RecordConflict` is
+        raised and no job is stored. A call with a version that is repeated may meet its own change.
         """
 
 
@@ -184,6 +193,17 @@ class Upkeep(Protocol):
     async def due(self, limit: int) -> Due:
         """Make up to `limit` scheduled jobs pending whose time has come."""
 
+    async def wake(self, ids: Sequence[str]) -> list[str]:
+        """Make those of these jobs due at once that are suspended and whose wait is over: one of
+        the things that they await has come about. Answers them. Others are left alone, so it may
+        be called at any time; whoever changes what a job may await calls it afterwards.
+        """
+
+    async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
+        """Ids of suspended jobs, in the order of ids, after one of them: to `wake` those that were
+        forgotten because somebody died in between.
+        """
+
     async def lost(self, limit: int) -> list[LostJob]:
         """Declare workers with a lapsed lease dead and answer up to `limit` jobs that dead workers
         hold. Settle them through `exchange`: their tokens are still good, so if a dead worker
@@ -195,8 +215,11 @@ class Upkeep(Protocol):
     ) -> int:
         """Delete up to `limit` finished jobs, oldest first: those that finished more than
         `older_than` seconds ago, and those beyond the newest `keep`. Their keys and entries go
-        with them. Also clears idle lanes, and workers that were declared dead more than a day ago
-        and hold nothing.
+        with them. One whose parent has not finished is spared: its result may yet be asked for.
+        For each that kept artifacts (entries of kind "artifact") a record of kind
+        "pruned-artifacts" with its id as the key is written in the same step, so that somebody
+        removes the files. Also clears idle lanes, and workers that were declared dead more than a
+        day ago and hold nothing.
         """
 
 
@@ -215,6 +238,17 @@ class Steering(Protocol):
         A finished job starts again at attempt 0 with a place at the end of its lane; its entries,
         attempt log and growing token are kept. Progress, stage, message, error and result are as
         of a new job. A scheduled one keeps them: it only becomes due.
+        """
+
+    async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
+        """Deliver an event to a job that has not finished: kept as its entry (`EVENT`, event), with
+        the token that the job has now. The first of a name counts: a second is "already" there,
+        also if the job has finished since. The job is not woken by this alone (`wake`).
+        """
+
+    async def forget(self, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
+        """Remove entries, by kind and name, of a finished job. False, and nothing is removed, if
+        it is unknown or has not finished. Names that do not exist are fine.
         """
 
     async def pause(self, queue: str, paused: bool) -> None:

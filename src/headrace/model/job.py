@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from headrace.model.awaited import Awaited
 from headrace.model.outcome import AttemptEntry
 from headrace.model.status import State, Status
 
@@ -22,6 +23,8 @@ class NewJob(msgspec.Struct, kw_only=True, gc=False):
     `args` is a JSON object. `run_at` is seconds since the epoch; `delay` counts from the engine's
     own now. `key` makes the request idempotent within its task. `hold` keeps the lane place
     during a retry's wait. `meta` is a JSON object for what travels with a job (trace, user).
+    `parent` is the id of the job that made this one, `group` its name for those that it waits for
+    together; a job without a parent has no group.
     """
 
     id: str
@@ -40,6 +43,8 @@ class NewJob(msgspec.Struct, kw_only=True, gc=False):
     on_crash: OnCrash = "retry"
     source: Source = "code"
     meta: bytes | None = None
+    parent: str | None = None
+    group: str | None = None
 
 
 class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
@@ -60,6 +65,7 @@ class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
     meta: bytes | None = None
     wait: float = 0.0
     cancel_requested: bool = False
+    parent: str | None = None
 
 
 class LostJob(msgspec.Struct, kw_only=True):
@@ -111,6 +117,9 @@ class Job(msgspec.Struct, kw_only=True):
     cancel_requested: bool = False
     meta_json: bytes | None = None
     log: bytes = b""
+    parent: str | None = None
+    group: str | None = None
+    awaits: tuple[Awaited, ...] = ()
 
     @property
     def status(self) -> Status:
@@ -173,6 +182,9 @@ class Job(msgspec.Struct, kw_only=True):
             "cancel_requested": self.cancel_requested,
             "attempts": self.attempts,
             "meta": self.meta,
+            "parent": self.parent,
+            "group": self.group,
+            "awaits": msgspec.to_builtins(self.awaits),
         }
 
 
@@ -188,5 +200,7 @@ class JobFilter(msgspec.Struct, kw_only=True, frozen=True):
     lane: str | None = None
     key: str | None = None
     source: str | None = None
+    parent: str | None = None
+    group: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None

@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+from headrace.model.awaited import Awaited
+
 MESSAGE_LIMIT = 4_000
 TRACEBACK_LIMIT = 8_000
 # An engine keeps at most this many characters of a job's attempt log; the oldest go first.
@@ -56,9 +58,14 @@ class Released(msgspec.Struct, frozen=True):
 
 
 class Snoozed(msgspec.Struct, frozen=True):
-    """The handler asked to be run again later: no attempt is spent."""
+    """The handler asked to be run again later: no attempt is spent.
+
+    With `awaits` the job is suspended: it is run again as soon as one of these has come about, and
+    after `delay` in any case.
+    """
 
     delay: float
+    awaits: tuple[Awaited, ...] = ()
 
 
 Outcome = Completed | Retry | Failed | TimedOut | Cancelled | Released | Snoozed

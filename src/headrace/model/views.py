@@ -17,6 +17,9 @@ class Exchange(msgspec.Struct, frozen=True):
     jobs: list[ClaimedJob]
 
 
+Delivery = Literal["delivered", "already", "finished", "unknown"]
+
+
 class Due(msgspec.Struct, frozen=True):
     """How many scheduled jobs became pending, and in how many seconds the next is due."""
 
@@ -63,6 +66,17 @@ class Record(msgspec.Struct, frozen=True):
     version: int
     body: bytes
     updated_at: datetime
+
+
+class RecordChange(msgspec.Struct, frozen=True):
+    """A record to be written, guarded like `record_put`. `version` None: whatever is there; 0: only
+    if it does not exist; n: only if it still has version n.
+    """
+
+    kind: str
+    key: str
+    body: bytes
+    version: int | None = None
 
 
 class Finding(msgspec.Struct, frozen=True):
