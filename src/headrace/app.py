@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from headrace.engine.base import Engine
     from headrace.loop import Loop
     from headrace.model.schedule import Schedule
+    from headrace.telemetry import Telemetry
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -348,8 +349,11 @@ class App:
         """Why is it not running? In sentences."""
         return await why(self._engine, await self.get(job_id), self.clock.now())
 
-    def upkeep(self) -> Sequence[Loop]:
-        """The loops that keep the store moving; every orchestrator runs them."""
-        from headrace.upkeep import loops  # noqa: PLC0415 - programs that only enqueue need none
+    def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
+        """The loops that every orchestrator runs: they keep the store moving, and tell of it."""
+        # Programs that only enqueue need none of this.
+        from headrace.monitor.published import Publish  # noqa: PLC0415
+        from headrace.upkeep import loops  # noqa: PLC0415
 
-        return loops(self._engine, self.settings, self.clock)
+        publish = Publish(engine=self._engine, telemetry=telemetry, worker=worker, clock=self.clock)
+        return [*loops(self._engine, self.settings, self.clock), publish]

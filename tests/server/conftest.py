@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,10 @@ import headrace
 from headrace.server.keys import create_key
 from headrace.server.run import listening
 from tests.conftest import ENGINES, Servers, store_url
+from tests.support.processes import Process, until
+
+# Many programs may start at the same time, on a busy machine.
+START_LIMIT = 90.0
 
 Serve = Callable[..., Awaitable[httpx.AsyncClient]]
 
@@ -130,6 +135,18 @@ def bearer(key: str) -> dict[str, str]:
 async def run_jobs(app: headrace.App) -> None:
     """Run everything that may run now."""
     await headrace.JobOrchestrator(app).run_until_idle()
+
+
+async def address_of(server: Process) -> str:
+    """Where a server program listens, as soon as it does."""
+
+    def told() -> str | None:
+        # Among lines of its log, perhaps.
+        lines = [line for line in server.said.splitlines() if '"serving"' in line]
+        assert lines or server.code is None, server.said
+        return json.loads(lines[0])["url"] if lines else None
+
+    return await until(told, "the start of the server", START_LIMIT) or ""
 
 
 def problem(response: httpx.Response, status: int, word: str | None = None) -> dict[str, Any]:

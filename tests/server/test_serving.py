@@ -17,10 +17,8 @@ from fastapi import FastAPI
 import headrace
 import headrace.server
 from headrace.errors import MissingDriver
-from headrace.monitor.published import Publish
 from headrace.server.run import Listener, listening
-from headrace.telemetry import Telemetry
-from tests.server.conftest import a_key, bearer, client_of, make_app, problem, run_jobs
+from tests.server.conftest import a_key, address_of, bearer, client_of, make_app, problem, run_jobs
 from tests.server.reader import Stream
 from tests.support.processes import Processes, until
 from tests.support.servers import PostgresServer, RedisServer, postgres_binaries, redis_binaries
@@ -122,82 +120,6 @@ async def test_while_the_engine_is_away_it_says_so_and_then_goes_on(
         server.destroy()
 
 
-async def test_numbers_for_prometheus(local_app: headrace.App) -> None:
-    orchestrator = headrace.JobOrchestrator(local_app)
-    async with client_of(local_app, telemetry=orchestrator.telemetry) as client:
-        assert isinstance(orchestrator.telemetry, Telemetry)
-        await local_app.enqueue("add", {"a": 1, "b": 2})
-        await local_app.enqueue("broken")
-        await orchestrator.run_until_idle()
-        args = {"platform": "web", "document": {"title": "x"}}
-        for _ in range(3):
-            await local_app.enqueue("scan", args)
-        await client.post("/queues/default/pause")
-        async with orchestrator:
-            await client.post("/queues/scans/pause")
-
-            async def told() -> str:
-                page = await client.get("/metrics")
-                assert page.headers["content-type"].startswith("text/plain")
-                return page.text if 'headrace_workers{state="healthy"} 1.0' in page.text else ""
-
-            text = await until(told)
-    for line in (
-        'headrace_attempts_total{outcome="completed",queue="default",task="add",worker="local"} 1',
-        'headrace_attempts_total{outcome="failed",queue="default",task="broken",worker="local"} 1',
-        'headrace_queue_paused{queue="default"} 1.0',
-        "headrace_engine_up 1.0",
-        'headrace_wait_seconds_bucket{le="+Inf",queue="default",task="add",worker="local"} 1.0',
-        'headrace_run_seconds_count{queue="default",task="add",worker="local"} 1.0',
-    ):
-        assert line in text, text
-    for name in (
-        "headrace_queue_oldest_seconds",
-        "headrace_worker_memory_bytes",
-        "headrace_worker_cpu_percent",
-        "headrace_lane_waiting",
-        "headrace_loop_blocks_total",
-        "headrace_dispatcher_lag",
-    ):
-        assert f"# TYPE {name.removesuffix('_total')}" in text or f"# TYPE {name}" in text, name
-
-
-async def test_what_other_processes_count_is_told_too(
-    client: httpx.AsyncClient, app: headrace.App
-) -> None:
-    orchestrator = headrace.JobOrchestrator(app, name="elsewhere")
-    publish = Publish(engine=app.engine, telemetry=orchestrator.telemetry, worker="elsewhere")
-    async with orchestrator:
-        job = await app.enqueue("add", {"a": 1, "b": 2})
-        assert await app.result(job.id, 30) == 3
-        await publish.tick()
-
-        async def told() -> bool:
-            counted = 'outcome="completed",queue="default",task="add",worker="elsewhere"} 1.0'
-            return counted in (await client.get("/metrics")).text
-
-        await until(told)
-    await publish.stop()
-    assert await app.engine.record_list("telemetry") == []
-
-
-async def test_a_thousand_looks_at_the_metrics_are_one_look_at_the_engine(
-    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks: list[float] = []
-    look = local_app.engine.queues
-
-    async def counted() -> object:
-        looks.append(time.monotonic())
-        return await look()
-
-    monkeypatch.setattr(local_app.engine, "queues", counted)
-    began = time.monotonic()
-    async with client_of(local_app) as client:
-        await asyncio.gather(*(client.get("/metrics") for _ in range(50)))
-    assert len(looks) <= 1 + (time.monotonic() - began)
-
-
 async def test_secrets_are_not_shown(local: httpx.AsyncClient, local_app: headrace.App) -> None:
     body = {"task": "broken", "args": {"password": "hunter22"}, "meta": {"API_KEY": "abc"}}
     stored = await local.post("/jobs", json=body)
@@ -274,8 +196,7 @@ async def test_the_server_as_a_program(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
     with Processes(tmp_path) as processes:
         server = processes.headrace("server", "--app", "shop", "--port", "0", "--json")
-        await until(lambda: '"serving"' in server.said)
-        url = json.loads(server.said.splitlines()[0])["url"]
+        url = await address_of(server)
         async with httpx.AsyncClient(base_url=url) as client:
             stored = await client.post("/jobs", json={"task": "add", "args": {"a": 1, "b": 2}})
             assert stored.status_code == 202

@@ -9,37 +9,34 @@ from collections.abc import AsyncIterator
 from headrace.app import App
 from headrace.config import Settings
 from headrace.errors import InvalidSetting
-from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.up")
 
 
 @contextlib.asynccontextmanager
-async def everything_else(
-    app: App, *, server: bool, telemetry: Telemetry
-) -> AsyncIterator[str | None]:
+async def everything_else(app: App, *, server: bool) -> AsyncIterator[str | None]:
     """Serve the API and fire schedules for the time. Answers where the API is, if it is served.
 
     Both need an extra; without it they are left out, and the worker works all the same.
     """
     async with contextlib.AsyncExitStack() as stack:
         await _cron(app, stack)
-        yield await _server(app, stack, telemetry) if server else None
+        yield await _server(app, stack) if server else None
 
 
-async def _server(app: App, stack: contextlib.AsyncExitStack, telemetry: Telemetry) -> str | None:
+async def _server(app: App, stack: contextlib.AsyncExitStack) -> str | None:
     try:
         from headrace.server.run import listening  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
         log.info("No HTTP server without %s: pip install 'headrace[server]'", error.name)
         return None
     try:
-        return await stack.enter_async_context(listening(app, telemetry=telemetry))
+        return await stack.enter_async_context(listening(app))
     except InvalidSetting:
         if app.settings.port != Settings().port:
             raise
         # Nobody asked for this very port, and a second `up` should not fail because of the first.
-        return await stack.enter_async_context(listening(app, port=0, telemetry=telemetry))
+        return await stack.enter_async_context(listening(app, port=0))
 
 
 async def _cron(app: App, stack: contextlib.AsyncExitStack) -> None:

@@ -79,9 +79,7 @@ async def up(
     orchestrator = JobOrchestrator(app, queues=None if named else ["tour"])
     children = Children(app, count=workers - 1, queues=orchestrator.queues)
     show = Show(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
-    async with everything_else(
-        app, server=server and not exit_when_idle, telemetry=orchestrator.telemetry
-    ) as address:
+    async with everything_else(app, server=server and not exit_when_idle) as address:
         show.banner(workers, address)
         try:
             code = await serve(orchestrator, show.run(tour=named is None if tour is None else tour))

@@ -1,16 +1,18 @@
 """What workers have counted, where a server in another process can read it.
 
-A worker runs `Publish` as one of its loops; the metrics of every server then tell of all workers.
+Every worker runs `Publish` as one of its loops, so the metrics of any server tell of all workers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 import msgspec
 
+from headrace.clock import Clock
 from headrace.engine.base import Records
 from headrace.errors import EngineUnavailable, HeadraceError
 from headrace.loop import Loop
@@ -18,7 +20,9 @@ from headrace.model.views import Record
 from headrace.telemetry import BOUNDS, Histogram, Telemetry
 
 KIND = "telemetry"
-PAUSE = 5.0
+PAUSE = 2.0
+IDLE_PAUSE = 60.0
+FORGET_AFTER = timedelta(minutes=10)
 PATIENCE = 3.0
 COUNTERS = (
     "claimed",
@@ -35,21 +39,40 @@ COUNTERS = (
 
 
 class Publish(Loop):
-    """Writes a worker's counters down every few seconds, and takes them away when it stops."""
+    """Writes a worker's counters down every few seconds, and takes them away when it stops.
+
+    A worker that does nothing writes once a minute, and one that has done nothing never.
+    """
 
     name = "telemetry"
 
-    def __init__(self, *, engine: Records, telemetry: Telemetry, worker: str) -> None:
+    def __init__(
+        self, *, engine: Records, telemetry: Telemetry, worker: Callable[[], str], clock: Clock
+    ) -> None:
         super().__init__()
         self._engine = engine
         self._telemetry = telemetry
         self._worker = worker
+        self._clock = clock
+        self._written: str | None = None
+        self._work: object = _work(Telemetry())
+        self._written_at = clock.now()
 
     async def tick(self) -> float:
-        """Write them down."""
+        """Write them down, if there is something to tell."""
+        work, now = _work(self._telemetry), self._clock.now()
+        idle = work == self._work
+        if idle and (self._written is None or now - self._written_at < IDLE_PAUSE):
+            return PAUSE
         # That the engine is away is told by those who need it.
         with contextlib.suppress(EngineUnavailable):
-            await self._engine.record_put(KIND, self._worker, encode(self._telemetry))
+            name = self._worker()
+            if self._written not in (None, name):
+                await self._remove()
+            await self._engine.record_put(KIND, name, encode(self._telemetry))
+            self._written, self._work, self._written_at = name, work, now
+            if idle:
+                await self._tidy()
         return PAUSE
 
     async def stop(self, patience: float = PATIENCE) -> None:
@@ -57,7 +80,26 @@ class Publish(Loop):
         await super().stop(patience)
         with contextlib.suppress(HeadraceError, TimeoutError):
             async with asyncio.timeout(PATIENCE):
-                await self._engine.record_delete(KIND, self._worker)
+                await self._remove()
+
+    async def _remove(self) -> None:
+        if self._written is not None:
+            await self._engine.record_delete(KIND, self._written)
+            self._written = None
+
+    async def _tidy(self) -> None:
+        """Take away what workers left that were killed."""
+        oldest = self._clock.utcnow() - FORGET_AFTER
+        for record in await self._engine.record_list(KIND):
+            if record.updated_at < oldest:
+                await self._engine.record_delete(KIND, record.key)
+
+
+def _work(telemetry: Telemetry) -> object:
+    """What changes only when something was done; looking for jobs is nothing."""
+    return telemetry.outcomes(), [
+        getattr(telemetry, name) for name in COUNTERS if name != "renewals"
+    ]
 
 
 class _Values(msgspec.Struct, array_like=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from headrace.artifacts import ArtifactStore
@@ -11,6 +11,7 @@ from headrace.config import Settings
 from headrace.engine.base import Engine
 from headrace.loop import Loop
 from headrace.task import Task
+from headrace.telemetry import Telemetry
 
 
 class Host(Protocol):
@@ -28,5 +29,5 @@ class Host(Protocol):
     async def open(self) -> None:
         """Connect. Doing it again is fine."""
 
-    def upkeep(self) -> Sequence[Loop]:
-        """The loops that keep the store moving."""
+    def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
+        """The loops that keep the store moving, and those that tell of the worker of this name."""

@@ -215,23 +215,24 @@ class Slots:
 def _report(job: ClaimedJob, outcome: Outcome, seconds: float) -> None:
     match outcome:
         case Retry(failure=failure, delay=delay):
-            level, then = logging.WARNING, f"will be tried again in {delay:g} s"
+            level, ended, then = logging.WARNING, "failed", f"; tried again in {delay:g} s"
         case Failed(failure=failure):
-            level, then = logging.ERROR, "failed"
+            level, ended, then = logging.ERROR, "failed", "; not tried again"
         case TimedOut(failure=failure):
-            level, then = logging.ERROR, "timed out"
+            level, ended, then = logging.ERROR, "timed out", "; not tried again"
         case _:
             log.info("Job %s (%s): %s", job.id, job.task, name_of(outcome))
             return
     log.log(
         level,
-        "Job %s (%s, attempt %d of %d) %s after %.3f s: %s: %s",
+        "Job %s (%s): attempt %d of %d %s after %.3f s with %s: %s%s",
         job.id,
         job.task,
         job.attempt,
         job.max_attempts,
-        then,
+        ended,
         seconds,
         failure.type,
         failure.message,
+        then,
     )

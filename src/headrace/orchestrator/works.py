@@ -55,7 +55,7 @@ class Works:
         self.telemetry = telemetry
         self.threads = Threads(slots)
         self.info = introduce(name=name, queues=queues, slots=slots)
-        self.upkeep = list(host.upkeep())
+        self.upkeep = list(host.upkeep(telemetry=telemetry, worker=lambda: self.name))
         self.grace_until = float("inf")
         self.hurried = asyncio.Event()
         self._on_death = on_death

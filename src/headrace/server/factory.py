@@ -27,7 +27,6 @@ from headrace.server.routes import (
     views,
 )
 from headrace.server.state import MEBIBYTE, Service, ServicePerLoop
-from headrace.telemetry import Telemetry
 from headrace.version import __version__
 
 # Fixed paths before those with a job's id in the same place.
@@ -59,14 +58,12 @@ def create(
     upload_limit: int = 32 * MEBIBYTE,
     user_argument: str | None = "user_id",
     most_streams: int = 2_000,
-    telemetry: Telemetry | None = None,
 ) -> FastAPI:
     """The HTTP API over an App, to be served alone or mounted in another application.
 
     `redact` names fields whose values are never shown. `rate` is how many requests a second a key
     may make, unless it has a rate of its own. A key with a user fills in, and is held to, the
-    argument `user_argument` of tasks that have it. `telemetry` is that of a worker in the same
-    process, for the metrics.
+    argument `user_argument` of tasks that have it.
     """
     service = ServicePerLoop(
         partial(
@@ -77,7 +74,6 @@ def create(
             upload_limit=upload_limit,
             user_argument=user_argument,
             most_streams=most_streams,
-            telemetry=telemetry,
         )
     )
 

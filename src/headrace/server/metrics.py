@@ -51,13 +51,7 @@ class _Numbers(Collector):
             yield from _lanes(self._snapshot)
             yield from _workers(self._snapshot)
             yield from _dispatchers(self._snapshot)
-        yield from _counted(self._workers())
-
-    def _workers(self) -> Mapping[str, Telemetry]:
-        """What every worker has counted, or only the one in this process, if that is all."""
-        published = {} if self._snapshot is None else self._snapshot.telemetry
-        own = self._service.telemetry
-        return published or ({} if own is None else {"local": own})
+        yield from _counted({} if self._snapshot is None else self._snapshot.telemetry)
 
 
 def _one(name: str, words: str, value: float, **labels: str) -> Metric:

@@ -17,7 +17,6 @@ from headrace.server.audit import AuditLog
 from headrace.server.keys import Key, Keyring
 from headrace.server.limits import SLACK, Bucket
 from headrace.server.redact import Redactor
-from headrace.telemetry import Telemetry
 
 MEBIBYTE = 1_048_576
 
@@ -34,7 +33,6 @@ class Service:
         upload_limit: int,
         user_argument: str | None,
         most_streams: int,
-        telemetry: Telemetry | None,
     ) -> None:
         self.app = app
         self.keys = Keyring(app)
@@ -43,7 +41,6 @@ class Service:
         self.changes = ChangeWatch(app, self.answers.data)
         self.snapshots = Snapshots(app)
         self.reader = JobReader(app)
-        self.telemetry = telemetry
         self.upload_limit = upload_limit
         self.user_argument = user_argument
         self.most_streams = most_streams

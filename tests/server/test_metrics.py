@@ -1,0 +1,158 @@
+"""Numbers for Prometheus: what the engine shows, and what the workers of all processes count."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+import headrace
+from headrace.clock import Clock
+from headrace.monitor import published
+from headrace.monitor.published import Publish
+from headrace.telemetry import Telemetry
+from tests.server.conftest import address_of, client_of
+from tests.support.processes import Processes, until
+
+
+async def test_numbers_for_prometheus(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published, "PAUSE", 0.1)
+    orchestrator = headrace.JobOrchestrator(local_app, name="here")
+    async with client_of(local_app) as client, orchestrator:
+        await local_app.enqueue("add", {"a": 1, "b": 2})
+        await local_app.enqueue("broken")
+        args = {"platform": "web", "document": {"title": "x"}}
+        await client.post("/queues/scans/pause")
+        for _ in range(3):
+            await local_app.enqueue("scan", args)
+        text = ""
+
+        async def told() -> bool:
+            nonlocal text
+            page = await client.get("/metrics")
+            assert page.headers["content-type"].startswith("text/plain")
+            text = page.text
+            return all(f"{line}\n" in text for line in LINES)
+
+        await until(told)
+    for name in (
+        "headrace_queue_oldest_seconds",
+        "headrace_worker_memory_bytes",
+        "headrace_worker_cpu_percent",
+        "headrace_lane_waiting",
+        "headrace_loop_blocks",
+        "headrace_dispatcher_lag",
+    ):
+        assert f"# TYPE {name}" in text, name
+
+
+LINES = (
+    'headrace_attempts_total{outcome="completed",queue="default",task="add",worker="here"} 1.0',
+    'headrace_attempts_total{outcome="failed",queue="default",task="broken",worker="here"} 1.0',
+    'headrace_queue_paused{queue="scans"} 1.0',
+    'headrace_queue_jobs{queue="scans",state="waiting"} 2.0',
+    "headrace_engine_up 1.0",
+    'headrace_workers{state="healthy"} 1.0',
+    'headrace_wait_seconds_bucket{le="+Inf",queue="default",task="add",worker="here"} 1.0',
+    'headrace_run_seconds_count{queue="default",task="add",worker="here"} 1.0',
+)
+
+SHOP = """
+import headrace
+
+app = headrace.App()
+
+
+@app.task
+async def add(a: int, b: int) -> int:
+    return a + b
+"""
+
+
+async def test_a_server_tells_what_workers_in_other_processes_count(
+    url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(SHOP)
+    where = {"HEADRACE_URL": url, "HEADRACE_APP": "shop"}
+    with Processes(tmp_path) as processes:
+        workers = [processes.headrace("worker", "--name", name, **where) for name in ("one", "two")]
+        server = processes.headrace("server", "--port", "0", "--json", **where)
+        address = await address_of(server)
+        async with httpx.AsyncClient(base_url=address) as client:
+
+            async def counts() -> dict[str, float]:
+                start = "headrace_attempts_total{"
+                lines = (await client.get("/metrics")).text.splitlines()
+                return {
+                    line.partition('worker="')[2].partition('"')[0]: float(line.split()[-1])
+                    for line in lines
+                    if line.startswith(start) and 'outcome="completed"' in line
+                }
+
+            async def jobs_for_both() -> bool:
+                jobs = [{"task": "add", "args": {"a": 1, "b": 2}}] * 100
+                await client.post("/jobs/batch", json={"jobs": jobs})
+                return len(await counts()) == 2
+
+            await until(jobs_for_both, "counts of both workers", 60)
+            os.kill(workers[0].pid, signal.SIGTERM)
+            assert await workers[0].ended() == 0
+
+            async def one_is_left() -> bool:
+                return list(await counts()) == ["two"]
+
+            await until(one_is_left)
+
+
+async def test_a_worker_that_does_nothing_writes_nothing_down(app: headrace.App) -> None:
+    telemetry, clock, name = Telemetry(), Clock(), "first"
+    publish = Publish(engine=app.engine, telemetry=telemetry, worker=lambda: name, clock=clock)
+
+    async def written() -> list[str]:
+        return [record.key for record in await app.engine.record_list(published.KIND)]
+
+    telemetry.renewals += 1
+    await publish.tick()
+    assert await written() == []
+    telemetry.of("add", "default").completed += 1
+    await publish.tick()
+    [before] = await app.engine.record_list(published.KIND)
+    telemetry.renewals += 1
+    await publish.tick()
+    [after] = await app.engine.record_list(published.KIND)
+    assert after.version == before.version
+    # Once a minute it does, and takes away what those have left who did not end in good order.
+    clock.advance(published.IDLE_PAUSE)
+    await app.engine.record_put(published.KIND, "killed", b"{}")
+    name = "renamed"
+    await publish.tick()
+    assert await written() == ["killed", "renamed"]
+    clock.advance(published.FORGET_AFTER.total_seconds() + 1)
+    await publish.tick()
+    assert "killed" not in await written()
+    await publish.stop()
+    assert await written() == []
+
+
+async def test_a_thousand_looks_at_the_metrics_are_one_look_at_the_engine(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+    look = local_app.engine.queues
+
+    async def counted() -> object:
+        looks.append(time.monotonic())
+        return await look()
+
+    monkeypatch.setattr(local_app.engine, "queues", counted)
+    began = time.monotonic()
+    async with client_of(local_app) as client:
+        await asyncio.gather(*(client.get("/metrics") for _ in range(50)))
+    assert len(looks) <= 1 + (time.monotonic() - began)
