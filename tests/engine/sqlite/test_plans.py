@@ -63,6 +63,22 @@ EXPECTED = {
     "list_unsuccessful": "SEARCH history USING INDEX history_unsuccessful (state=? AND id<?)",
     "list_unfinished_keyed": "SEARCH job_key USING PRIMARY KEY (key=?)",
     "list_finished_keyed": "SEARCH job_key USING PRIMARY KEY (key=?)",
+    "list_unfinished_children": "SEARCH job USING INDEX job_child (parent=? AND id<?)",
+    "list_finished_children": "SEARCH history USING INDEX history_child (parent=? AND id<?)",
+    "suspend": BY_SEQ,
+    "suspended": "SEARCH job USING INDEX job_suspended (id>?)",
+    "wake_look": "SEARCH job USING INDEX job_suspended (id=?)",
+    "wake_event": "SEARCH entry USING COVERING INDEX sqlite_autoindex_entry_1 "
+    "(job_id=? AND kind=? AND name=?)",
+    "wake_children": "SEARCH job USING COVERING INDEX job_child_group (parent=?)",
+    "wake_group": "SEARCH job USING COVERING INDEX job_child_group (parent=? AND group_name=?)",
+    "signal_look": BY_ID,
+    "forget": "SEARCH entry USING INDEX sqlite_autoindex_entry_1 (job_id=? AND kind=? AND name=?)",
+    "due_now": BY_SEQ,
+    "finished": "SEARCH history USING COVERING INDEX sqlite_autoindex_history_1 (id=?)",
+    "prune_again": "SEARCH history USING INTEGER PRIMARY KEY (rowid=?)",
+    "prune_artifacts": "SEARCH entry USING COVERING INDEX sqlite_autoindex_entry_1 "
+    "(job_id=? AND kind=?)",
     "queue_ready": "SCAN job USING COVERING INDEX job_ready",
     "queue_waiting": "SCAN job USING COVERING INDEX job_waiting",
     "queue_running": "SCAN job USING INDEX job_running",
@@ -72,7 +88,7 @@ EXPECTED = {
 }
 
 # A walk over a whole table is right only where the whole store is checked, or oldest come first.
-WALKS = {"audit_places", "audit_keys", "history_number", "prune_old"}
+WALKS = {"audit_places", "audit_keys", "prune_old"}
 
 
 @pytest.fixture(scope="module", params=["empty", "large", "analysed"])
@@ -100,6 +116,8 @@ def fill(connection: sqlite3.Connection) -> None:
             lane=f"l{n % 500}" if n % 2 else None,
             delay=60 if n % 7 == 0 else 0,
             key=f"k{n}" if n % 5 == 0 else None,
+            parent=f"p{n % 40}" if n % 11 == 0 else None,
+            group=f"g{n % 3}" if n % 11 == 0 else None,
         )
         for n in range(20_000)
     ]
@@ -109,6 +127,7 @@ def fill(connection: sqlite3.Connection) -> None:
         "UPDATE job SET state = 3, token = 1, worker = 'w' || (seq % 4), started_at = 1.0 "
         "WHERE state = 2 AND seq % 3 = 0"
     )
+    connection.execute("UPDATE job SET awaits = '[]' WHERE state = 0 AND seq % 2 = 0")
     connection.execute("COMMIT")
 
 

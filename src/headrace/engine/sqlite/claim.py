@@ -19,7 +19,7 @@ WORKER_ALIVE = query("worker_alive")
 QUEUES_OPEN = query("queues_open")
 HELD = query("held")
 
-SEQ = 15
+SEQ = 16
 
 
 def claim(

@@ -11,10 +11,12 @@ from headrace.engine.sqlite import (
     claim,
     insert,
     note,
+    prune,
     records,
     report,
     settle,
     steering,
+    suspended,
     upkeep,
     views,
     workers,
@@ -28,6 +30,7 @@ from headrace.model.job import ClaimedJob, Inserted, Job, JobFilter, LostJob, Ne
 from headrace.model.note import Note, StoredEntry
 from headrace.model.outcome import Settlement
 from headrace.model.views import (
+    Delivery,
     Due,
     EngineReport,
     Exchange,
@@ -36,6 +39,7 @@ from headrace.model.views import (
     LaneView,
     QueueView,
     Record,
+    RecordChange,
 )
 from headrace.model.worker import Worker, WorkerInfo
 
@@ -93,9 +97,11 @@ class SqliteEngine:
 
     # --- producing
 
-    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Store jobs durably, in this order."""
-        return await self._write(lambda it: insert.insert(it, jobs))
+    async def insert(
+        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None
+    ) -> list[Inserted]:
+        """Store jobs durably, in this order, and a record with them."""
+        return await self._write(lambda it: insert.insert(it, jobs, record))
 
     # --- working
 
@@ -155,6 +161,14 @@ class SqliteEngine:
         """Make scheduled jobs pending whose time has come."""
         return await self._write(lambda it: upkeep.due(it, limit))
 
+    async def wake(self, ids: Sequence[str]) -> list[str]:
+        """Make suspended jobs due whose wait is over."""
+        return await self._write(lambda it: suspended.wake(it, ids))
+
+    async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
+        """Ids of suspended jobs."""
+        return await self._read(lambda it: suspended.suspended(it, after, limit))
+
     async def lost(self, limit: int) -> list[LostJob]:
         """The jobs that dead workers hold."""
         return await self._write(lambda it: workers.lost(it, limit))
@@ -163,11 +177,10 @@ class SqliteEngine:
         self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
     ) -> int:
         """Delete finished jobs, oldest first."""
-        # Counting takes a while when there are many: not while holding the write lock.
-        number = 0 if keep is None else await self._read(lambda it: upkeep.beyond(it, keep, limit))
-        return await self._write(
-            lambda it: upkeep.prune(it, older_than=older_than, up_to_number=number, limit=limit)
+        found = await self._read(
+            lambda it: prune.find(it, older_than=older_than, keep=keep, limit=limit)
         )
+        return await self._write(lambda it: prune.prune(it, found, limit=limit))
 
     # --- steering
 
@@ -178,6 +191,14 @@ class SqliteEngine:
     async def rerun(self, ids: Sequence[str]) -> list[str]:
         """Run finished jobs again, and scheduled ones now."""
         return await self._write(lambda it: steering.rerun(it, ids))
+
+    async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
+        """Deliver an event to an unfinished job."""
+        return await self._write(lambda it: suspended.signal(it, job_id, event, body))
+
+    async def forget(self, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
+        """Remove entries of a finished job."""
+        return await self._write(lambda it: note.forget(it, job_id, names))
 
     async def pause(self, queue: str, paused: bool) -> None:
         """Stop or resume handing out a queue's jobs."""

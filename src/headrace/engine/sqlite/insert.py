@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headrace.engine.sqlite import lanes
+from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.rows import LONGEST_WAIT, id_list, next_arrivals
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
 from headrace.errors import InvalidInput
 from headrace.model.job import Inserted, NewJob
+from headrace.model.views import RecordChange
 
 INSERT = query("insert")
 KNOWN_IDS = query("known_ids")
@@ -21,8 +22,12 @@ QUEUE_SEEN = query("queue_seen")
 SCHEDULED, WAITING, READY = 0, 1, 2
 
 
-def insert(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
+def insert(
+    transaction: Transaction, jobs: Sequence[NewJob], record: RecordChange | None = None
+) -> list[Inserted]:
     """Store jobs in this order; one whose key or id exists is not stored again."""
+    if record is not None:
+        records.put(transaction, record.kind, record.key, record.body, record.version)
     if not jobs:
         return []
     connection = transaction.connection
@@ -91,6 +96,8 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
                 job.source,
                 bytearray(job.args),
                 job.meta or "",
+                job.parent or "",
+                job.group or "" if job.parent else "",
             )
         )
         seq += 1

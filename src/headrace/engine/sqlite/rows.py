@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from headrace.engine.sqlite.sql import query
+from headrace.model.awaited import decode_awaited
 from headrace.model.job import ClaimedJob, Job
 from headrace.model.status import State
 from headrace.model.worker import Worker
@@ -71,11 +72,14 @@ def job(row: Row) -> Job:
         cancel_requested=bool(row[27]),
         meta_json=row[28],
         log=row[29],
+        parent=row[30],
+        group=row[31],
+        awaits=decode_awaited(row[32]),
     )
 
 
 def claimed(row: Row) -> ClaimedJob:
-    """A row of claimable.sql, held.sql or lost.sql; what follows the first 15 columns is theirs."""
+    """A row of claimable.sql, held.sql or lost.sql; what follows the first 16 columns is theirs."""
     return ClaimedJob(
         id=row[0],
         token=row[1],
@@ -92,6 +96,7 @@ def claimed(row: Row) -> ClaimedJob:
         meta=row[12],
         wait=row[13],
         cancel_requested=row[14] is not None,
+        parent=row[15],
     )
 
 

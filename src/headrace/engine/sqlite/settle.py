@@ -16,6 +16,7 @@ from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
 from headrace.engine.text import storable
 from headrace.errors import InvalidInput
+from headrace.model.awaited import Awaited, encode_awaited
 from headrace.model.outcome import (
     Cancelled,
     Completed,
@@ -33,6 +34,7 @@ COMPLETE = query("complete")
 FINISH = query("finish")
 FINISH_REMOVE = query("finish_remove")
 REQUEUE = query("requeue")
+SUSPEND = query("suspend")
 
 SCHEDULED, WAITING, READY, RUNNING, COMPLETED, FAILED, TIMEOUT, CANCELLED = range(8)
 
@@ -73,6 +75,7 @@ class Batch:
         self.completed: dict[int, str] = {}
         self.finished: list[tuple[Any, ...]] = []
         self.requeued: list[tuple[Any, ...]] = []
+        self.suspended: list[tuple[str, int]] = []
         self.freed: Counter[lanes.Place] = Counter()
         self.arrivals = lanes.Arrivals()
 
@@ -105,6 +108,8 @@ class Batch:
             connection.execute(FINISH_REMOVE, (msgspec.json.encode(gone).decode(),))
         if self.requeued:
             connection.executemany(REQUEUE, self.requeued)
+        if self.suspended:
+            connection.executemany(SUSPEND, self.suspended)
         self.arrivals.admit(self.transaction, self.freed)
         for place in self.arrivals.widths:
             self.freed.pop(place, None)
@@ -128,8 +133,8 @@ class Batch:
                 )
             case Cancelled(reason=reason):
                 self.finish(settlement, row, CANCELLED, error=reason)
-            case Snoozed(delay=delay):
-                self.again(settlement, row, delay, None, spent=False)
+            case Snoozed(delay=delay, awaits=awaits):
+                self.again(settlement, row, delay, None, spent=False, awaits=awaits)
             case Released():
                 self.give_back(settlement, row)
 
@@ -179,8 +184,11 @@ class Batch:
         failure: Failure | None,
         *,
         spent: bool,
+        awaits: tuple[Awaited, ...] = (),
     ) -> None:
-        """The job has another turn after `delay`; with `hold` it keeps its place meanwhile."""
+        """The job has another turn after `delay`, or when something that it awaits comes about;
+        with `hold` it keeps its place meanwhile.
+        """
         if math.isnan(delay):
             delay = 0.0
         _, seq, _, queue, lane, width, hold, _, _ = row
@@ -189,6 +197,8 @@ class Batch:
             self.freed[queue, lane] += 1
         if delay > 0:
             state = SCHEDULED
+            if (stored := encode_awaited(awaits)) is not None:
+                self.suspended.append((stored.decode(), seq))
         elif lane is None or pinned:
             state = READY
             self.transaction.made_ready.add(queue)

@@ -26,7 +26,6 @@ CANCEL_ASK = query("cancel_ask")
 RERUN_LOOK = query("rerun_look")
 RERUN = query("rerun")
 RERUN_SCHEDULED_LOOK = query("rerun_scheduled_look")
-RERUN_NOW = query("rerun_now")
 REMOVE_FINISHED = query("prune_job")
 PAUSE = query("pause")
 
@@ -82,11 +81,8 @@ def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
 
 
 def _run_now(transaction: Transaction, ids: list[str]) -> set[str]:
-    connection = transaction.connection
-    rows = connection.execute(RERUN_SCHEDULED_LOOK, (id_list(ids),)).fetchall()
-    # The time first: a job may be moved on in the same transaction, but it was due from now.
-    connection.executemany(RERUN_NOW, [(transaction.now, row[0]) for row in rows])
-    upkeep.move(transaction, [row[:6] for row in rows])
+    rows = transaction.connection.execute(RERUN_SCHEDULED_LOOK, (id_list(ids),)).fetchall()
+    upkeep.hurry(transaction, [row[:6] for row in rows])
     return {row[6] for row in rows}
 
 

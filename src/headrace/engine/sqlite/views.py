@@ -23,6 +23,8 @@ LIST_FINISHED = query("list_finished")
 LIST_UNSUCCESSFUL = query("list_unsuccessful")
 LIST_UNFINISHED_KEYED = query("list_unfinished_keyed")
 LIST_FINISHED_KEYED = query("list_finished_keyed")
+LIST_UNFINISHED_CHILDREN = query("list_unfinished_children")
+LIST_FINISHED_CHILDREN = query("list_finished_children")
 QUEUE_NAMES = query("queue_names")
 QUEUE_READY = query("queue_ready")
 QUEUE_WAITING = query("queue_waiting")
@@ -58,6 +60,8 @@ def list_jobs(
         "lane": filter.lane,
         "key": filter.key,
         "source": filter.source,
+        "parent": filter.parent,
+        "group": filter.group,
         "created_after": filter.created_after and filter.created_after.timestamp(),
         "created_before": filter.created_before and filter.created_before.timestamp(),
         # One more than asked for tells whether there is a next page.
@@ -65,7 +69,7 @@ def list_jobs(
     }
     rows = [
         row
-        for statement, wanted in _statements(states, keyed=filter.key is not None)
+        for statement, wanted in _statements(states, filter)
         for row in transaction.connection.execute(statement, values | {"states": _array(wanted)})
     ]
     rows.sort(key=lambda row: row[0], reverse=True)
@@ -74,13 +78,17 @@ def list_jobs(
     return JobPage(jobs, jobs[-1].id if more and jobs else None)
 
 
-def _statements(states: set[State], *, keyed: bool) -> Iterator[tuple[str, list[State]]]:
+def _statements(states: set[State], filter: JobFilter) -> Iterator[tuple[str, list[State]]]:
     """The statements that find jobs in these states by the shortest way, and what each is for."""
     unfinished = sorted(state for state in states if state <= State.RUNNING)
     finished = sorted(state for state in states if state > State.RUNNING)
-    if keyed:
+    if filter.key is not None:
         yield LIST_UNFINISHED_KEYED, unfinished
         yield LIST_FINISHED_KEYED, finished
+        return
+    if filter.parent is not None:
+        yield LIST_UNFINISHED_CHILDREN, unfinished
+        yield LIST_FINISHED_CHILDREN, finished
         return
     if unfinished == [State.RUNNING]:
         yield LIST_RUNNING, unfinished

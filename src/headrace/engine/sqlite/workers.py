@@ -102,9 +102,9 @@ def lost(transaction: Transaction, limit: int) -> list[LostJob]:
     return [
         LostJob(
             job=claimed(row),
-            worker=row[16],
-            started_at=moment(row[15]),
-            age=max(transaction.now - row[15], 0.0),
+            worker=row[17],
+            started_at=moment(row[16]),
+            age=max(transaction.now - row[16], 0.0),
         )
         for row in transaction.connection.execute(LOST, (limit,))
     ]

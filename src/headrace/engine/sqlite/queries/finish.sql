@@ -4,7 +4,8 @@
 INSERT INTO history (
     id, state, token, attempt, worker, started_at, completed_at, cancel_requested, priority, queue,
     lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
-    progress, stage, message, error_type, error, result, args, meta, log
+    progress, stage, message, error_type, error, result, args, meta, log,
+    parent, group_name
 )
 SELECT
     id, ?1, token, attempt,
@@ -13,5 +14,6 @@ SELECT
     lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
     CASE ?1 WHEN 4 THEN 100 ELSE progress END, stage, message, ?3, ?4, ?5, args, meta,
     CASE WHEN ?6 IS NULL THEN log
-         ELSE substr(CAST(log || ?6 || x'0a' AS BLOB), -262144) END
+         ELSE substr(CAST(log || ?6 || x'0a' AS BLOB), -262144) END,
+    parent, group_name
 FROM job WHERE seq = ?7;

@@ -1,6 +1,7 @@
 -- One page of running jobs: from the index of the few that run, however many others there are.
 SELECT * FROM unfinished_job
 WHERE state = 3 AND +id < :cursor
+  AND (:group IS NULL OR group_name = :group)
   AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
   AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
   AND (:lane IS NULL OR lane = :lane)

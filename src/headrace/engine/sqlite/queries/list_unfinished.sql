@@ -1,6 +1,7 @@
 -- One page of unfinished jobs, walking the index on id from the cursor down.
 SELECT * FROM unfinished_job
 WHERE id < :cursor AND +state IN (SELECT value FROM json_each(:states))
+  AND (:group IS NULL OR group_name = :group)
   AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
   AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
   AND (:lane IS NULL OR lane = :lane)

@@ -2,6 +2,7 @@
 -- to them without a step over the completed ones.
 SELECT * FROM finished_job
 WHERE state <> 4 AND state = json_extract(:states, '$[0]') AND id < :cursor
+  AND (:group IS NULL OR group_name = :group)
   AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
   AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
   AND (:lane IS NULL OR lane = :lane)

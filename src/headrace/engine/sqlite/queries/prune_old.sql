@@ -1,6 +1,6 @@
--- The oldest finished jobs that are past the limit in time or in number. Numbers grow with the time
--- of finishing, so the first rows of the table are the oldest and no index on time is needed.
-SELECT number, id, key, task FROM (
-    SELECT number, id, key, task, completed_at FROM history ORDER BY number LIMIT ?3
-)
-WHERE completed_at < ?1 OR number <= ?2;
+-- Finished jobs, the oldest first: numbers grow with the time of finishing, so no index on time is
+-- needed. Read as far as there is something to prune. The last column tells whether its parent is
+-- unfinished.
+SELECT number, id, completed_at,
+       parent IS NOT NULL AND EXISTS (SELECT 1 FROM job WHERE job.id = history.parent)
+FROM history ORDER BY number;
