@@ -13,10 +13,12 @@ from headrace.engine.redis import scripts
 from headrace.engine.redis.address import Address
 from headrace.engine.redis.engine import RedisEngine
 from headrace.engine.redis.wire import Link
+from headrace.model.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.job import JobFilter
 from headrace.model.note import Entry, Note
-from headrace.model.outcome import Failed, Released, Retry
+from headrace.model.outcome import Failed, Released, Retry, Snoozed
 from headrace.model.status import Status
+from headrace.model.views import RecordChange
 from headrace.model.worker import WorkerStats
 from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, complete, enqueue, settle
 
@@ -45,6 +47,7 @@ async def use_every_verb(engine: RedisEngine) -> None:
     await engine.entries(held.id)
     await engine.rerun([held.id])
     await engine.pause("other", True)
+    await use_a_family(engine, worker)
     await engine.pause("other", False)
     keeper = engine.keeper(worker, 30)
     await asyncio.to_thread(keeper.renew, WorkerStats())
@@ -63,6 +66,23 @@ async def use_every_verb(engine: RedisEngine) -> None:
     engine.clock.advance(100_000)
     await engine.prune(older_than=1)
     assert await engine.audit() == []
+
+
+async def use_a_family(engine: RedisEngine, worker: str) -> None:
+    """A parent that waits for an event and for its children."""
+    parent = await enqueue(engine, queue="parents")
+    [job] = await claim(engine, worker, queues=["parents"])
+    record = RecordChange("kind", "made", b"1")
+    await engine.insert([a_job(parent=parent, group="g", queue="parents")], record=record)
+    awaits = (AwaitedEvent("approved"), AwaitedChildren("g"))
+    assert await settle(engine, job, Snoozed(60, awaits))
+    assert await engine.signal(parent, "approved", b"1") == "delivered"
+    assert await engine.suspended() == [parent]
+    assert await engine.wake([parent]) == [parent]
+    for job in await claim(engine, worker, 2, ["parents"]):
+        assert await complete(engine, job)
+    assert await engine.forget(parent, [("event", "approved")])
+    assert len((await engine.list_jobs(JobFilter(parent=parent))).jobs) == 1
 
 
 def text_of(name: str) -> str:

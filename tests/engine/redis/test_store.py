@@ -25,7 +25,7 @@ async def test_a_newer_schema_is_refused_by_name(engine_url: str, admin: Link) -
     await engine.open()
     await admin.call("HSET", engine.key("meta"), "schema", 99)
     other = RedisEngine(engine_url, clock=Clock())
-    with pytest.raises(SchemaTooNew, match="version 99, and this Headrace knows 1"):
+    with pytest.raises(SchemaTooNew, match="version 99, and this Headrace knows 2"):
         await other.open()
     await other.close()
     await engine.close()

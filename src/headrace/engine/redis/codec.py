@@ -12,6 +12,7 @@ import msgspec
 
 from headrace.engine.redis.wire import Part
 from headrace.engine.text import storable
+from headrace.model.awaited import Awaited, AwaitedEvent, decode_awaited, encode_awaited
 from headrace.model.job import ClaimedJob, Job, NewJob
 from headrace.model.note import Note
 from headrace.model.outcome import (
@@ -30,7 +31,7 @@ from headrace.model.status import State
 
 _RECORD = struct.Struct("<BBHIIddddH")
 _NUMBERS = struct.Struct("<HBhdd")
-_HOLD, _ASKED = 1, 4
+_HOLD, _ASKED, _CHILD = 1, 4, 8
 # A time that Lua and Python agree on and that a datetime can hold: the year 9999.
 _LATEST = 253_402_300_799.0
 
@@ -67,6 +68,8 @@ class Record(msgspec.Struct, gc=False):
     task: str
     key: str
     source: str
+    parent: str = ""
+    group: str = ""
 
     @property
     def worker_name(self) -> str | None:
@@ -95,11 +98,13 @@ def insert_arguments(jobs: Sequence[NewJob]) -> list[Part]:
         key = job.key or ""
         # 0 means "not given" to the script.
         run_at = 0.0 if job.run_at is None else min(max(job.run_at, 1e-6), _LATEST)
-        numbers = _NUMBERS.pack(
-            job.width, _HOLD if job.hold else 0, job.priority, run_at, _delay(job.delay)
-        )
+        flags = _HOLD if job.hold else 0
         body = Body(job.args, job.max_attempts, job.timeout, job.on_crash == "fail", job.meta)
         texts = f"{job.queue}\0{job.lane or ''}\0{job.task}\0{key}\0{job.source}"
+        if job.parent is not None:
+            flags |= _CHILD
+            texts = f"{texts}\0{job.parent}\0{job.group or ''}"
+        numbers = _NUMBERS.pack(job.width, flags, job.priority, run_at, _delay(job.delay))
         arguments += (
             job.id,
             numbers + texts.encode(),
@@ -129,8 +134,8 @@ def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
                 word, data = 7, f"\0{storable(reason)}"
             case Released():
                 word = "released"
-            case Snoozed(delay=delay):
-                word, delay = "snoozed", _delay(delay)
+            case Snoozed(delay=delay, awaits=awaits):
+                word, data, delay = "snoozed", _awaited(awaits), _delay(delay)
         arguments += (
             settlement.job_id,
             settlement.token,
@@ -160,9 +165,9 @@ def read_record(record: bytes) -> Record:
     """Take a record apart."""
     numbers: _Numbers = _RECORD.unpack_from(record)
     end = len(record) - numbers[9]
-    order, queue, lane, task, key, source = record[_RECORD.size : end].decode().split("\0")
+    order, queue, lane, *others = record[_RECORD.size : end].decode().split("\0")
     worker = record[end:].decode()
-    return Record(*numbers[:9], 1000 - int(order[:4]), queue, lane, worker, task, key, source)
+    return Record(*numbers[:9], 1000 - int(order[:4]), queue, lane, worker, *others)
 
 
 def claimed_in(answer: Sequence[bytes], first: int = 0) -> list[ClaimedJob]:
@@ -192,12 +197,13 @@ def claimed(job_id: bytes, record: Record, packed: bytes) -> ClaimedJob:
         meta=body.meta,
         wait=max(0.0, record.started - record.run_at),
         cancel_requested=bool(record.flags & _ASKED),
+        parent=record.parent or None,
     )
 
 
 def seen(parts: Sequence[bytes]) -> Job:
-    """One job as people see it, from the seven parts that the script `get` answers."""
-    job_id, packed, body_bytes, result, error, log, note = parts
+    """One job as people see it, from the eight parts that the script `get` answers."""
+    job_id, packed, body_bytes, result, error, log, note, awaits = parts
     record, body = read_record(packed), _decode_body(body_bytes)
     state = State(record.state)
     completed = state is State.COMPLETED
@@ -234,6 +240,9 @@ def seen(parts: Sequence[bytes]) -> Job:
         cancel_requested=bool(record.flags & _ASKED),
         meta_json=body.meta,
         log=log,
+        parent=record.parent or None,
+        group=record.group or None,
+        awaits=decode_awaited(awaits),
     )
 
 
@@ -244,6 +253,17 @@ def _delay(seconds: float) -> float:
 
 def _failure(failure: Failure) -> str:
     return f"{storable(failure.type)}\0{storable(failure.message)}"
+
+
+def _awaited(awaits: tuple[Awaited, ...]) -> bytes:
+    """What a job awaits; events by the names under which they are kept."""
+    if not awaits:
+        return b""
+    kept = (
+        AwaitedEvent(storable(each.name)) if isinstance(each, AwaitedEvent) else each
+        for each in awaits
+    )
+    return encode_awaited(tuple(kept)) or b""
 
 
 def _text(text: str | None) -> str | Literal[False]:

@@ -52,7 +52,11 @@ class Listing(Viewing):
             fields = [f"{task}\0{filter.key}" for task in filter.tasks]
             answer = await self._link.call("HMGET", self.key("task_keys"), *fields)
             ids = [job_id for job_id in answer if job_id is not None]
-        elif filter.statuses and not set(filter.statuses) <= _INDEXED.keys():
+        elif (
+            filter.parent is None
+            and filter.statuses
+            and not set(filter.statuses) <= _INDEXED.keys()
+        ):
             words = {_LINES[status] for status in filter.statuses}
             ids = await self.run("collect", _FEW, *sorted(words))
         walk = self._walk(filter, cursor) if ids is None else self._read(ids, cursor)
@@ -70,20 +74,24 @@ class Listing(Viewing):
                     yield name, read_record(record)
 
     async def _walk(self, filter: JobFilter, cursor: str | None) -> AsyncIterator[Found]:
-        """Follow the index by id, or those of the final states asked for, in one merged order."""
-        states = [""]
-        if filter.statuses and set(filter.statuses) <= _INDEXED.keys():
-            states = [str(_INDEXED[status]) for status in dict.fromkeys(filter.statuses)]
+        """Follow an index by id: of all jobs, of a parent's children, or those of the final states
+        asked for, in one merged order.
+        """
+        index, fronts = "ids", [""]
+        if filter.parent is not None:
+            index, fronts = "children", [f"{filter.parent}\0"]
+        elif filter.statuses and set(filter.statuses) <= _INDEXED.keys():
+            index = "ended"
+            fronts = [str(_INDEXED[status]) for status in dict.fromkeys(filter.statuses)]
         newest, oldest = _id_bounds(filter, self.clock.offset)
         if cursor is None or newest < cursor:
             cursor = newest
         while True:
             found: dict[str, Record] = {}
             reached = ""
-            for state in states:
-                answer = await self.run(
-                    "scan", f"({state}{cursor}", f"[{state}{oldest}", _STRETCH, state
-                )
+            for front in fronts:
+                span = (f"({front}{cursor}", f"[{front}{oldest}", _STRETCH)
+                answer = await self.run("scan", *span, index, len(front.encode()))
                 found.update(_pairs(answer))
                 if len(answer) == 2 * _STRETCH:
                     # Below this id another state's index may have jobs that this one hides.
@@ -111,6 +119,8 @@ def _matches(filter: JobFilter, record: Record) -> bool:
         and filter.lane in (None, record.lane)
         and filter.key in (None, record.key)
         and filter.source in (None, record.source)
+        and filter.parent in (None, record.parent)
+        and filter.group in (None, record.group)
         and (filter.created_after is None or record.created >= _seconds(filter.created_after))
         and (filter.created_before is None or record.created < _seconds(filter.created_before))
     )

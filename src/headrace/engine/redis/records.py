@@ -22,15 +22,15 @@ class Records(Store):
     async def record_put(
         self, kind: str, key: str, body: bytes, *, version: int | None = None
     ) -> Record:
-        done, value = await self.run("record_put", f"{kind}\0{key}", body, _guard(version))
+        done, value = await self.run("record_put", f"{kind}\0{key}", body, guard(version))
         if not done:
-            raise _conflict(kind, key, version, value)
+            raise conflict(kind, key, version, value)
         return _record(kind, key, value + body)
 
     async def record_delete(self, kind: str, key: str, *, version: int | None = None) -> bool:
-        done, value = await self.run("record_delete", f"{kind}\0{key}", _guard(version))
+        done, value = await self.run("record_delete", f"{kind}\0{key}", guard(version))
         if not done:
-            raise _conflict(kind, key, version, value)
+            raise conflict(kind, key, version, value)
         return bool(value)
 
     async def record_list(self, kind: str, *, after: str = "", limit: int = 1_000) -> list[Record]:
@@ -41,7 +41,8 @@ class Records(Store):
         ]
 
 
-def _guard(version: int | None) -> str | int:
+def guard(version: int | None) -> str | int:
+    """The version that has to be there, as scripts read it."""
     return "" if version is None else version
 
 
@@ -50,7 +51,8 @@ def _record(kind: str, key: str, value: bytes) -> Record:
     return Record(kind, key, version, value[_HEAD.size :], at(updated))
 
 
-def _conflict(kind: str, key: str, expected: int | None, found: int) -> RecordConflict:
+def conflict(kind: str, key: str, expected: int | None, found: int) -> RecordConflict:
+    """The error for a record with another version."""
     return RecordConflict(
         f"{kind} {key!r} has version {found}, not {expected}: somebody else changed it; "
         "read it again and repeat the change"

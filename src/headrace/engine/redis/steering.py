@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from headrace.engine.redis.store import Store
 from headrace.engine.text import storable
+from headrace.model.awaited import EVENT
+from headrace.model.views import Delivery
 
 
 class Steering(Store):
@@ -17,6 +20,14 @@ class Steering(Store):
 
     async def rerun(self, ids: Sequence[str]) -> list[str]:
         return [each.decode() for each in await self.run("rerun", *ids)]
+
+    async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
+        answer = await self.run("signal", job_id, EVENT, storable(event), body)
+        return cast(Delivery, answer.decode())
+
+    async def forget(self, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
+        fields = [f"{storable(kind)}\0{storable(name)}" for kind, name in names]
+        return bool(await self.run("forget", job_id, *fields))
 
     async def pause(self, queue: str, paused: bool) -> None:
         await self.run("pause", queue, int(paused))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from headrace.engine.redis.codec import at, claimed, read_record
 from headrace.engine.redis.store import Store
@@ -16,6 +17,15 @@ class Upkeep(Store):
     async def due(self, limit: int) -> Due:
         moved, next_in = await self.run("due", limit)
         return Due(moved, float(next_in) if next_in else None)
+
+    async def wake(self, ids: Sequence[str]) -> list[str]:
+        if not ids:
+            return []
+        return [each.decode() for each in await self.run("wake", *ids)]
+
+    async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
+        command = ("ZRANGE", self.key("suspended"), f"({after}", "+", "BYLEX", "LIMIT", 0, limit)
+        return [each.decode() for each in await self._link.call(*command)]
 
     async def lost(self, limit: int) -> list[LostJob]:
         stamp, *answer = await self.run("lost", limit)
@@ -37,5 +47,12 @@ class Upkeep(Store):
         self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
     ) -> int:
         age = "" if older_than is None else repr(float(older_than))
-        pruned: int = await self.run("prune", age, "" if keep is None else keep, limit)
+        pruned, looked_at = 0, 0
+        while not pruned:
+            # A step that deletes nothing has met only children that are spared; others may follow.
+            pruned, looked_at = await self.run(
+                "prune", age, "" if keep is None else keep, limit, looked_at
+            )
+            if not looked_at:
+                break
         return pruned

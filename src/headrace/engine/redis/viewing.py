@@ -29,7 +29,7 @@ class Viewing(Store):
         if not ids:
             return []
         answer = await self.run("get", *ids)
-        return [seen(answer[n : n + 7]) for n in range(0, len(answer), 7)]
+        return [seen(answer[n : n + 8]) for n in range(0, len(answer), 8)]
 
     async def queues(self) -> list[QueueView]:
         answer = await self.run("queues")

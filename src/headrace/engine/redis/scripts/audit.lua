@@ -1,16 +1,18 @@
 #!lua flags=no-writes
 -- audit: check the invariants over the whole store in one moment. Answers what is wrong, as texts.
 -- KEYS jobs bodies ids due held finished ready waiting places lanes counts
+-- KEYS children unfinished suspended awaits
 -- USES clock job
 -- ARGV 1 offset
 -- Looks at every job that is not finished, so it keeps the server busy for some microseconds each;
--- finished ones are only counted.
+-- finished ones are only counted, unless they are children.
 
 local STRETCH = 1000
 local MOST = 100
 -- migrate.lua puts one field into each hash that is none of its own.
 local SENTINELS = 1
 local findings, found, lanes = {}, {}, {}
+local children, suspended = 0, 0
 
 local function report(text)
   if #findings < MOST then findings[#findings + 1] = text end
@@ -52,10 +54,33 @@ local function hold(job, id)
   end
 end
 
+local function expect_family(job, id)
+  local parent, group = family_of(job.tail)
+  children = children + 1
+  if not call('ZSCORE', UNFINISHED, parent .. '\0' .. group .. '\0' .. id) then
+    report('job ' .. id .. ' does not count as an unfinished child of ' .. parent)
+  end
+  if not call('ZSCORE', CHILDREN, parent .. '\0' .. id) then
+    report('job ' .. id .. ' is not listed as a child of ' .. parent)
+  end
+end
+
+local function expect_wait(job, id)
+  suspended = suspended + 1
+  if job.state ~= SCHEDULED then
+    report('job ' .. id .. ' is suspended but has state ' .. job.state)
+  elseif not call('ZSCORE', SUSPENDED, id) or call('HEXISTS', AWAITS, id) == 0 then
+    report('job ' .. id .. ' is suspended but nobody knows what for')
+  end
+end
+
+-- `job` is in a line of jobs that are not finished.
 local function expect(job, id, state)
   if job.state ~= state then
     report('job ' .. id .. ' is listed as state ' .. state .. ' but has state ' .. job.state)
   end
+  if has(job, CHILD) then expect_family(job, id) end
+  if has(job, AWAITING) then expect_wait(job, id) end
 end
 
 each(DUE, function(member, id, job)
@@ -86,6 +111,16 @@ each(WAITING, function(member, id, job)
   local lane = lane_of(job)
   lane.waiting = lane.waiting + 1
 end)
+
+each(CHILDREN, function(member, id, job)
+  if not has(job, CHILD) or member ~= family_of(job.tail) .. '\0' .. id then
+    report('job ' .. id .. ' is listed under a wrong parent')
+  end
+end)
+if children ~= call('ZCARD', UNFINISHED) then report('an unfinished child is counted too much') end
+if suspended ~= call('ZCARD', SUSPENDED) or suspended ~= call('HLEN', AWAITS) then
+  report('a job awaits something but is not suspended')
+end
 
 local places, known = 0, 0
 for name, lane in pairs(lanes) do

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- cancel: end jobs that do not run; ask those that run to stop.
 -- KEYS jobs due finished ended errors cancels signals
--- USES clock job lanes
+-- USES clock job lanes children waits
 -- ARGV 1 offset  2 reason  then ids
 -- Answers each id with "1" (cancelled) or "0" (asked to stop) in front; others are left out.
 -- A claim cannot come in between: a job is either taken before, and asked, or never handed out.
@@ -26,6 +26,7 @@ local function leave_line(job, id)
   if job.state == SCHEDULED then
     call('ZREM', DUE, id)
     count(scheduled, job.queue, -1)
+    stop_waiting(job, id)
   elseif not waited then
     call('ZREM', READY, job.queue .. '\0' .. job.order .. id)
   end
@@ -50,9 +51,11 @@ for i = 3, #ARGV do
     call('HSET', ERRORS, id, '\0' .. ARGV[2])
     call('ZADD', FINISHED, now, id)
     call('ZADD', ENDED, 0, CANCELLED .. id)
+    if has(job, CHILD) then end_child(id, job.tail) end
     answer[#answer + 1] = '1' .. id
   end
 end
+write_children()
 for _, lane in pairs(free) do fill(lane) end
 write_lines()
 write_lanes()

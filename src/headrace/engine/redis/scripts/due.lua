@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- due: make scheduled jobs pending whose time has come, earliest first.
 -- KEYS due jobs signals
--- USES clock job lanes
+-- USES clock job lanes waits
 -- ARGV 1 offset  2 limit
 -- Answers how many moved, and in how many seconds the next is due ('' none).
 -- A job that kept its lane place during the wait goes straight to the ready line. One that was never
@@ -25,6 +25,7 @@ if not in_order then table.sort(moved, earlier) end
 local jobs, lanes = {}, {}
 for n, job in ipairs(moved) do
   count(scheduled, job.queue, -1)
+  stop_waiting(job, job.id)
   local lane = make_pending(job, job.id, job.token == 0)
   if lane then lanes[lane.name] = lane end
   jobs[2 * n - 1], jobs[2 * n] = job.id, encode(job)

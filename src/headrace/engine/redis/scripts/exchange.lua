@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- exchange: record outcomes, then lease ready jobs to one worker.
 -- KEYS leases workers signals
--- USES clock job lanes settle claim
+-- USES clock job lanes children waits settle claim
 -- ARGV 1 offset  2 worker id ('' none)  3 limit  4 number of queues (-1: all)  then the queues,
 --   then six for each outcome: id  token  outcome  delay  data  log entry ('' none)
 --   outcome: a final state as a number, or "retry", "snoozed", "released"
---   data: the result, or error type, zero byte, message
+--   data: the result; error type, zero byte, message; or what a snoozed job awaits ('' nothing)
 -- Answers the refused ids, then id, record and body of each leased job in turn.
 -- An outcome counts only while its job runs under its token. A script runs alone, so nothing
 -- comes between that check and the write, nor between a freed place and the next one's promotion.

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
 -- get: jobs as people see them, in one moment.
--- KEYS jobs bodies results errors logs notes waiting
+-- KEYS jobs bodies results errors logs notes waiting awaits
 -- USES clock job
 -- ARGV 1 offset, then ids
--- Answers for each id that exists: id  record  body  result  error  log  note  ('' where none)
+-- Answers for each id that exists: id  record  body  result  error  log  note  awaits ('' where none)
 -- with the state of a job that waits for its lane, which only the index `waiting` knows, put right.
 
 local WAITING_STATE = 1
@@ -23,9 +23,10 @@ for n, id in ipairs(ids) do
       record = encode(job)
     end
     for _, value in ipairs({ id, record, bodies[n] }) do answer[#answer + 1] = value end
-    for _, value in ipairs({ results[n] or '', errors[n] or '', logs[n] or '', notes[n] or '' }) do
-      answer[#answer + 1] = value
-    end
+    for _, value in ipairs({
+      results[n] or '', errors[n] or '', logs[n] or '', notes[n] or '',
+      has(job, AWAITING) and call('HGET', AWAITS, id) or '',
+    }) do answer[#answer + 1] = value end
   end
 end
 return answer

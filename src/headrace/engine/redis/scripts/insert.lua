@@ -1,22 +1,31 @@
 #!lua
 -- insert: store jobs in the order of the call; an id or a (task, key) that exists is not stored.
--- KEYS meta jobs bodies ids task_keys due queues signals
--- USES clock job lanes
+-- KEYS meta jobs bodies ids task_keys due queues children signals
+-- USES clock job lanes children record
 -- ARGV 1 offset, then four for each job: id  head  key field (task, zero, key; '' none)  body
 --   head: struct of width, flags, priority, run_at or 0, delay; then with zero bytes between them
---   queue, lane ('' none), task, key, source, as the job's record has them
--- Answers one id for each job, with "=" in front if it existed before.
+--   queue, lane ('' none), task, key, source, and of a child parent and group, as the job's record has
+--   them; last, if a record is to be written as well, three: kind, zero byte, key  body  version ('' any)
+-- Answers one id for each job, with "=" in front if it existed before; or, if the record has another
+-- version, that one alone, and nothing has been written.
 -- A call that is repeated finds its own ids and changes nothing, so a lost answer does no harm. The
 -- id is looked at first: whose key it brings does not matter then.
 
 local HEAD_TEXTS = 22
 
+local jobs_end = #ARGV
+if jobs_end % 4 == 0 then
+  jobs_end = jobs_end - 3
+  local head, version = put_record(ARGV[jobs_end + 1], ARGV[jobs_end + 2], ARGV[jobs_end + 3])
+  if not head then return version end
+end
+
 local given = {}
-for i = 2, #ARGV, 4 do given[#given + 1] = ARGV[i] end
+for i = 2, jobs_end, 4 do given[#given + 1] = ARGV[i] end
 local known = read(JOBS, given)
 local number = call('HINCRBY', META, 'seq', #given) - #given
 
-local jobs, bodies, ids, due = {}, {}, {}, {}
+local jobs, bodies, ids, due, made = {}, {}, {}, {}, {}
 local answer, lanes, queues = {}, {}, {}
 local seen, entered, narrowed = {}, {}, {}
 
@@ -41,7 +50,8 @@ for n, id in ipairs(given) do
     answer[n] = '=' .. existing
   else
     answer[n] = id
-    local width, flags, priority, run_at, delay, queue, lane = struct.unpack('<HBhddss', head)
+    local width, flags, priority, run_at, delay, queue, lane, rest =
+      struct.unpack('<HBhddss', head)
     if run_at == 0 then run_at = now + delay end
     local order = order_of(priority, number + n)
     local state = PENDING
@@ -69,6 +79,11 @@ for n, id in ipairs(given) do
       if priority < open.floor then open.floor = priority end
     end
     if field ~= '' then call('HSET', TASK_KEYS, field, id) end
+    if flags >= CHILD then
+      local tail = sub(head, rest)
+      begin_child(id, tail)
+      put(made, family_of(tail) .. '\0' .. id)
+    end
     local last = #jobs
     jobs[last + 1] = id
     jobs[last + 2] = pack_record(NUMBERS .. 'sc0', state, flags, width, 0, 0, run_at, now, 0, 0, 0,
@@ -83,6 +98,8 @@ write('HSET', JOBS, jobs)
 write('HSET', BODIES, bodies)
 write('ZADD', IDS, ids)
 write('ZADD', DUE, due)
+write('ZADD', CHILDREN, made)
+write_children()
 for queue, _ in pairs(queues) do call('HSETNX', QUEUES, queue, 0) end
 for _, lane in pairs(narrowed) do enter_again(lane) end
 for _, lane in pairs(lanes) do admit(lane) end

@@ -4,8 +4,11 @@
 -- USES clock
 -- ARGV 1 offset  2 the version that this Headrace knows
 -- Any number of processes may run it at once: the first one writes, the others find it done.
+-- Version 2 brought children and suspended jobs. A store of version 1 has none: its records are as
+-- they would be now. The number keeps a Headrace out that would lose count of them.
 
-call('HSETNX', META, 'schema', ARGV[2])
+local found = tonumber(call('HGET', META, 'schema') or 0)
+if found < tonumber(ARGV[2]) then call('HSET', META, 'schema', ARGV[2]) end
 -- A hash of small values is kept as a list that is searched from its start, which doubles what a
 -- claim costs. One long value turns it into a table, and it stays one as long as it is not empty.
 for _, hash in ipairs({ BODIES, TASK_KEYS, LANES, RESULTS, ERRORS, LOGS, NOTES, ENTRIES }) do

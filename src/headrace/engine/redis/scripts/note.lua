@@ -1,11 +1,10 @@
 #!lua
 -- note: record progress, stage, message and entries of running jobs.
--- KEYS meta jobs notes entries entry_order
--- USES clock job
+-- KEYS jobs notes
+-- USES clock job entry
 -- ARGV 1 offset, then for each note: id  token  note (msgpack: stage, progress, message; false: as
 --   it was)  number of entries, then three for each entry: kind  name  body
 -- Answers the refused ids. Nothing comes between the check of the token and the write.
--- `entries` has job, zero, kind, zero, name; `entry_order` tells which of them was written first.
 
 local refused = {}
 
@@ -17,15 +16,6 @@ local function keep_note(id, change)
     if new[i] ~= false then old[i] = new[i] end
   end
   call('HSET', NOTES, id, cmsgpack.pack(old))
-end
-
-local function keep_entry(id, token, kind, name, body)
-  local field = kind .. '\0' .. name
-  local value = struct.pack('<Id', token, now) .. body
-  if call('HSET', ENTRIES, id .. '\0' .. field, value) == 1 then
-    local number = string.format('%013.0f', call('HINCRBY', META, 'seq', 1))
-    call('ZADD', ENTRY_ORDER, 0, id .. '\0' .. number .. field)
-  end
 end
 
 local i = 2

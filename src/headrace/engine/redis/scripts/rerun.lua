@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- rerun: run finished jobs again, and scheduled ones now.
 -- KEYS meta jobs due finished ended results errors notes signals
--- USES clock job lanes
+-- USES clock job lanes children waits
 -- ARGV 1 offset, then ids
 -- Answers the ids that were moved. A finished job gets a new number, so it queues up at the end;
 -- its token goes on growing, so an attempt from before can never settle it.
@@ -16,6 +16,7 @@ for i = 2, #ARGV do
     if job.state == SCHEDULED then
       call('ZREM', DUE, id)
       count(scheduled, job.queue, -1)
+      stop_waiting(job, id)
     else
       call('ZREM', FINISHED, id)
       call('ZREM', ENDED, job.state .. id)
@@ -24,6 +25,7 @@ for i = 2, #ARGV do
       call('HDEL', NOTES, id)
       mark(job, PINNED, false)
       mark(job, ASKED, false)
+      if has(job, CHILD) then begin_child(id, job.tail) end
       job.attempt, job.started, job.completed, job.worker = 0, 0, 0, ''
       job.order = sub(job.order, 1, 4) .. sub(order_of(0, call('HINCRBY', META, 'seq', 1)), 5)
     end
@@ -34,6 +36,7 @@ for i = 2, #ARGV do
     answer[#answer + 1] = id
   end
 end
+write_children()
 for _, lane in pairs(lanes) do admit(lane) end
 write_lines()
 write_lanes()

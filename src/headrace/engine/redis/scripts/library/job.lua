@@ -2,7 +2,8 @@
 -- KEYS counts
 -- codec.py reads the same layout. First numbers: state, flags, width, token, attempt; when it is
 -- due, was created, started, completed, in seconds; how long the worker is. Then texts that rarely
--- change, with a zero byte between them: order, queue, lane, task, key, source. Then the worker.
+-- change, with a zero byte between them: order, queue, lane, task, key, source; of a child also its
+-- parent and its group ('' none). Then the worker.
 -- No name contains a control character, so none contains a zero.
 
 local NUMBERS = '<BBHIIddddH'
@@ -16,10 +17,13 @@ local PENDING = 2
 local RUNNING = 3
 local COMPLETED = 4
 local CANCELLED = 7
--- Flags add up: 1 holds its lane place during a retry, 2 pinned to its place, 4 asked to stop.
+-- Flags add up: 1 holds its lane place during a retry, 2 pinned to its place, 4 asked to stop, 8 has a
+-- parent, 16 awaits something while it is scheduled.
 local HOLD = 1
 local PINNED = 2
 local ASKED = 4
+local CHILD = 8
+local AWAITING = 16
 
 -- A table per job is convenient and slow: where every job passes, scripts use numbers and texts.
 local function decode(record)
@@ -47,6 +51,11 @@ end
 local function mark(job, flag, on)
   if on then job.flags = bit.bor(job.flags, flag)
   else job.flags = bit.band(job.flags, bit.bnot(flag)) end
+end
+
+-- The parent and the group of a child, from the end of its texts: those that follow the lane.
+local function family_of(tail)
+  return string.match(tail, '^[^%z]*%z[^%z]*%z[^%z]*%z([^%z]*)%z([^%z]*)$')
 end
 
 -- Higher priority first, then the order of arrival: 17 digits, so that text order is right.

@@ -48,10 +48,12 @@ local function settle_all(first)
       call('HSET', ERRORS, id, data)
     end
     if job.lane ~= '' then free_place(id, job.order, job.queue, job.lane, job.width) end
+    if has(job, CHILD) then end_child(id, job.tail) end
   end
 
   -- Retry or snooze: wait for a time, or be pending at once. `hold` keeps the lane place meanwhile.
-  local function try_again(job, id, delay)
+  -- Who waits for a time may be woken before it by what it awaits ('' nothing).
+  local function try_again(job, id, delay, awaited)
     job.worker, job.started = '', 0
     if job.lane ~= '' then
       mark(job, PINNED, has(job, HOLD))
@@ -62,6 +64,7 @@ local function settle_all(first)
       job.state = SCHEDULED
       call('ZADD', DUE, job.run_at, id)
       count(scheduled, job.queue, 1)
+      if awaited ~= '' then suspend(job, id, awaited) end
     else
       local lane = make_pending(job, id)
       if lane then arrived[lane.name] = lane end
@@ -98,10 +101,11 @@ local function settle_all(first)
     else
       if outcome == 'retry' then
         call('HSET', ERRORS, id, data)
+        data = ''
       else
         job.attempt = job.attempt - 1
       end
-      try_again(job, id, delay)
+      try_again(job, id, delay, data)
     end
     local n = #jobs
     jobs[n + 1], jobs[n + 2] = id, encode(job)
@@ -123,10 +127,11 @@ local function settle_all(first)
       refused[#refused + 1] = id
     else
       seen[id] = true
-      local queue, lane = unpack_record('ss', record, QUEUE)
+      local queue, lane, tail = unpack_record('ss', record, QUEUE)
       held[#held + 1] = sub(record, -size) .. '\0' .. id
       count(running, queue, -1)
-      if ARGV[i + 2] == '4' and flags < ASKED then
+      local child = flags >= CHILD
+      if ARGV[i + 2] == '4' and flags < (child and CHILD + ASKED or ASKED) then
         -- The way that nearly every job goes, without a table for each.
         local last = #jobs
         jobs[last + 1] = id
@@ -135,6 +140,7 @@ local function settle_all(first)
         end_job(id, COMPLETED)
         keep_result(id, token, ARGV[i + 4])
         if lane ~= '' then free_place(id, sub(record, TEXTS, ORDER_END), queue, lane, width) end
+        if child then end_child(id, sub(record, tail, -1 - size)) end
       else
         settle(decode(record), id, ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4])
       end
@@ -146,6 +152,7 @@ local function settle_all(first)
   write('ZADD', FINISHED, finished)
   write('ZADD', ENDED, ended)
   write('HSET', RESULTS, results)
+  write_children()
   open_lanes(queues, widths)
   for name, places in pairs(freed) do opened[name].used = opened[name].used - places end
   for name, _ in pairs(freed) do fill(opened[name]) end
