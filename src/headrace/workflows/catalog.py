@@ -1,0 +1,242 @@
+"""The workflows of an App: from files and from code, found by id, run as jobs."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from headrace.clock import Clock
+from headrace.config import Settings
+from headrace.engine.base import Engine
+from headrace.errors import InvalidArguments, InvalidInput, RecordConflict, UnknownWorkflow
+from headrace.model.job import Job, NewJob, Source
+from headrace.model.lane import Lane
+from headrace.task import Task
+from headrace.workflows.code import WorkflowBuilder, params_of
+from headrace.workflows.load import checked, files, load_file
+from headrace.workflows.model import Param, Workflow
+from headrace.workflows.run import workflow_task
+from headrace.workflows.steps import RunView, begin_again, look
+
+RECORD = "workflow"
+
+_KINDS: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "object": dict[str, Any],
+    "array": list[Any],
+    "any": Any,
+}
+
+
+class Host(Protocol):
+    """An App, as workflows know it."""
+
+    settings: Settings
+    clock: Clock
+    tasks: dict[str, Task[..., Any]]
+
+    @property
+    def engine(self) -> Engine:
+        """Where the jobs live."""
+
+    @property
+    def payload_limit(self) -> int:
+        """How many bytes the arguments of a job may have."""
+
+    async def open(self) -> None:
+        """Connect. Doing it again is fine."""
+
+    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
+        """Store one job."""
+
+
+class Workflows:
+    """Finds workflows and runs them.
+
+    Those of the folder `workflows` are read when they are first asked for: by then all tasks are
+    known, which the files are checked against.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._builders: list[WorkflowBuilder] = []
+        self._known: dict[str, dict[int | str, Workflow]] = {}
+
+    def define(
+        self,
+        workflow_id: str,
+        *,
+        version: int | str = 1,
+        params: dict[str, Any] | None = None,
+        **fields: Any,
+    ) -> WorkflowBuilder:
+        """Begin a workflow in code. It is checked when it is first asked for."""
+        builder = WorkflowBuilder(
+            id=workflow_id, version=version, params=params_of(params or {}), **fields
+        )
+        self._builders.append(builder)
+        return builder
+
+    def add(self, workflow: Workflow) -> Workflow:
+        """Check a workflow and make it known. The one that was added last is the one that runs."""
+        versions = self._known.setdefault(workflow.id, {})
+        other = versions.pop(workflow.version, None)
+        if other is not None and other != workflow:
+            versions[workflow.version] = other
+            raise InvalidInput(
+                f'workflow "{workflow.id}" version {workflow.version} is there twice, and they '
+                "differ; give the newer one another version"
+            )
+        versions[workflow.version] = checked(workflow, self.host.tasks)
+        return workflow
+
+    def load(self, folder: str | Path) -> list[Workflow]:
+        """Read all workflow files of a folder."""
+        return [self.add(load_file(path, self.host.tasks)) for path in files(Path(folder))]
+
+    @functools.cached_property
+    def _every(self) -> dict[str, dict[int | str, Workflow]]:
+        folder = Path(self.host.settings.workflows)
+        if folder.is_dir():
+            self.load(folder)
+        for builder in self._builders:
+            self.add(builder.build())
+        return self._known
+
+    def all(self) -> list[Workflow]:
+        """The newest version of each workflow, by id."""
+        return [[*versions.values()][-1] for _, versions in sorted(self._every.items()) if versions]
+
+    def find(self, workflow_id: str, version: int | str | None = None) -> Workflow:
+        """A workflow, the newest unless a version is given."""
+        versions = self._every.get(workflow_id)
+        if not versions:
+            near = (
+                difflib.get_close_matches(workflow_id, self._every, n=3) or sorted(self._every)[:10]
+            )
+            known = ", ".join(f'"{each}"' for each in near) or "none"
+            raise UnknownWorkflow(
+                f'unknown workflow "{workflow_id}"; known: {known}; put its file into '
+                f'"{self.host.settings.workflows}" (HEADRACE_WORKFLOWS)'
+            )
+        if version is None:
+            return [*versions.values()][-1]
+        for known_version, workflow in versions.items():
+            if str(known_version) == str(version):
+                return workflow
+        raise UnknownWorkflow(
+            f'workflow "{workflow_id}" has no version {version}; known: '
+            f"{', '.join(str(each) for each in versions)}"
+        )
+
+    async def run(
+        self,
+        workflow_id: str,
+        params: dict[str, Any] | None = None,
+        *,
+        version: int | str | None = None,
+        key: str | None = None,
+        priority: int | None = None,
+        source: Source = "workflow",
+        meta: dict[str, Any] | None = None,
+    ) -> Job:
+        """Begin a run: one job, which keeps this version of the workflow until it is over."""
+        workflow = self.find(workflow_id, version)
+        given = complete_params(workflow, params or {})
+        job = self._job(workflow, given, key=key, priority=priority, source=source, meta=meta)
+        await self.host.open()
+        await self._keep(workflow)
+        return await self.host.enqueue_job(job)
+
+    async def look(self, job: Job) -> RunView:
+        """How far a run is, step by step."""
+        await self.host.open()
+        return await look(self.host.engine, job)
+
+    async def retry(self, job: Job, from_step: str | None = None) -> list[str]:
+        """Run a finished run again: from a step, or what did not complete. Answers the steps."""
+        await self.host.open()
+        return await begin_again(self.host.engine, job, from_step)
+
+    def _job(
+        self,
+        workflow: Workflow,
+        params: dict[str, Any],
+        *,
+        key: str | None,
+        priority: int | None,
+        source: Source,
+        meta: dict[str, Any] | None,
+    ) -> NewJob:
+        about = {**(meta or {}), "workflow_id": workflow.id, "workflow_version": workflow.version}
+        job = (
+            self.task.options(
+                queue=workflow.queue,
+                priority=workflow.priority if priority is None else priority,
+                key=key,
+                source=source,
+                meta=about,
+            )
+        ).job(workflow=msgspec.to_builtins(workflow), params=params)
+        if workflow.lane is not None:
+            lane = Lane(workflow.lane)
+            job.lane, job.width, job.hold = lane.place(params), lane.width, lane.hold
+        return job
+
+    @functools.cached_property
+    def task(self) -> Task[..., Any]:
+        """The task that runs workflows. Every worker has it."""
+        return workflow_task(self.host)
+
+    async def _keep(self, workflow: Workflow) -> None:
+        """Remember what this version is, so that a run of today is the same as one of tomorrow."""
+        body = msgspec.json.encode(workflow, order="deterministic")
+        key = f"{workflow.id}@{workflow.version}"
+        try:
+            await self.host.engine.record_put(RECORD, key, body, version=0)
+        except RecordConflict:
+            kept = await self.host.engine.record_get(RECORD, key)
+        else:
+            kept = None
+        if kept is not None and kept.body != body:
+            raise InvalidInput(
+                f'workflow "{workflow.id}" version {workflow.version} has been run with other '
+                "content; give what you have changed another version"
+            )
+
+
+def complete_params(workflow: Workflow, given: dict[str, Any]) -> dict[str, Any]:
+    """Check the parameters of a run against those declared, and add defaults."""
+    declared = workflow.params
+    if not declared:
+        return given
+    place = f'workflow "{workflow.id}"'
+    for name in given:
+        if name not in declared:
+            known = ", ".join(declared)
+            raise InvalidArguments(f"{place} has no parameter {name!r}; it takes: {known}")
+    complete = {}
+    for name, param in declared.items():
+        if name in given:
+            complete[name] = _fitting(place, name, param, given[name])
+        elif param.default is not msgspec.UNSET:
+            complete[name] = param.default
+        else:
+            raise InvalidArguments(f"{place} needs the parameter {name!r} ({param.type})")
+    return complete
+
+
+def _fitting(place: str, name: str, param: Param, value: Any) -> Any:
+    try:
+        return msgspec.convert(value, _KINDS[param.type])
+    except msgspec.ValidationError:
+        raise InvalidArguments(
+            f"{place}: parameter {name!r} must be of type {param.type}, got {value!r}"
+        ) from None

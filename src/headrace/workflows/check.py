@@ -1,0 +1,219 @@
+"""Checking a workflow before it is run. Every problem is found, each with its place."""
+
+from __future__ import annotations
+
+import difflib
+import graphlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from headrace.errors import InvalidInput
+from headrace.model.lane import Lane
+from headrace.model.names import check_name
+from headrace.model.policy import check_priority, check_timeout
+from headrace.task import Task
+from headrace.workflows.conditions import Condition
+from headrace.workflows.model import MOST_STEPS, STEP_ID, Step, Workflow
+from headrace.workflows.references import BadReference, Reference, find
+
+Place = tuple[str | int, ...]
+Tasks = Mapping[str, Task[..., Any]]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong, and where in the workflow."""
+
+    place: Place
+    reason: str
+
+
+def problems(workflow: Workflow, tasks: Tasks) -> list[Problem]:
+    """Everything that keeps a workflow from being run; empty if nothing does."""
+    return list(_Check(workflow, tasks).all())
+
+
+class _Check:
+    def __init__(self, workflow: Workflow, tasks: Tasks) -> None:
+        self.workflow = workflow
+        self.tasks = tasks
+        self.ids = [step.id for step in workflow.steps]
+
+    def all(self) -> Iterator[Problem]:
+        yield from _refused(("id",), check_name, "workflow", self.workflow.id)
+        yield from _refused(("queue",), check_name, "queue", self.workflow.queue)
+        yield from _refused(("priority",), check_priority, self.workflow.priority)
+        yield from self._lane(("lane",), self.workflow.lane, set(self.workflow.params))
+        if not 1 <= len(self.ids) <= MOST_STEPS:
+            yield Problem(
+                ("steps",), f"a workflow has 1 to {MOST_STEPS} steps, this one has {len(self.ids)}"
+            )
+        for number, step in enumerate(self.workflow.steps):
+            for problem in self._step(number, step):
+                yield Problem(("steps", number, *problem.place), problem.reason)
+        yield from self._references(find(self.workflow.output, ("output",)), item=False)
+        yield from self._cycle()
+
+    def _step(self, number: int, step: Step) -> Iterator[Problem]:
+        if not STEP_ID.fullmatch(step.id):
+            yield Problem(
+                ("id",),
+                f'step id {step.id!r} is not valid; use 1 to 64 letters, digits, "_" and "-"',
+            )
+        elif step.id in self.ids[:number]:
+            yield Problem(("id",), f'two steps are called "{step.id}"; give each its own id')
+        for index, needed in enumerate(step.needs):
+            if needed == step.id:
+                yield Problem(("needs", index), f'step "{step.id}" needs itself')
+            elif needed not in self.ids:
+                yield Problem(
+                    ("needs", index),
+                    f'step "{step.id}" needs "{needed}", which is no step; '
+                    f"{_nearest(needed, self.ids)}",
+                )
+        yield from self._references(step.references(), item=step.each is not None, own=step.id)
+        yield from self._condition(step)
+        yield from self._options(step)
+        yield from self._task(step)
+        if step.each is not None and not _may_be_list(step.each):
+            yield Problem(
+                ("each",),
+                f'step "{step.id}": each is {step.each!r}; give a list, or refer to one: '
+                "${steps.ID.output}",
+            )
+
+    def _condition(self, step: Step) -> Iterator[Problem]:
+        if isinstance(step.when, str):
+            try:
+                Condition(step.when)
+            except BadReference:
+                return  # told with the references
+            except InvalidInput as error:
+                yield Problem(("when",), f'step "{step.id}": {error}')
+
+    def _options(self, step: Step) -> Iterator[Problem]:
+        if step.queue is not None:
+            yield from _refused(("queue",), check_name, "queue", step.queue)
+        if step.priority is not None:
+            yield from _refused(("priority",), check_priority, step.priority)
+        if step.timeout is not None:
+            yield from _refused(("timeout",), check_timeout, step.timeout)
+        if step.retries is not None and not 0 <= step.retries <= 10_000:
+            yield Problem(("retries",), f"retries must be between 0 and 10000, got {step.retries}")
+        yield from self._lane(("lane",), step.lane, set(step.params))
+
+    def _lane(self, place: Place, template: str | None, names: set[str]) -> Iterator[Problem]:
+        if template is None:
+            return
+        try:
+            unknown = sorted(Lane(template).fields() - names)
+        except InvalidInput as error:
+            yield Problem(place, str(error))
+            return
+        if unknown:
+            given = ", ".join(sorted(names)) or "there are none"
+            yield Problem(
+                place, f"lane {template!r} reads {unknown[0]!r}, which is not in params ({given})"
+            )
+
+    def _task(self, step: Step) -> Iterator[Problem]:
+        task = self.tasks.get(step.task)
+        if task is None:
+            yield Problem(
+                ("task",),
+                f'step "{step.id}": unknown task "{step.task}"; '
+                f"{_nearest(step.task, list(self.tasks))}",
+            )
+            return
+        signature = task.signature
+        for name in step.params:
+            if name not in signature.names:
+                yield Problem(
+                    ("params", name),
+                    f'step "{step.id}": task "{task.name}" takes no {name!r}; '
+                    f"{_nearest(name, signature.names)}",
+                )
+        for name in signature.required:
+            if name not in step.params:
+                yield Problem(
+                    ("params",), f'step "{step.id}": task "{task.name}" needs {name!r} in params'
+                )
+        for name, value in step.params.items():
+            if name in signature.names and not _refers(value):
+                wrong = signature.fault(name, value)
+                if wrong is not None:
+                    yield Problem(("params", name), f'step "{step.id}": {name}: {wrong}')
+
+    def _references(
+        self, found: Iterator[tuple[Place, Reference]], *, item: bool, own: str | None = None
+    ) -> Iterator[Problem]:
+        try:
+            for place, reference in found:
+                reason = self._missing(reference, item=item, own=own)
+                if reason is not None:
+                    yield Problem(place, reason)
+        except BadReference as error:
+            yield Problem(error.place, str(error))
+
+    def _missing(self, reference: Reference, *, item: bool, own: str | None) -> str | None:
+        match reference.root:
+            case "steps" if reference.path[0] == own:
+                return f'{reference}: step "{own}" cannot refer to itself'
+            case "steps" if reference.path[0] not in self.ids:
+                name = str(reference.path[0])
+                return f'{reference}: there is no step "{name}"; {_nearest(name, self.ids)}'
+            case "params" if self.workflow.params:
+                name = str(reference.path[0])
+                if name not in self.workflow.params:
+                    known = _nearest(name, list(self.workflow.params))
+                    return f'{reference}: the workflow has no parameter "{name}"; {known}'
+            case "item" | "index" if not item:
+                return f"{reference} stands for nothing here; it belongs to a step with each"
+            case "run" if reference.path != ("id",):
+                return f"{reference}: a run has nothing but an id: ${{run.id}}"
+        return None
+
+    def _cycle(self) -> Iterator[Problem]:
+        try:
+            graph = {
+                step.id: [needed for needed in step.depends_on if needed != step.id]
+                for step in self.workflow.steps
+            }
+        except BadReference:
+            return  # told with the references
+        try:
+            graphlib.TopologicalSorter(graph).prepare()
+        except graphlib.CycleError as error:
+            circle: list[str] = error.args[1]
+            yield Problem(
+                ("steps", self.ids.index(circle[0])),
+                f"these steps wait for each other: {' → '.join(reversed(circle))}",
+            )
+
+
+def _refers(value: Any) -> bool:
+    try:
+        return any(True for _ in find(value))
+    except BadReference:
+        return True
+
+
+def _may_be_list(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.startswith("${") and value.endswith("}")
+    return isinstance(value, list | tuple)
+
+
+def _refused(place: Place, check: Any, *arguments: Any) -> Iterator[Problem]:
+    try:
+        check(*arguments)
+    except InvalidInput as error:
+        yield Problem(place, str(error))
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f'did you mean "{near[0]}"?'
+    return f"known: {', '.join(known[:20])}" if known else "there are none"

@@ -1,0 +1,78 @@
+"""From a file to a checked workflow."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from headrace.errors import InvalidWorkflow
+from headrace.workflows.check import Problem, Tasks, problems
+from headrace.workflows.model import Workflow
+from headrace.workflows.references import Place
+from headrace.workflows.source import BadDocument, Document, read_document
+
+ENDINGS = (".json", ".yaml", ".yml")
+
+_SEGMENT = re.compile(r"\.([^.\[\]`]+)|\[(\d+)\]|\[\.\.\.\]")
+
+
+def files(folder: Path) -> list[Path]:
+    """The workflow files of a folder, by name."""
+    return sorted(path for path in folder.iterdir() if path.suffix in ENDINGS and path.is_file())
+
+
+def load_file(path: Path, tasks: Tasks) -> Workflow:
+    """Read and check one file. Raises `InvalidWorkflow` with all that is wrong."""
+    try:
+        document = read_document(path)
+    except BadDocument as error:
+        raise InvalidWorkflow([str(error)]) from None
+    return from_document(document, tasks)
+
+
+def from_document(document: Document, tasks: Tasks) -> Workflow:
+    """Check what a file says."""
+    workflow = _convert(document)
+    found = sorted(problems(workflow, tasks), key=lambda each: document.line(each.place))
+    if found:
+        raise InvalidWorkflow([f"{document.at(each.place)}: {each.reason}" for each in found])
+    return workflow
+
+
+def checked(workflow: Workflow, tasks: Tasks) -> Workflow:
+    """Check a workflow that was made in code, or that came over the network."""
+    found = problems(workflow, tasks)
+    if found:
+        raise InvalidWorkflow([f"{_shown(workflow, each)}: {each.reason}" for each in found])
+    return workflow
+
+
+def _convert(document: Document) -> Workflow:
+    try:
+        return msgspec.convert(document.value, Workflow)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at `$")
+        place = _place(path.rstrip("`"))
+        known = re.search(r"unknown field `(.+)`", reason)
+        if known is not None:
+            place = (*place, known[1])
+            reason = f'there is no field "{known[1]}"'
+        raise InvalidWorkflow([f"{document.at(place)}: {reason}"]) from None
+
+
+def _place(path: str) -> Place:
+    """The way that msgspec tells, as far as it can be followed: `.steps[0].params[...]`."""
+    place: list[str | int] = []
+    for segment in _SEGMENT.finditer(path):
+        name, number = segment.groups()
+        if name is None and number is None:
+            break  # a key of a mapping, which msgspec does not name
+        place.append(name if name is not None else int(number))
+    return tuple(place)
+
+
+def _shown(workflow: Workflow, problem: Problem) -> str:
+    place = ".".join(str(part) for part in problem.place)
+    return f'workflow "{workflow.id}"' + (f" {place}" if place else "")

@@ -1,0 +1,221 @@
+"""A run: one job that begins steps as children, waits for them without a slot, and goes on.
+
+What has ended is kept as a stage of the job under the step's id, what has begun as its children of
+that name. So a run that is taken up again, by whomever, knows both, and no step is done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from headrace.engine.base import Engine
+from headrace.errors import InvalidInput, NotRetryable
+from headrace.model.awaited import AwaitedChildren
+from headrace.model.context import Context
+from headrace.model.ids import nth_id
+from headrace.model.job import Job, NewJob
+from headrace.model.kept import CHILDREN, STAGE, ChildrenRecord
+from headrace.model.note import StoredEntry
+from headrace.model.policy import TaskPolicy
+from headrace.model.retry import LONGEST_DELAY, RetryPolicy
+from headrace.model.status import Status
+from headrace.task import Door, Task
+from headrace.workflows.model import Step, Workflow
+from headrace.workflows.plan import StepEnd, fatal, next_steps, result_of, scope_of, skipped
+from headrace.workflows.references import resolve
+
+if TYPE_CHECKING:
+    from headrace.orchestrator.context import JobContext
+
+TASK = "headrace.workflow"
+# A run only begins and collects. Workers that die under it are not its fault.
+RETRIES = 1_000
+# How many of the failures of one step are told.
+TOLD = 3
+# How many jobs are read at once.
+PAGE = 500
+# Stands for an end that has been kept, and is read instead.
+KEPT = StepEnd("failed")
+
+
+class Host(Door, Protocol):
+    """An App, as a run knows it."""
+
+    tasks: dict[str, Task[..., Any]]
+
+    @property
+    def engine(self) -> Engine:
+        """Where the jobs live."""
+
+
+def workflow_task(host: Host) -> Task[..., Any]:
+    """The task that runs workflows for this App."""
+
+    async def run_workflow(ctx: Context, workflow: Workflow, params: dict[str, Any]) -> Any:
+        return await Run(ctx, host, workflow, params).go()  # type: ignore[arg-type]
+
+    policy = TaskPolicy(retry=RetryPolicy(retries=RETRIES), timeout=None)
+    return Task(run_workflow, name=TASK, policy=policy, door=host)
+
+
+class Run:
+    """One activation of a run: from where it stands as far as it goes."""
+
+    def __init__(
+        self, ctx: JobContext, host: Host, workflow: Workflow, params: dict[str, Any]
+    ) -> None:
+        self.ctx = ctx
+        self.host = host
+        self.workflow = workflow
+        self.params = params
+        self.ends: dict[str, StepEnd] = {}
+        self.begun: dict[str, list[str]] = {}
+
+    async def go(self) -> Any:
+        """Work until the run is over, or until only children have something to do."""
+        await self._remember()
+        while True:
+            await self._collect()
+            ready = next_steps(self.workflow, self.ends, set(self.begun))
+            for step in ready:
+                await self._begin(step)
+            if ready:
+                continue
+            open_steps = [name for name in self.begun if name not in self.ends]
+            if not open_steps:
+                return self._result()
+            awaits = tuple(AwaitedChildren(group=name) for name in open_steps)
+            self.ctx.suspend(LONGEST_DELAY, awaits)
+
+    async def _remember(self) -> None:
+        steps = {step.id for step in self.workflow.steps}
+        for entry in await self.ctx.entries(CHILDREN):
+            # Of one that was broken off half-way, the rest is stored when it is begun again.
+            if entry.name in steps and record_of(entry).stored:
+                self.begun[entry.name] = child_ids(entry)
+        for entry in await self.ctx.entries(STAGE):
+            if entry.name in steps:
+                await self._end(entry.name, KEPT)
+
+    async def _collect(self) -> None:
+        """Take note of the steps whose children are all over."""
+        for step in self.workflow.steps:
+            if step.id in self.ends or step.id not in self.begun:
+                continue
+            ids = self.begun[step.id]
+            jobs = await get_all(self.host.engine, ids)
+            if all(job.status.final for job in jobs):
+                await self._end(step.id, outcome_of(step, ids, jobs))
+
+    async def _begin(self, step: Step) -> None:
+        scope = scope_of(self.ctx.job_id, self.params, self.ends)
+        try:
+            if skipped(step, self.ends, scope):
+                await self._end(step.id, StepEnd("skipped"))
+                return
+            jobs = self._jobs(step, scope)
+        except InvalidInput as error:
+            await self._end(step.id, StepEnd("failed", error=str(error)))
+            return
+        if not jobs:
+            await self._end(step.id, StepEnd("completed", output=[]))
+            return
+        self.begun[step.id] = await self.ctx.spawn(jobs, group=step.id)
+
+    def _jobs(self, step: Step, scope: dict[str, Any]) -> list[NewJob]:
+        """The jobs of a step: one, or one for each item."""
+        if step.each is None:
+            return [self._job(step, scope)]
+        items = resolve(step.each, scope)
+        if items is None:
+            return []  # of a step that was passed over
+        if not isinstance(items, list):
+            raise InvalidInput(
+                f'step "{step.id}": each must be a list, got {type(items).__name__}: '
+                f"{str(items)[:100]}"
+            )
+        return [
+            self._job(step, {**scope, "item": item, "index": index})
+            for index, item in enumerate(items)
+        ]
+
+    def _job(self, step: Step, scope: dict[str, Any]) -> NewJob:
+        task = self.host.tasks.get(step.task)
+        if task is None:
+            raise InvalidInput(f'step "{step.id}": this worker has no task "{step.task}"')
+        options: dict[str, Any] = {
+            name: value
+            for name in ("queue", "lane", "priority", "retries", "timeout")
+            if (value := getattr(step, name)) is not None
+        }
+        meta = {"workflow_id": self.workflow.id, "step": step.id}
+        bound = task.options(source="workflow", meta=meta, **options)
+        job = bound.job(**resolve(step.params, scope))
+        if job.lane is not None and (job.queue, job.lane) == (self.ctx.queue, self.ctx.lane):
+            raise InvalidInput(
+                f'step "{step.id}" would wait for its own workflow: both are in lane {job.lane!r} '
+                f"of queue {job.queue!r}; give one of them another lane or queue"
+            )
+        return job
+
+    async def _end(self, name: str, end: StepEnd) -> None:
+        """Keep how a step ended; of one that was kept before, that counts."""
+
+        async def ended() -> StepEnd:
+            return end
+
+        self.ends[name] = await self.ctx.stage(name, ended)
+        self.ctx.progress(100 * len(self.ends) / len(self.workflow.steps))
+
+    def _result(self) -> Any:
+        failed = fatal(self.workflow, self.ends)
+        if failed:
+            raise NotRetryable(
+                "; ".join(f'step "{name}" failed: {self.ends[name].error}' for name in failed)
+            )
+        scope = scope_of(self.ctx.job_id, self.params, self.ends)
+        return result_of(self.workflow, self.ends, scope)
+
+
+def outcome_of(step: Step, ids: Sequence[str], jobs: Sequence[Job]) -> StepEnd:
+    """How a step ended, from how its jobs did."""
+    by_id = {job.id: job for job in jobs}
+    outputs: list[Any] = []
+    faults: list[str] = []
+    for job_id in ids:
+        job = by_id.get(job_id)
+        completed = job is not None and job.status is Status.COMPLETED
+        outputs.append(job.result if job is not None and completed else None)
+        if not completed:
+            status = "gone" if job is None else job.status.value
+            reason = None if job is None else job.error
+            faults.append(f"job {job_id} {status}: {reason or 'no reason kept'}")
+    output = outputs if step.each is not None else outputs[0]
+    if not faults:
+        return StepEnd("completed", output=output, jobs=len(ids))
+    told = "; ".join(faults[:TOLD])
+    error = told if len(ids) == 1 else f"{len(faults)} of {len(ids)}: {told}"
+    # What did work may still be of use to a step that goes on without the rest.
+    return StepEnd("failed", output=output, error=error, jobs=len(ids))
+
+
+async def get_all(engine: Engine, ids: Sequence[str]) -> list[Job]:
+    """All of these jobs that exist, however many."""
+    jobs: list[Job] = []
+    for start in range(0, len(ids), PAGE):
+        jobs += await engine.get(ids[start : start + PAGE])
+    return jobs
+
+
+def record_of(entry: StoredEntry) -> ChildrenRecord:
+    """What is kept of children that were made together."""
+    return msgspec.json.decode(entry.body, type=ChildrenRecord)
+
+
+def child_ids(entry: StoredEntry) -> list[str]:
+    """The ids of the children that were made together."""
+    record = record_of(entry)
+    return [nth_id(record.base, index) for index in range(record.count)]
