@@ -6,7 +6,6 @@ import time
 
 from headrace.engine.postgres.migrate import migrate
 from headrace.engine.postgres.producing import Producing
-from headrace.engine.postgres.records import Records
 from headrace.engine.postgres.report import findings
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.steering import Steering
@@ -21,7 +20,7 @@ _AUDIT = query("audit")
 _REMEDY = "report this with the version of Headrace; `headrace jobs show` tells how the jobs stand"
 
 
-class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing, Records):
+class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
     """Jobs in one schema of a PostgreSQL database, version 15 to 18.
 
     The URL is asyncpg's, with one more parameter: `schema` (default "headrace").

@@ -20,6 +20,7 @@ def columns(jobs: Sequence[NewJob]) -> tuple[list[object] | None, ...]:
     """One list per column. A column whose values are all the same is one element long; one that
     no job has a value for is None.
     """
+    parents = _present([job.parent for job in jobs])
     return (
         [job.id for job in jobs],
         _folded([job.args for job in jobs]),
@@ -37,6 +38,8 @@ def columns(jobs: Sequence[NewJob]) -> tuple[list[object] | None, ...]:
         _folded([job.on_crash == "fail" for job in jobs]),
         _folded([job.source for job in jobs]),
         _present([job.meta for job in jobs]),
+        parents,
+        None if parents is None else _present([job.group for job in jobs]),
     )
 
 
@@ -61,6 +64,8 @@ def as_json(jobs: Sequence[NewJob]) -> str:
                 "fail_on_crash": job.on_crash == "fail",
                 "source": job.source,
                 "meta": job.meta,
+                "parent": job.parent,
+                "child_group": job.group,
             }
             for job in jobs
         ]

@@ -6,25 +6,49 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.engine.postgres.jobs import as_json, columns
+from headrace.engine.postgres.link import Rows
+from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import query
-from headrace.engine.postgres.store import Store
 from headrace.engine.postgres.within import call_within
 from headrace.model.job import Inserted, NewJob
+from headrace.model.views import RecordChange
 
 _INSERT = query("insert")
+_INSERT_AND_RECORD = query("insert_and_record")
 
 
-class Producing(Store):
+class Producing(Records):
     """Inserting, in a transaction of our own or of the caller."""
 
-    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Store jobs durably, in this order; the answer is in the same order."""
+    async def insert(
+        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None
+    ) -> list[Inserted]:
+        """Store jobs durably, in this order, and change a record in the same step."""
         if not jobs:
+            if record is not None:
+                await self.record_put(record.kind, record.key, record.body, version=record.version)
             return []
         fresh = _once(jobs)
         await self._ensure_queues({job.queue for job in fresh})
-        found = await self._common.fetch(_INSERT, self.clock.offset, *columns(fresh))
+        if record is None:
+            found = await self._common.fetch(_INSERT, self.clock.offset, *columns(fresh))
+        else:
+            found = await self._insert_and_change(fresh, record)
         return _answer(jobs, fresh, found)
+
+    async def _insert_and_change(self, jobs: Sequence[NewJob], record: RecordChange) -> Rows:
+        found = await self._common.fetch(
+            _INSERT_AND_RECORD,
+            record.kind,
+            record.key,
+            record.body,
+            record.version,
+            self.clock.offset,
+            *columns(jobs),
+        )
+        if found and found[0][0] == 0:
+            raise conflict(record.kind, record.key, record.version)
+        return found
 
     async def insert_within(self, connection: Any, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Store jobs in the open transaction of the caller's connection or session.

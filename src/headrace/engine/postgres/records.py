@@ -37,14 +37,14 @@ class Records(Store):
             case _:
                 found = await self._common.fetch(_REPLACE, offset, kind, key, body, version)
         if not found:
-            raise _conflict(kind, key, version)
+            raise conflict(kind, key, version)
         return rows.record(found[0])
 
     async def record_delete(self, kind: str, key: str, *, version: int | None = None) -> bool:
         """Delete a record, with the same guard. False if it did not exist."""
         [(deleted, existed)] = await self._common.fetch(_DELETE, kind, key, version)
         if existed and not deleted and version is not None:
-            raise _conflict(kind, key, version)
+            raise conflict(kind, key, version)
         return bool(deleted)
 
     async def record_list(self, kind: str, *, after: str = "", limit: int = 1_000) -> list[Record]:
@@ -52,6 +52,7 @@ class Records(Store):
         return [rows.record(row) for row in await self._common.fetch(_LIST, kind, after, limit)]
 
 
-def _conflict(kind: str, key: str, version: int | None) -> RecordConflict:
+def conflict(kind: str, key: str, version: int | None) -> RecordConflict:
+    """The error to raise when a record does not have the version that was expected."""
     expected = "exists already" if version == 0 else f"no longer has version {version}"
     return RecordConflict(f"{kind} {key!r} {expected}; read it again and repeat the change")

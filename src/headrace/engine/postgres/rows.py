@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.engine.text import storable
+from headrace.model.awaited import decode_awaited
 from headrace.model.job import ClaimedJob, Job, LostJob
 from headrace.model.status import State
 from headrace.model.views import LaneView, QueueView, Record
@@ -27,6 +28,10 @@ def storable_or_none(text: str | None) -> str | None:
 def wait_seconds(delay: float) -> float:
     """A delay that can be added to a time. What is not a number is no delay."""
     return min(max(delay, 0.0), LONGEST_WAIT) if delay == delay else 0.0  # noqa: PLR0124 - NaN
+
+
+def _id_or_none(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def start_order(row: Row) -> tuple[int, int]:
@@ -52,13 +57,14 @@ def claimed(row: Row, *, cancel_requested: bool = False) -> ClaimedJob:
         meta=row[12],
         wait=row[13],
         cancel_requested=cancel_requested,
+        parent=_id_or_none(row[15]),
     )
 
 
 def lost(row: Row) -> LostJob:
     """A row of lost.sql."""
     return LostJob(
-        job=claimed(row, cancel_requested=row[14]), worker=row[15], started_at=row[16], age=row[17]
+        job=claimed(row, cancel_requested=row[14]), worker=row[16], started_at=row[17], age=row[18]
     )
 
 
@@ -95,6 +101,9 @@ def job(row: Row) -> Job:
         cancel_requested=row[27] is not None,
         meta_json=row[28],
         log=row[29] or b"",
+        parent=_id_or_none(row[30]),
+        group=row[31],
+        awaits=decode_awaited(row[32]),
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from headrace.engine.postgres.rows import wait_seconds
+from headrace.engine.postgres.rows import storable_or_none, wait_seconds
 from headrace.engine.text import storable
+from headrace.model.awaited import Awaited, AwaitedChildren, AwaitedEvent, encode_awaited
 from headrace.model.outcome import (
     Cancelled,
     Completed,
@@ -27,7 +28,7 @@ _by_id = attrgetter("job_id")
 
 
 def columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:
-    """Ids, tokens, kinds, delays, results, error types, errors and log entries.
+    """Ids, tokens, kinds, delays, results, error types, errors, log entries and what is awaited.
 
     They are sorted by id: two exchanges that settle the same jobs lock them in the same order.
     Columns that no outcome needs are empty, and a completed job has no kind: nearly all complete.
@@ -36,11 +37,13 @@ def columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:
     ids = [each.job_id for each in ordered]
     tokens = [each.token for each in ordered]
     if all(type(each.outcome) is Completed and each.entry is None for each in ordered):
-        return ids, tokens, [], [], [_result(each.outcome) for each in ordered], [], [], []
+        return ids, tokens, [], [], [_result(each.outcome) for each in ordered], [], [], [], []
     told = [_told(each.outcome) for each in ordered]
     kinds, delays, types, errors = (list(column) for column in zip(*told, strict=True))
     results = [_result(each.outcome) for each in ordered]
-    return ids, tokens, kinds, delays, results, types, errors, [each.entry for each in ordered]
+    entries = [each.entry for each in ordered]
+    awaits = [_awaited(each.outcome) for each in ordered]
+    return ids, tokens, kinds, delays, results, types, errors, entries, awaits
 
 
 def _result(outcome: Outcome) -> bytes | None:
@@ -63,3 +66,19 @@ def _told(outcome: Outcome) -> tuple[int, float, str | None, str | None]:
             return RELEASE, 0.0, None, None
         case Snoozed(delay=delay):
             return SNOOZE, wait_seconds(delay), None, None
+
+
+def _awaited(outcome: Outcome) -> str | None:
+    if not isinstance(outcome, Snoozed):
+        return None
+    encoded = encode_awaited(tuple(_storable_wait(each) for each in outcome.awaits))
+    return None if encoded is None else encoded.decode()
+
+
+def _storable_wait(awaited: Awaited) -> Awaited:
+    """Names as they are stored where something of that name comes about."""
+    match awaited:
+        case AwaitedEvent(name=name):
+            return AwaitedEvent(storable(name))
+        case AwaitedChildren(group=group, left=left):
+            return AwaitedChildren(storable_or_none(group), left)

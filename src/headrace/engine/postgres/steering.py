@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
 from headrace.engine.text import is_id, storable
+from headrace.model.views import Delivery
 
 _CANCEL = query("cancel")
 _RERUN = query("rerun")
+_SIGNAL = query("signal")
+_FORGET = query("forget")
 _PAUSE = query("pause")
 
 
 class Steering(Store):
-    """Cancel, run again, pause."""
+    """Cancel, run again, signal, forget, pause."""
 
     async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
         """Cancel jobs: True for one that is cancelled now, False for one that was asked to stop."""
@@ -32,6 +35,26 @@ class Steering(Store):
         found = await self._common.fetch(_RERUN, self.clock.offset, asked)
         moved = {row[0] for row in found}
         return [each for each in asked if each in moved]
+
+    async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
+        """Deliver an event to a job that has not finished. The first of a name counts."""
+        if not is_id(job_id):
+            return "unknown"
+        [(answer,)] = await self._common.fetch(
+            _SIGNAL, self.clock.offset, job_id, storable(event), body
+        )
+        delivery: Delivery = answer
+        return delivery
+
+    async def forget(self, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
+        """Remove entries, by kind and name, of a finished job; False if it is not finished."""
+        if not is_id(job_id):
+            return False
+        kinds = [storable(kind) for kind, _ in names]
+        [(finished,)] = await self._common.fetch(
+            _FORGET, job_id, kinds, [storable(name) for _, name in names]
+        )
+        return bool(finished)
 
     async def pause(self, queue: str, paused: bool) -> None:
         """Stop or resume handing out a queue's jobs."""

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
+from headrace.engine.text import checked_cursor, is_id
 from headrace.model.job import LostJob
 from headrace.model.views import Due
 
 _DUE = query("due")
+_WAKE = query("wake")
+_SUSPENDED = query("suspended")
 _LOST = query("lost")
 _PRUNE = query("prune")
 _PRUNE_LANES = query("prune_lanes")
 _PRUNE_WORKERS = query("prune_workers")
 
+# Before every id.
+_NO_ID = "00000000-0000-0000-0000-000000000000"
+
 
 class Upkeep(Store):
-    """Due jobs, lost jobs, old jobs. Each verb works in bounded steps."""
+    """Due jobs, suspended jobs, lost jobs, old jobs. Each verb works in bounded steps."""
 
     async def due(self, limit: int) -> Due:
         """Make up to `limit` scheduled jobs pending whose time has come."""
         [row] = await self._common.fetch(_DUE, self.clock.offset, limit)
         return Due(row[0], row[1])
+
+    async def wake(self, ids: Sequence[str]) -> list[str]:
+        """Make those of these jobs due at once that are suspended and whose wait is over."""
+        asked = [each for each in dict.fromkeys(ids) if is_id(each)]
+        if not asked:
+            return []
+        found = await self._common.fetch(_WAKE, self.clock.offset, asked)
+        woken = {row[0] for row in found}
+        return [each for each in asked if each in woken]
+
+    async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
+        """Ids of suspended jobs, in the order of ids, after one of them."""
+        first = checked_cursor(after or None) or _NO_ID
+        return [row[0] for row in await self._common.fetch(_SUSPENDED, first, limit)]
 
     async def lost(self, limit: int) -> list[LostJob]:
         """Declare workers with a lapsed lease dead and answer jobs that dead workers hold."""

@@ -15,6 +15,7 @@ from headrace.model.worker import Worker
 
 _GET = query("get")
 _LIST = query("list")
+_LIST_CHILDREN = query("list_children")
 _QUEUES = query("queues")
 _LANES = query("lanes")
 _WORKERS = query("workers")
@@ -38,11 +39,10 @@ class Viewing(Store):
     ) -> JobPage:
         """A page of jobs by descending id (newest first). `cursor` is the last id seen."""
         asked = {state for status in filter.statuses for state in STATES[status]}
-        found = await self._views.fetch(
-            _LIST,
-            not asked or any(not state.status.final for state in asked),
-            not asked or bool(asked & _UNSUCCESSFUL),
-            not asked or State.COMPLETED in asked,
+        unfinished = not asked or any(not state.status.final for state in asked)
+        unsuccessful = not asked or bool(asked & _UNSUCCESSFUL)
+        completed = not asked or State.COMPLETED in asked
+        conditions = (
             checked_cursor(cursor),
             sorted(asked) or None,
             filter.queues or None,
@@ -54,6 +54,19 @@ class Viewing(Store):
             filter.key,
             limit + 1,
         )
+        if filter.parent is None and filter.group is None:
+            found = await self._views.fetch(_LIST, unfinished, unsuccessful, completed, *conditions)
+        elif filter.parent is not None and not is_id(filter.parent):
+            found = []
+        else:
+            found = await self._views.fetch(
+                _LIST_CHILDREN,
+                filter.parent,
+                filter.group,
+                unfinished,
+                unsuccessful or completed,
+                *conditions,
+            )
         jobs = [rows.job(row) for row in found[:limit]]
         return JobPage(jobs, jobs[-1].id if len(found) > limit and jobs else None)
 

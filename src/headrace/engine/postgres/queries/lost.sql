@@ -18,7 +18,7 @@ WITH now AS (
 SELECT j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
     j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
     greatest(date_part('epoch', j.started_at - j.run_at), 0) AS wait,
-    j.cancel_reason IS NOT NULL AS cancel_requested,
+    j.cancel_reason IS NOT NULL AS cancel_requested, j.parent,
     j.worker, j.started_at, greatest(date_part('epoch', now.moment - j.started_at), 0) AS age
 FROM now, dead
 CROSS JOIN LATERAL (

@@ -1,5 +1,6 @@
 -- Delete finished jobs, the oldest first, with their keys and entries: those older than $2 seconds
 -- and those beyond the newest $3. Several callers share the work: each skips what another deletes.
+-- Those whose parent has not finished are spared. Of those that kept artifacts a record tells.
 WITH doomed AS MATERIALIZED (
     SELECT h.id FROM history h
     WHERE (h.completed_at, h.id) <= (
@@ -15,8 +16,9 @@ WITH doomed AS MATERIALIZED (
         ) b
         ORDER BY b.completed_at DESC, b.id DESC LIMIT 1
     )
+        AND (h.parent IS NULL OR NOT EXISTS (SELECT FROM job j WHERE j.id = h.parent))
     ORDER BY h.completed_at, h.id LIMIT $4::integer
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF h SKIP LOCKED
 ), gone AS (
     DELETE FROM history WHERE id = ANY (ARRAY(SELECT id FROM doomed))
     RETURNING id, task, key
@@ -25,5 +27,13 @@ WITH doomed AS MATERIALIZED (
     WHERE k.key = g.key AND k.task = g.task AND k.job_id = g.id
 ), entries AS (
     DELETE FROM entry WHERE job_id = ANY (ARRAY(SELECT id FROM doomed))
+    RETURNING job_id, kind
+), records AS (
+    INSERT INTO record AS r (kind, key, version, body, updated_at)
+    SELECT 'pruned-artifacts', e.job_id::text, 1, '{}',
+        clock_timestamp() + $1::double precision * interval '1 second'
+    FROM (SELECT DISTINCT job_id FROM entries WHERE kind = 'artifact') e ORDER BY e.job_id
+    ON CONFLICT (kind, key) DO UPDATE
+        SET version = r.version + 1, updated_at = EXCLUDED.updated_at
 )
 SELECT count(*)::integer FROM gone

@@ -1,0 +1,93 @@
+-- Recording outcomes, as in 0003_settle.sql, of jobs that have a parent or await something.
+
+-- Move finished jobs to `history`. A job whose cancel was requested is finished however its attempt
+-- ended, unless it completed.
+CREATE OR REPLACE FUNCTION finish_jobs(
+    p_moment timestamptz, p_laned boolean,
+    p_id uuid[], p_token integer[], p_kind smallint[], p_result bytea[],
+    p_error_type text[], p_error text[], p_entry bytea[],
+    OUT settled uuid[], OUT queues text[], OUT lanes text[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH gone AS (
+        DELETE FROM job j
+        USING unnest(p_id, p_token, p_kind, p_result, p_error_type, p_error, p_entry)
+            AS t (id, token, kind, result, error_type, error, entry)
+        WHERE j.id = t.id AND j.token = t.token AND j.state + 0 = 3
+            AND (j.lane IS NOT NULL) = p_laned
+            AND (coalesce(t.kind, 4) >= 4 OR j.cancel_reason IS NOT NULL)
+        RETURNING j.id, j.created_at, j.run_at, j.started_at, j.timeout, j.progress, j.token,
+            j.attempt, j.max_attempts, j.width, j.priority, j.hold, j.fail_on_crash, j.queue,
+            j.task, j.source, j.lane, j.key, j.worker, j.stage, j.message, j.cancel_reason, j.args,
+            j.meta, j.log, j.parent, j.child_group, t.result, t.error_type, t.error, t.entry,
+            CASE WHEN t.kind IS NULL THEN 4 WHEN t.kind >= 4 THEN t.kind ELSE 7 END AS state
+    ), kept AS (
+        INSERT INTO history (
+            id, created_at, run_at, started_at, completed_at, timeout, progress, token, attempt,
+            max_attempts, width, state, priority, hold, fail_on_crash, queue, task, source, lane,
+            key, worker, stage, message, error_type, error, cancel_reason, args, meta, log, result,
+            parent, child_group
+        )
+        SELECT g.id, g.created_at, g.run_at, g.started_at, greatest(p_moment, g.started_at),
+            g.timeout, CASE WHEN g.state = 4 THEN 100 ELSE g.progress END, g.token, g.attempt,
+            g.max_attempts, g.width, g.state, g.priority, g.hold, g.fail_on_crash, g.queue, g.task,
+            g.source, g.lane, g.key, g.worker, g.stage, g.message,
+            CASE WHEN g.state <> 7 THEN g.error_type END,
+            -- Who asked for the cancel knows the reason better than the attempt that obeyed.
+            CASE WHEN g.state = 7 THEN coalesce(g.cancel_reason, g.error) ELSE g.error END,
+            g.cancel_reason, g.args, g.meta,
+            CASE WHEN g.entry IS NULL THEN g.log ELSE append_to_log(g.log, g.entry) END, g.result,
+            g.parent, g.child_group
+        FROM gone g
+        RETURNING id, queue, lane
+    )
+    SELECT array_agg(k.id), array_agg(k.queue) FILTER (WHERE p_laned),
+        array_agg(k.lane) FILTER (WHERE p_laned)
+    INTO settled, queues, lanes FROM kept k;
+END $$;
+
+-- Put jobs back that are to run again. One that is put off may await something meanwhile. `freed`
+-- says which of them gave up their place, `raised` how many may run at once, `rivals` whether some
+-- may now beat others of their lane, or be beaten.
+CREATE FUNCTION return_jobs(
+    p_moment timestamptz, p_laned boolean,
+    p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
+    p_error_type text[], p_error text[], p_entry bytea[], p_awaits text[],
+    OUT settled uuid[], OUT queues text[], OUT lanes text[], OUT freed integer[],
+    OUT raised integer, OUT rivals boolean
+) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH back AS (
+        UPDATE job j SET
+            state = CASE
+                WHEN t.kind = 1 THEN 2
+                WHEN t.delay > 0 THEN 0
+                WHEN j.lane IS NULL OR j.hold THEN 2
+                ELSE 1
+            END,
+            -- Given back unstarted, a job keeps its place unless it is beaten; else `hold` decides.
+            pinned = j.pinned OR (t.kind <> 1 AND j.lane IS NOT NULL AND j.hold),
+            run_at = CASE
+                WHEN t.kind = 1 THEN j.run_at
+                ELSE p_moment + t.delay * interval '1 second'
+            END,
+            attempt = CASE WHEN t.kind = 0 THEN j.attempt ELSE j.attempt - 1 END,
+            error_type = coalesce(t.error_type, j.error_type),
+            error = coalesce(t.error, j.error),
+            log = CASE WHEN t.entry IS NULL THEN j.log ELSE append_to_log(j.log, t.entry) END,
+            awaits = CASE WHEN t.delay > 0 THEN t.awaits::jsonb END,
+            holder = NULL, worker = NULL, started_at = NULL
+        FROM unnest(p_id, p_token, p_kind, p_delay, p_error_type, p_error, p_entry, p_awaits)
+            AS t (id, token, kind, delay, error_type, error, entry, awaits)
+        WHERE j.id = t.id AND j.token = t.token AND j.state + 0 = 3
+            AND (j.lane IS NOT NULL) = p_laned
+            AND t.kind < 4 AND j.cancel_reason IS NULL
+        RETURNING j.id, j.state, j.queue, j.lane, j.pinned,
+            CASE WHEN j.pinned OR t.kind = 1 THEN 0 ELSE 1 END AS freed
+    )
+    SELECT array_agg(b.id), array_agg(b.queue) FILTER (WHERE p_laned),
+        array_agg(b.lane) FILTER (WHERE p_laned), array_agg(b.freed) FILTER (WHERE p_laned),
+        count(*) FILTER (WHERE b.state = 2),
+        coalesce(bool_or(p_laned AND b.state > 0 AND NOT b.pinned), false)
+    INTO settled, queues, lanes, freed, raised, rivals FROM back b;
+END $$;

@@ -1,0 +1,211 @@
+-- A worker's round trip, as in 0004_exchange.sql, with what suspended jobs await and with parents.
+-- The one of before stays for programs that know no more.
+--
+-- Bells are taken off and their lanes looked after together with the lanes of settled jobs: all
+-- lanes of a transaction are locked at once, or two of them could wait for each other.
+CREATE FUNCTION exchange(
+    p_offset double precision,
+    p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
+    p_result bytea[], p_error_type text[], p_error text[], p_entry bytea[],
+    p_awaits text[],
+    -- Whether lanes are to be expected: a hint that saves a vain look, and no more.
+    p_lanes boolean,
+    p_worker text, p_queues text[], p_limit integer
+)
+-- Claimed jobs in no order. Before them, told apart by `attempt` being NULL: the refused ids, and a
+-- row without an id if others should be told that jobs are ready.
+RETURNS TABLE (
+    id uuid, token integer, attempt integer, task text, queue text, args bytea,
+    max_attempts integer, timeout double precision, fail_on_crash boolean, priority smallint,
+    lane text, key text, meta bytea, wait double precision, seq bigint,
+    parent uuid
+)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    told integer := coalesce(cardinality(p_id), 0);
+    some_return boolean := cardinality(p_kind) > 0 AND 4 > ANY (p_kind);
+    settled uuid[] := '{}';
+    raised integer := 0;
+    rivals boolean := false;
+    step record;
+    unlaned integer := told;
+    lane_queues text[]; lane_names text[]; lane_widths integer[];
+    bell_queues text[]; bell_lanes text[]; bell_widths integer[];
+    freed_queues text[]; freed_lanes text[]; freed integer[];
+    worker_number integer; worker_name text;
+    names text[]; amounts integer[]; wanted integer;
+    places tid[] := '{}';
+BEGIN
+    -- Jobs without a lane first, and without a look at lanes. It takes a second round only if the
+    -- cancel of one was requested between two statements.
+    FOR round IN 1..3 LOOP
+        EXIT WHEN told = 0;
+        IF NOT p_lanes OR round > 1 THEN
+            SELECT * INTO step FROM finish_jobs(moment, false, p_id, p_token, p_kind, p_result,
+                p_error_type, p_error, p_entry);
+            settled := settled || step.settled;
+            IF some_return THEN
+                SELECT * INTO step FROM return_jobs(moment, false, p_id, p_token, p_kind, p_delay,
+                    p_error_type, p_error, p_entry, p_awaits);
+                settled := settled || step.settled;
+                raised := raised + step.raised;
+            END IF;
+            EXIT WHEN cardinality(settled) = told;
+        END IF;
+        SELECT array_agg(j.queue) FILTER (WHERE j.lane IS NOT NULL),
+            array_agg(j.lane) FILTER (WHERE j.lane IS NOT NULL),
+            array_agg(j.width) FILTER (WHERE j.lane IS NOT NULL),
+            count(*) FILTER (WHERE j.lane IS NULL)
+        INTO lane_queues, lane_names, lane_widths, unlaned
+        FROM unnest(p_id, p_token) AS t (id, token)
+        JOIN job j ON j.id = t.id AND j.token = t.token
+        WHERE j.state + 0 = 3;
+        EXIT WHEN unlaned = 0;
+    END LOOP;
+
+    IF p_limit > 0 AND EXISTS (SELECT FROM bell) THEN
+        WITH rung AS (
+            DELETE FROM bell b WHERE b.id = ANY (ARRAY(
+                SELECT b.id FROM bell b ORDER BY b.id LIMIT 1000 FOR UPDATE SKIP LOCKED
+            ))
+            RETURNING b.id, b.queue, b.lane, b.width
+        )
+        SELECT array_agg(r.queue ORDER BY r.id), array_agg(r.lane ORDER BY r.id),
+            array_agg(r.width ORDER BY r.id)
+        INTO bell_queues, bell_lanes, bell_widths FROM rung r;
+    END IF;
+
+    IF lane_names IS NOT NULL OR bell_lanes IS NOT NULL THEN
+        PERFORM lock_lanes(lane_queues || bell_queues, lane_names || bell_lanes,
+            lane_widths || bell_widths, false);
+        IF lane_names IS NOT NULL THEN
+            SELECT * INTO step FROM finish_jobs(moment, true, p_id, p_token, p_kind, p_result,
+                p_error_type, p_error, p_entry);
+            settled := settled || step.settled;
+            freed_queues := step.queues;
+            freed_lanes := step.lanes;
+            freed := array_fill(1, ARRAY[coalesce(cardinality(step.lanes), 0)]);
+            IF some_return THEN
+                SELECT * INTO step FROM return_jobs(moment, true, p_id, p_token, p_kind, p_delay,
+                    p_error_type, p_error, p_entry, p_awaits);
+                settled := settled || step.settled;
+                freed_queues := freed_queues || step.queues;
+                freed_lanes := freed_lanes || step.lanes;
+                freed := freed || step.freed;
+                raised := raised + step.raised;
+                rivals := step.rivals;
+            END IF;
+        END IF;
+        IF bell_lanes IS NOT NULL THEN
+            PERFORM lock_lanes(bell_queues, bell_lanes, bell_widths, true);
+            freed_queues := freed_queues || bell_queues;
+            freed_lanes := freed_lanes || bell_lanes;
+            freed := freed || array_fill(0, ARRAY[cardinality(bell_lanes)]);
+            rivals := true;
+        END IF;
+        IF rivals THEN
+            raised := raised + admit_to_lanes(freed_queues, freed_lanes, freed);
+        ELSIF freed_lanes IS NOT NULL THEN
+            raised := raised + fill_lanes(freed_queues, freed_lanes, freed);
+        END IF;
+    END IF;
+
+    IF cardinality(settled) < told THEN
+        RETURN QUERY SELECT t.id, t.token, NULL::integer, NULL, NULL, NULL::bytea, NULL::integer,
+            NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL, NULL::bytea,
+            NULL::double precision, NULL::bigint, NULL::uuid
+            FROM unnest(p_id, p_token) AS t (id, token)
+            WHERE t.id NOT IN (SELECT unnest(settled));
+    END IF;
+
+    IF p_limit > 0 THEN
+        SELECT w.number, w.name INTO worker_number, worker_name FROM worker w
+        WHERE w.id = p_worker AND w.died_at IS NULL;
+    END IF;
+    IF worker_number IS NOT NULL THEN
+        SELECT array_agg(q.name) INTO names FROM queue q
+        WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues));
+    END IF;
+    IF cardinality(names) = 1 THEN
+        amounts := ARRAY[p_limit];
+        wanted := 0;
+    ELSIF cardinality(names) > 1 THEN
+        -- How many of the best jobs are in which queue; a look that locks nothing, because one
+        -- branch for each queue would lock more jobs than it takes and hide them from others.
+        SELECT array_agg(x.queue), array_agg(x.amount), sum(x.amount) INTO names, amounts, wanted
+        FROM (
+            SELECT best.queue, count(*)::integer AS amount
+            FROM (
+                SELECT b.queue
+                FROM unnest(names) AS q (name)
+                CROSS JOIN LATERAL (
+                    SELECT j.queue, j.priority, j.seq FROM job j
+                    WHERE j.queue = q.name AND j.state = 2
+                    ORDER BY j.priority DESC, j.seq LIMIT p_limit
+                ) b
+                ORDER BY b.priority DESC, b.seq LIMIT p_limit
+            ) best
+            GROUP BY best.queue
+        ) x;
+    END IF;
+    IF amounts IS NOT NULL THEN
+        places := ARRAY(
+            SELECT b.place
+            FROM unnest(names, amounts) AS q (name, amount)
+            CROSS JOIN LATERAL (
+                SELECT j.ctid AS place FROM job j
+                WHERE j.queue = q.name AND j.state = 2
+                ORDER BY j.priority DESC, j.seq LIMIT q.amount
+                FOR UPDATE SKIP LOCKED
+            ) b
+        );
+        IF cardinality(places) < wanted THEN
+            -- Somebody else is taking some of those: take the next best instead.
+            places := places || ARRAY(
+                SELECT b.place
+                FROM queue q
+                CROSS JOIN LATERAL (
+                    SELECT j.ctid AS place, j.priority, j.seq FROM job j
+                    WHERE j.queue = q.name AND j.state = 2 AND j.ctid <> ALL (places)
+                    ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
+                    FOR UPDATE SKIP LOCKED
+                ) b
+                WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues))
+                ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)
+            );
+        END IF;
+    END IF;
+
+    IF raised > 0 AND cardinality(places) >= p_limit THEN
+        RETURN QUERY SELECT NULL::uuid, NULL::integer, NULL::integer, NULL, NULL, NULL::bytea,
+            NULL::integer, NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL,
+            NULL::bytea, NULL::double precision, NULL::bigint, NULL::uuid;
+    END IF;
+
+    IF cardinality(places) > 0 THEN
+        -- Does not hinder a renewal, but the worker cannot be deleted while jobs are given to it.
+        -- Not earlier: a trip that finds nothing should write nothing.
+        PERFORM FROM worker w WHERE w.number = worker_number AND w.died_at IS NULL FOR KEY SHARE;
+        IF NOT FOUND THEN
+            RETURN;
+        END IF;
+        RETURN QUERY
+        UPDATE job j SET state = 3, token = j.token + 1, attempt = j.attempt + 1,
+            holder = worker_number, worker = worker_name,
+            started_at = greatest(moment, j.created_at)
+        WHERE j.ctid = ANY (places)
+        RETURNING j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
+            j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
+            greatest(date_part('epoch', moment - j.run_at), 0), j.seq, j.parent;
+    END IF;
+END $$;

@@ -1,0 +1,2 @@
+-- Deliver an event to a job; see migrations/0012_steering.sql.
+SELECT signal_job($1, $2, $3, $4)
