@@ -8,6 +8,7 @@ from headrace.app import App
 from headrace.clock import Clock
 from headrace.config import Settings
 from headrace.errors import (
+    ArtifactNotFound,
     AuthenticationError,
     EngineError,
     EngineUnavailable,
@@ -33,6 +34,7 @@ from headrace.errors import (
     ValidationError,
     WorkerUnhealthy,
 )
+from headrace.model.artifact import Artifact
 from headrace.model.context import Context
 from headrace.model.job import Job, JobFilter
 from headrace.model.lane import Lane
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "App",
+    "Artifact",
+    "ArtifactNotFound",
     "AuthenticationError",
     "Client",
     "Clock",

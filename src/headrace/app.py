@@ -11,7 +11,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequen
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
-from headrace.artifacts import ArtifactStore
+from headrace.artifacts import open_store
 from headrace.clock import Clock
 from headrace.config import Settings, load
 from headrace.engine.open import open_engine
@@ -98,7 +98,7 @@ class App:
         self.settings = settings
         if clock is not None:
             self.clock = clock
-        self.artifacts = ArtifactStore(settings.artifacts)
+        self.artifacts = open_store(settings.artifacts)
         self._use(open_engine(settings.url, clock=self.clock))
 
     def _use(self, engine: Engine) -> None:

@@ -8,6 +8,7 @@
     │   ├── InvalidName
     │   └── InvalidSetting
     ├── JobNotFound
+    ├── ArtifactNotFound
     ├── JobConflict             the job's status does not allow what was asked
     ├── RecordConflict          somebody else changed the record first
     ├── LeaseLost               another worker owns the job now
@@ -62,6 +63,10 @@ class InvalidSetting(InvalidInput):
 
 class JobNotFound(HeadraceError):
     """No job has this id; it may have been pruned from history."""
+
+
+class ArtifactNotFound(HeadraceError):
+    """A job has no such file, or the file is not in the store any more."""
 
 
 class JobConflict(HeadraceError):

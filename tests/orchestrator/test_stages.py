@@ -289,9 +289,9 @@ async def test_files_are_kept_with_the_job(app: headrace.App, worker: Worker, cl
             raise OSError("again")
         assert await ctx.artifacts.get("page.html", layer="bronze") == b"<p>"
         await ctx.artifacts.put("result.json", b"{}")
-        with pytest.raises(headrace.InvalidName, match="has kept no artifact"):
+        with pytest.raises(headrace.ArtifactNotFound, match="has kept no artifact"):
             await ctx.artifacts.get("nothing")
-        return await ctx.artifacts.list()
+        return [file.path for file in await ctx.artifacts.list()]
 
     orchestrator = worker(app)
     job = await keep.enqueue()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import App, Clock, Status, sync
+from headrace import App, Clock, Settings, Status, sync
 from headrace.testing import enqueued, override, run, run_blocking
 from tests.testing import shop
 
@@ -94,9 +94,9 @@ async def test_artifacts_go_to_a_folder_that_is_removed() -> None:
     async with override(shop.app) as app:
         await shop.keep.enqueue()
         [job] = await run(app)
-        file = app.artifacts.folder / job.result
+        file = Path(app.settings.artifacts) / job.result
         assert await asyncio.to_thread(file.read_bytes) == b"kept"
-        assert app.artifacts.folder != Path("headrace-data/artifacts")
+        assert app.settings.artifacts != Settings().artifacts
     assert not await asyncio.to_thread(file.exists)
 
 

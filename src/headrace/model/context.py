@@ -7,25 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
+from headrace.model.artifact import Artifacts
+
 R = TypeVar("R")
-
-
-class Artifacts(ABC):
-    """The files that a job keeps, in layers: bronze, silver, gold, artifacts."""
-
-    @abstractmethod
-    async def put(
-        self, name: str, data: bytes, *, layer: str = "artifacts", media_type: str | None = None
-    ) -> str:
-        """Keep a file with the job and answer its path. Refused once the lease is lost."""
-
-    @abstractmethod
-    async def get(self, name: str, *, layer: str = "artifacts") -> bytes:
-        """Read a file that this job has kept."""
-
-    @abstractmethod
-    async def list(self) -> list[str]:
-        """The paths of the files that this job has kept."""
 
 
 class Context(ABC):

@@ -60,4 +60,10 @@ def _schema(schema: str | dict[str, Any]) -> dict[str, Any]:
     return named(schema) if isinstance(schema, str) else schema
 
 
-_WORDS = {200: "Done.", 201: "Made.", 202: "Accepted; it will run.", 204: "Gone."}
+_WORDS = {
+    200: "Done.",
+    201: "Made.",
+    202: "Accepted; it will run.",
+    204: "Gone.",
+    206: "A part.",
+}

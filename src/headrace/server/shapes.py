@@ -29,13 +29,16 @@ class Entry(msgspec.Struct):
 
 
 class Artifact(msgspec.Struct):
-    """A file of a job."""
+    """A file of a job. `sha256` is the checksum of its content, `path` where the store has it."""
 
     layer: str
     name: str
-    size: int
-    media_type: str | None
     path: str
+    size: int
+    sha256: str | None
+    media_type: str | None
+    metadata: dict[str, str]
+    at: datetime | None
 
 
 class JobResult(msgspec.Struct):

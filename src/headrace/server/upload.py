@@ -2,13 +2,15 @@
 
     curl -F task=document.ingest -F file=@report.pdf -F 'args={"language": "ko"}' …/jobs
 
-Each file is kept as an artifact of the job, and the argument of the same name is its path below
-the artifacts folder.
+Each file is kept as an artifact of the job, and the argument of the same name is its path in the
+artifact store: `ctx.artifacts` reads it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -17,6 +19,16 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.types import Message
 
+from headrace.artifacts import place
+from headrace.artifacts.content import CHUNK
+from headrace.artifacts.handed_in import expect, forget
+from headrace.artifacts.index import (
+    HANDED_IN_LAYER,
+    HANDED_IN_TOKEN,
+    HandedIn,
+    check_media_type,
+)
+from headrace.errors import EngineError, InvalidInput
 from headrace.model.ids import new_id
 from headrace.model.job import Job, NewJob
 from headrace.server.auth import Caller
@@ -26,24 +38,11 @@ from headrace.server.limits import SLACK, check_length, decode, too_large
 from headrace.server.problems import Refused, invalid, unreadable
 from headrace.server.state import Service
 
-LAYER = "bronze"
 MOST_FILES = 10
 MOST_FIELDS = 20
-# No attempt has the token 0, so what was handed in is never overwritten by one.
-TOKEN = 0
 
 _json = msgspec.json.Decoder(dict[str, Any])
 _JSON_FIELDS = ("args", "meta")
-
-
-class Kept(msgspec.Struct, frozen=True):
-    """A file that came with a job, as the job's `meta` names it."""
-
-    argument: str
-    name: str
-    path: str
-    size: int
-    media_type: str | None = None
 
 
 async def enqueue_upload(service: Service, caller: Caller, request: Request) -> tuple[Job, bool]:
@@ -72,7 +71,6 @@ async def _store(
     service: Service, caller: Caller, wanted: JobRequest, files: dict[str, UploadFile]
 ) -> tuple[Job, bool]:
     job_id = new_id()
-    store = service.app.artifacts
     kept = []
     for argument, file in files.items():
         if argument in wanted.args:
@@ -80,24 +78,61 @@ async def _store(
                 f"args.{argument} is given as a file and as a value; leave one out", field="args"
             )
         name = _file_name(file.filename)
-        path = store.path(LAYER, job_id, TOKEN, f"{argument}/{name}")
-        kept.append(Kept(argument, name, path, file.size or 0, file.content_type))
-    wanted.args = wanted.args | {each.argument: each.path for each in kept}
-    wanted.meta = (wanted.meta or {}) | {"files": msgspec.to_builtins(kept)}
+        path = place(HANDED_IN_LAYER, job_id, HANDED_IN_TOKEN, f"{argument}/{name}")
+        kept.append(HandedIn(argument, name, path, file.size or 0, _media_type(file)))
     # Checked before anything is written.
-    new: NewJob = make_job(service, caller, wanted)
-    new.id = job_id
-    created = False
+    _job(service, caller, wanted, kept)
+    engine, store = service.app.engine, service.app.artifacts
+    await expect(engine, job_id)
+    unwanted = True
     try:
-        for each, file in zip(kept, files.values(), strict=True):
-            await store.write(each.path, await file.read())
+        for place_in, (each, file) in enumerate(zip(kept, files.values(), strict=True)):
+            stored = await store.put(each.path, _chunks(file), media_type=each.media_type)
+            kept[place_in] = msgspec.structs.replace(
+                each, path=stored.path, size=stored.size, sha256=stored.sha256
+            )
+        new = _job(service, caller, wanted, kept)
+        new.id = job_id
+        # From here on there may be a job, also when we are not told.
+        unwanted = False
         job = await service.app.enqueue_job(new)
-        created = job.id == job_id
+        unwanted = job.id != job_id
+    except InvalidInput:
+        unwanted = True
+        raise
     finally:
-        if not created:
-            for each in kept:
-                await store.remove(each.path)
-    return job, created
+        if unwanted:
+            # What cannot be removed now is removed by upkeep, as is what no job was made of.
+            with suppress(EngineError):
+                await store.remove_job(job_id)
+                await forget(engine, job_id)
+    return job, not unwanted
+
+
+def _job(service: Service, caller: Caller, wanted: JobRequest, kept: list[HandedIn]) -> NewJob:
+    """The job with its files: their paths as arguments, the rest in its `meta`."""
+    return make_job(
+        service,
+        caller,
+        msgspec.structs.replace(
+            wanted,
+            args=wanted.args | {each.argument: each.path for each in kept},
+            meta=(wanted.meta or {}) | {"files": msgspec.to_builtins(kept)},
+        ),
+    )
+
+
+async def _chunks(file: UploadFile) -> AsyncGenerator[bytes, None]:
+    while chunk := await file.read(CHUNK):
+        yield chunk
+
+
+def _media_type(file: UploadFile) -> str | None:
+    """What the caller says that it is, if that can be said again."""
+    try:
+        return check_media_type(file.content_type)
+    except InvalidInput:
+        return None
 
 
 def _request(request: Request, fields: dict[str, str]) -> JobRequest:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import msgspec
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from headrace.errors import InvalidName
-from headrace.model.context import Artifacts, Context
+from headrace.artifacts.content import source_of
+from headrace.errors import ArtifactNotFound
+from headrace.model.artifact import Artifact, Artifacts, Content
+from headrace.model.context import Context
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob
 from headrace.orchestrator.isolation import ProcessPool
@@ -24,22 +27,46 @@ from headrace.task.codec import encode
 
 
 class Shelf(Artifacts):
+    """The files of a job in memory. A path is a layer and a name."""
+
     def __init__(self) -> None:
         self.files: dict[str, tuple[bytes, str | None]] = {}
+        self.chunks = 0
 
     async def put(
-        self, name: str, data: bytes, *, layer: str = "artifacts", media_type: str | None = None
+        self,
+        name: str,
+        data: Content,
+        *,
+        layer: str = "artifacts",
+        media_type: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> str:
-        self.files[f"{layer}/{name}"] = data, media_type
+        chunks = [chunk async for chunk in source_of(data).chunks()]
+        self.chunks += len(chunks)
+        self.files[f"{layer}/{name}"] = b"".join(chunks), media_type
         return f"{layer}/{name}"
 
-    async def get(self, name: str, *, layer: str = "artifacts") -> bytes:
-        if f"{layer}/{name}" not in self.files:
-            raise InvalidName(f"no artifact {name!r}")
-        return self.files[f"{layer}/{name}"][0]
+    async def stream(
+        self, name: str, *, layer: str = "artifacts", start: int = 0, end: int | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        yield self.files[name][0][start:end]
 
-    async def list(self) -> list[str]:
-        return list(self.files)
+    async def find(self, name: str, *, layer: str = "artifacts") -> Artifact:
+        path = name if name in self.files else f"{layer}/{name}"
+        if path not in self.files:
+            raise ArtifactNotFound(f"no artifact {name!r}")
+        content, media_type = self.files[path]
+        size, sha256 = len(content), hashlib.sha256(content).hexdigest()
+        return Artifact(
+            layer=layer, name=name, path=path, size=size, sha256=sha256, media_type=media_type
+        )
+
+    async def list(self) -> list[Artifact]:
+        return [await self.find(path) for path in self.files]
+
+    async def save(self, name: str, target: Path, *, layer: str = "artifacts") -> None:
+        raise NotImplementedError
 
 
 class RecordingContext(Context):

@@ -277,7 +277,7 @@ async def keeping(ctx: Context) -> list[Any]:
     return [
         path,
         list(await ctx.artifacts.get("a.bin", layer="bronze")),
-        await ctx.artifacts.list(),
+        [file.path for file in await ctx.artifacts.list()],
     ]
 
 

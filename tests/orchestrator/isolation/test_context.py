@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from headrace.errors import InvalidInput, InvalidName, LeaseLost, NotRetryable
+from headrace.errors import ArtifactNotFound, InvalidInput, LeaseLost, NotRetryable
 from headrace.orchestrator.isolation import ProcessPool
 from headrace.task import Task
 from tests.orchestrator.isolation import handlers
@@ -124,7 +124,7 @@ async def test_artifacts_are_kept_by_the_worker(pool: ProcessPool) -> None:
     value, context = await attempt(pool, handlers.keeping)
     assert value == ["bronze/a.bin", [0, 255], ["bronze/a.bin"]]
     assert context.artifacts.files == {"bronze/a.bin": (b"\x00\xff", "x/y")}
-    with pytest.raises(InvalidName, match="no artifact 'absent'"):
+    with pytest.raises(ArtifactNotFound, match="no artifact 'absent'"):
         await attempt(pool, handlers.missing_artifact)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace import App, Job, JobFailed, JobOrchestrator, Status
+from headrace.artifacts import open_store
 from headrace.task import Task
 from headrace.testing import override
 from tests.orchestrator.isolation import handlers
@@ -97,7 +98,7 @@ async def test_progress_logs_and_artifacts_reach_the_worker(
     app: App, caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(app.artifacts, "folder", tmp_path)
+    monkeypatch.setattr(app, "artifacts", open_store(tmp_path))
     progressing = await handlers.progressing.enqueue(times=10)
     speaking = await handlers.logging_things.enqueue()
     keeping = await outcome(app, await handlers.keeping.enqueue())

@@ -161,23 +161,44 @@ class StageEnd(msgspec.Struct, tag=True):
 
 
 class ArtifactPut(msgspec.Struct, tag=True):
-    """Keep a file."""
+    """Keep a file: one that the worker can read itself, or what follows in chunks."""
 
     run: int
     number: int
     name: str
-    data: bytes
     layer: str
     media_type: str | None
+    metadata: dict[str, str]
+    file: bytes | None = None
 
 
-class ArtifactGet(msgspec.Struct, tag=True):
-    """Read a file."""
+class ArtifactChunk(msgspec.Struct, tag=True):
+    """The next chunk of the file of question `put`. An empty one ends it, a broken undoes it."""
+
+    run: int
+    number: int
+    put: int
+    data: bytes
+    broken: bool = False
+
+
+class ArtifactFind(msgspec.Struct, tag=True):
+    """Tell about a file."""
 
     run: int
     number: int
     name: str
     layer: str
+
+
+class ArtifactRead(msgspec.Struct, tag=True):
+    """Read some bytes of a file."""
+
+    run: int
+    number: int
+    path: str
+    start: int
+    end: int
 
 
 class ArtifactList(msgspec.Struct, tag=True):
@@ -187,7 +208,8 @@ class ArtifactList(msgspec.Struct, tag=True):
     number: int
 
 
-Question = StageBegin | StageEnd | ArtifactPut | ArtifactGet | ArtifactList
+ArtifactQuestion = ArtifactPut | ArtifactChunk | ArtifactFind | ArtifactRead | ArtifactList
+Question = StageBegin | StageEnd | ArtifactQuestion
 FromWorker = Start | Run | Cancel | ProgressSeen | Answer | RunStage | Stop
 FromChild = Ready | Started | Returned | Raised | Progress | Logged | Question
 

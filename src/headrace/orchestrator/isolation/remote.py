@@ -12,50 +12,20 @@ from typing import Any, get_type_hints
 import msgspec
 
 from headrace.errors import InvalidInput, NotRetryable
-from headrace.model.context import Artifacts, Context
+from headrace.model.context import Context
 from headrace.model.names import check_text
 from headrace.orchestrator.isolation.failures import describe
 from headrace.orchestrator.isolation.link import Link
 from headrace.orchestrator.isolation.logs import Forwarder
 from headrace.orchestrator.isolation.messages import (
-    ArtifactGet,
-    ArtifactList,
-    ArtifactPut,
     Progress,
     Run,
     StageBegin,
     StageEnd,
     printable,
 )
+from headrace.orchestrator.isolation.remote_artifacts import RemoteArtifacts
 from headrace.task.codec import decode_hook, encode
-
-
-class RemoteArtifacts(Artifacts):
-    """The job's files, kept by the worker under its own token."""
-
-    def __init__(self, link: Link, run: int) -> None:
-        self._link = link
-        self._run = run
-
-    async def put(
-        self, name: str, data: bytes, *, layer: str = "artifacts", media_type: str | None = None
-    ) -> str:
-        """Keep a file with the job and answer its path. Refused once the lease is lost."""
-        number = self._link.number()
-        path = await self._link.ask(
-            ArtifactPut(self._run, number, name, bytes(data), layer, media_type)
-        )
-        return (path or b"").decode()
-
-    async def get(self, name: str, *, layer: str = "artifacts") -> bytes:
-        """Read a file that this job has kept."""
-        data = await self._link.ask(ArtifactGet(self._run, self._link.number(), name, layer))
-        return data or b""
-
-    async def list(self) -> list[str]:
-        """The paths of the files that this job has kept."""
-        listed = await self._link.ask(ArtifactList(self._run, self._link.number()))
-        return msgspec.json.decode(listed or b"[]", type=list[str])
 
 
 class RemoteContext(Context):

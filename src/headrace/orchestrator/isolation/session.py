@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Callable
 
@@ -11,13 +12,16 @@ import msgspec
 
 from headrace.errors import HeadraceError
 from headrace.model.context import Context
+from headrace.orchestrator.isolation.artifact_desk import ArtifactDesk
 from headrace.orchestrator.isolation.failures import describe, rebuild
 from headrace.orchestrator.isolation.logs import replay
 from headrace.orchestrator.isolation.messages import (
     Answer,
-    ArtifactGet,
+    ArtifactChunk,
+    ArtifactFind,
     ArtifactList,
     ArtifactPut,
+    ArtifactRead,
     Cancel,
     FromChild,
     FromWorker,
@@ -58,7 +62,14 @@ class Session:
                 self._progress(message)
             case StageEnd():
                 self._end_step(message)
-            case StageBegin() | ArtifactPut() | ArtifactGet() | ArtifactList():
+            case (
+                StageBegin()
+                | ArtifactPut()
+                | ArtifactChunk()
+                | ArtifactFind()
+                | ArtifactRead()
+                | ArtifactList()
+            ):
                 if isinstance(message, StageBegin):
                     self._steps[message.number] = asyncio.get_running_loop().create_future()
                 task = asyncio.create_task(self._answer(message))
@@ -102,17 +113,14 @@ class Session:
         match question:
             case StageBegin():
                 return await self._stage(question)
-            case ArtifactPut(_, _, name, data, layer, media_type):
-                path = await self._context.artifacts.put(
-                    name, data, layer=layer, media_type=media_type
-                )
-                return path.encode()
-            case ArtifactGet(_, _, name, layer):
-                return await self._context.artifacts.get(name, layer=layer)
-            case ArtifactList():
-                return encode(await self._context.artifacts.list())
             case StageEnd():
                 raise HeadraceError("a stage ended that never began")
+            case _:
+                return await self._files.answer(question)
+
+    @functools.cached_property
+    def _files(self) -> ArtifactDesk:
+        return ArtifactDesk(self._context.artifacts)
 
     async def _stage(self, question: StageBegin) -> bytes:
         """Let the worker's own stage decide: kept already, or to be run, over there."""

@@ -1,0 +1,207 @@
+"""Artifacts in a bucket of an S3-compatible store, by way of `obstore`.
+
+Credentials come from the usual places: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the role of a
+container or an instance, a web identity token. They are never part of a setting, a log or an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from headrace.artifacts.names import LAYERS
+from headrace.errors import (
+    ArtifactNotFound,
+    EngineError,
+    EngineUnavailable,
+    MissingDriver,
+    StorageFull,
+)
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+T = TypeVar("T")
+
+MEBIBYTE = 1_048_576
+# What is in memory of one upload is at most PART * PARTS_AT_ONCE, and what is being collected.
+PART = 8 * MEBIBYTE
+PARTS_AT_ONCE = 3
+MOST_PARTS = 10_000
+PAGE = 1_000
+# How long one request of an upload is tried again: a stream cannot be started over.
+PATIENCE = timedelta(seconds=20)
+
+
+class S3Bucket:
+    """A bucket, or what is below a prefix of it. An object appears when its last part is there."""
+
+    def __init__(
+        self,
+        *,
+        bucket: str,
+        prefix: str = "",
+        endpoint: str | None = None,
+        region: str | None = None,
+        path_style: bool = True,
+    ) -> None:
+        self.bucket = bucket
+        self.prefix = prefix
+        self.endpoint = endpoint
+        self.region = region
+        self.path_style = path_style
+
+    @property
+    def where(self) -> str:
+        """The bucket and where it is."""
+        at = "" if self.endpoint is None else f" at {self.endpoint}"
+        return f"s3://{self.bucket}{'/' if self.prefix else ''}{self.prefix}{at}"
+
+    async def write(
+        self, path: str, chunks: AsyncIterator[bytes], *, size: int | None, media_type: str | None
+    ) -> str:
+        """One request for a small file; parts that become an object at the end for others."""
+        attributes = {} if media_type is None else {"Content-Type": media_type}
+        part = PART if size is None else max(PART, -(-size // (MOST_PARTS - 1)))
+        whole: Any = chunks
+        if size is not None and size <= PART:
+            whole = b"".join([chunk async for chunk in chunks])
+        store = self._store if whole is not chunks else self._patient_store
+        await self._do(
+            path,
+            self._obstore.put_async(
+                store,
+                path,
+                whole,
+                attributes=attributes,
+                chunk_size=part,
+                max_concurrency=PARTS_AT_ONCE,
+                use_multipart=whole is chunks,
+            ),
+            writing=True,
+        )
+        return path
+
+    async def size(self, path: str) -> int:
+        """By asking for the head."""
+        head: Mapping[str, Any] = await self._do(path, self._obstore.head_async(self._store, path))
+        return int(head["size"])
+
+    async def read(self, path: str, start: int, end: int) -> bytes:
+        """One request for a range."""
+        found = self._obstore.get_range_async(self._store, path, start=start, end=end)
+        return bytes(await self._do(path, found))
+
+    async def remove(self, path: str) -> None:
+        """Remove the object."""
+        with contextlib.suppress(ArtifactNotFound):
+            await self._do(path, self._obstore.delete_async(self._store, path))
+
+    async def remove_job(self, job_id: str) -> None:
+        """Page by page, in each layer."""
+        for layer in LAYERS:
+            prefix = f"{layer}/{job_id}"
+            before: list[str] = []
+            while page := await self._page(prefix):
+                if page == before:
+                    raise EngineError(f"{self.where} keeps {page[0]} although it was removed")
+                await self._do(prefix, self._obstore.delete_async(self._store, page))
+                before = page
+
+    async def tidy(self, older_than: float) -> None:
+        """Parts of uploads that were given up are for the bucket's lifecycle rules to remove."""
+
+    async def _page(self, prefix: str) -> list[str]:
+        listed = self._obstore.list(self._store, prefix=prefix, chunk_size=PAGE)
+        return [found["path"] for found in await self._do(prefix, anext(listed, []))]
+
+    @functools.cached_property
+    def _obstore(self) -> Any:
+        try:
+            import obstore  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            if error.name != "obstore":
+                raise
+            raise MissingDriver(
+                'artifacts in s3:// need "obstore", which is not installed. '
+                'Install it with: pip install "headrace[s3]"'
+            ) from None
+        return obstore
+
+    @functools.cached_property
+    def _store(self) -> S3Store:
+        """For requests that the door tries again by itself."""
+        return self._connect({"max_retries": 0})
+
+    @functools.cached_property
+    def _patient_store(self) -> S3Store:
+        """For uploads in parts: each request is tried again, as the stream cannot be."""
+        backoff = {
+            "init_backoff": timedelta(milliseconds=250),
+            "max_backoff": timedelta(seconds=4),
+            "base": 2,
+        }
+        return self._connect({"max_retries": 100, "retry_timeout": PATIENCE, "backoff": backoff})
+
+    def _connect(self, retry_config: Any) -> S3Store:
+        _ = self._obstore
+        from obstore.store import S3Store  # noqa: PLC0415 - an extra
+
+        given: dict[str, Any] = {"endpoint": self.endpoint, "region": self.region}
+        return S3Store(
+            self.bucket,
+            prefix=self.prefix or None,
+            virtual_hosted_style_request=not self.path_style,
+            client_options={
+                "allow_http": (self.endpoint or "").startswith("http://"),
+                "connect_timeout": "5s",
+                "timeout": "60s",
+            },
+            retry_config=retry_config,
+            **{name: value for name, value in given.items() if value is not None},
+        )
+
+    async def _do(self, path: str, call: Awaitable[T], *, writing: bool = False) -> T:
+        """Wait for the store; what it says becomes an error of ours."""
+        from obstore.exceptions import (  # noqa: PLC0415 - an extra
+            BaseError,
+            PermissionDeniedError,
+            UnauthenticatedError,
+        )
+
+        try:
+            return await call
+        except FileNotFoundError:
+            if writing:
+                raise EngineError(
+                    f"{self.where}: there is no such bucket; create it, or correct "
+                    "HEADRACE_ARTIFACTS"
+                ) from None
+            raise ArtifactNotFound(
+                f"there is no artifact {path} in {self.where}; it may have been pruned, or "
+                "HEADRACE_ARTIFACTS is another store on this machine"
+            ) from None
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            # Without its cause: a store may repeat there what it was asked with.
+            raise EngineError(
+                f"{self.where} refused artifact {path} ({_reason(error)}); check "
+                "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and what they may do"
+            ) from None
+        except BaseError as error:
+            reason = _reason(error)
+            told = f"artifact {path} in {self.where}: {reason}"
+            if re.search(r"\b507\b|StorageFull|QuotaExceeded|InsufficientStorage", reason):
+                raise StorageFull(f"{told}; make room there") from None
+            raise EngineUnavailable(told) from None
+
+
+def _reason(error: Exception) -> str:
+    """The heart of a long story: no addresses, no headers, no signatures."""
+    story = str(error).partition("\n\nDebug source:")[0]
+    code = re.search(r"<Code>([A-Za-z0-9]{1,60})</Code>", story)
+    last = story.partition("\n")[0].partition("<")[0].rpartition(" - ")[2].strip(" :")
+    return f"{last[:200]}{f' ({code[1]})' if code else ''}"

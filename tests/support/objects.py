@@ -1,0 +1,76 @@
+"""A real S3 server for tests: SeaweedFS from a wheel, on loopback, with authentication."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import sys
+from pathlib import Path
+from urllib.parse import urlencode
+
+from tests.support.servers import Server, free_port
+
+BUCKET = "headrace-tests"
+REGION = "us-east-1"
+
+
+class S3Server(Server):
+    """SeaweedFS: one process with one identity, which alone may read and write."""
+
+    def __init__(self) -> None:
+        super().__init__("s3")
+        self.binary = Path(sys.executable).parent / "weed"
+        self.access_key = f"TEST{secrets.token_hex(8).upper()}"
+        self.secret_key = secrets.token_hex(20)
+        # Each part of it listens on two ports, one of them for gRPC.
+        self.ports = {
+            f"{part}.port{kind}": free_port()
+            for part in ("master", "volume", "filer")
+            for kind in ("", ".grpc")
+        }
+        self.config = self.folder / "identities.json"
+        credentials = {"accessKey": self.access_key, "secretKey": self.secret_key}
+        identity = {
+            "name": "tests",
+            "credentials": [credentials],
+            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+        }
+        self.config.write_text(json.dumps({"identities": [identity]}))
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return self.artifacts("")
+
+    def artifacts(self, prefix: str) -> str:
+        """The setting `artifacts` for a store of its own below this prefix."""
+        asked = urlencode({"endpoint": self.endpoint, "region": REGION})
+        return f"s3://{BUCKET}/{prefix}?{asked}"
+
+    def environment(self) -> dict[str, str]:
+        """The credentials, as programs find them."""
+        return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
+
+    def command(self) -> list[str]:
+        return [
+            *(str(self.binary), "server", "-dir", str(self.folder)),
+            *("-ip", "127.0.0.1", "-ip.bind", "127.0.0.1"),
+            *("-s3", "-s3.port", str(self.port), "-s3.config", str(self.config)),
+            *("-s3.iam=false", "-s3.port.iceberg=0", "-s3.port.grpc", str(free_port())),
+            *("-master.telemetry=false", "-master.volumeSizeLimitMB=1024"),
+            *("-volume.max=100", "-volume.minFreeSpace=1GiB"),
+            *(f"-{name}={port}" for name, port in self.ports.items()),
+        ]
+
+    def ready(self) -> bool:
+        """Whether it answers who may not, and so may be asked by who may."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                connection.sendall(b"GET /status HTTP/1.0\r\n\r\n")
+                return connection.recv(64).startswith(b"HTTP/")
+        except OSError:
+            return False
