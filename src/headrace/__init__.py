@@ -10,6 +10,7 @@ from headrace.config import Settings
 from headrace.errors import (
     ArtifactNotFound,
     AuthenticationError,
+    ChildFailed,
     EngineError,
     EngineUnavailable,
     HeadraceError,
@@ -30,13 +31,18 @@ from headrace.errors import (
     SchemaTooNew,
     Snooze,
     StorageFull,
+    StageTimedOut,
     UnknownTask,
+    Suspended,
+    UnknownSchedule,
     ValidationError,
     WorkerUnhealthy,
 )
+    WaitTimedOut,
 from headrace.model.artifact import Artifact
 from headrace.model.context import Context
 from headrace.model.job import Job, JobFilter
+from headrace.model.child import FailedChild
 from headrace.model.lane import Lane
 from headrace.model.retry import RetryPolicy
 from headrace.model.status import Status
@@ -54,11 +60,13 @@ __all__ = [
     "AuthenticationError",
     "Client",
     "Clock",
+    "ChildFailed",
     "Context",
     "EngineError",
     "EngineUnavailable",
     "HeadraceError",
     "InvalidArguments",
+    "FailedChild",
     "InvalidInput",
     "InvalidName",
     "InvalidSetting",
@@ -83,13 +91,16 @@ __all__ = [
     "Status",
     "StorageFull",
     "Task",
+    "StageTimedOut",
     "UnknownTask",
     "ValidationError",
+    "Suspended",
     "WorkerUnhealthy",
     "__version__",
 ]
 
 
+    "WaitTimedOut",
 def __getattr__(name: str) -> Any:
     # A service that only enqueues does not pay for the imports of a worker or a client.
     if name == "JobOrchestrator":

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequen
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
+from headrace import family
 from headrace.artifacts import open_store
 from headrace.clock import Clock
 from headrace.config import Settings, load
@@ -24,6 +25,7 @@ from headrace.errors import (
     JobFailed,
     JobNotFound,
     MissingDriver,
+    PayloadTooLarge,
     ResultTimeout,
     UnknownTask,
 )
@@ -31,10 +33,11 @@ from headrace.model.context import Context
 from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter, NewJob, OnCrash
 from headrace.model.lane import Lane
+from headrace.model.names import check_text
 from headrace.model.policy import Isolation, TaskPolicy
 from headrace.model.retry import RetryPolicy
 from headrace.model.status import Status
-from headrace.model.views import JobPage
+from headrace.model.views import Delivery, JobPage
 from headrace.monitor.results import ResultWatch
 from headrace.monitor.why import why
 from headrace.task import Task
@@ -332,7 +335,7 @@ class App:
     async def cancel(self, job_id: str, reason: str = "cancelled") -> Job:
         """Cancel a job: at once, or as soon as its running handler has stopped."""
         before = await self.get(job_id)
-        if not await self._engine.cancel([before.id], reason):
+        if not await family.cancel(self._engine, [before.id], reason):
             now = await self.get(job_id)
             raise JobConflict(f"job {job_id} is {now.status} already and cannot be cancelled")
         return await self.get(job_id)
@@ -357,3 +360,24 @@ class App:
 
         publish = Publish(engine=self._engine, telemetry=telemetry, worker=worker, clock=self.clock)
         return [*loops(self._engine, self.settings, self.clock), publish]
+    async def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
+        """Deliver an event to a job that waits for it (`ctx.wait`), or will. The first of a name
+        counts: the answer is "delivered", or "already" if there was one.
+        """
+        check_text("event", event)
+        await self.open()
+        try:
+            body = encode(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidArguments(f"event {event!r}: {error}; pass plain data") from None
+        if len(body) > self.payload_limit:
+            raise PayloadTooLarge(
+                f"event {event!r}: the value takes {len(body):,} bytes, the limit is "
+                f"{self.payload_limit:,}; keep it elsewhere and pass a reference"
+            )
+        delivery = await family.deliver(self._engine, parse_id(job_id), event, body)
+        if delivery in ("delivered", "already"):
+            return delivery
+        now = await self.get(job_id)
+        raise JobConflict(f"job {job_id} is {now.status} already: nobody waits for {event!r}")
+

@@ -66,7 +66,7 @@ class Enqueuer:
         answers: list[Job] = []
         under_way: _Sent | None = None
         try:
-            async for batch in _batches(jobs):
+            async for batch in batches(jobs):
                 sent, under_way = under_way, None
                 if sent is not None:
                     await self._take_in(sent, answers, on_progress)
@@ -179,7 +179,7 @@ def _refuse(group: list[tuple[NewJob, asyncio.Future[Inserted]]], error: BaseExc
             future.set_exception(error)
 
 
-async def _batches(
+async def batches(
     jobs: Iterable[NewJob] | AsyncIterable[NewJob],
 ) -> AsyncIterator[list[NewJob]]:
     batch: list[NewJob] = []

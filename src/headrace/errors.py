@@ -22,10 +22,14 @@
     ├── NotRetryable            raised by handlers: no further attempt
     │   ├── ParserError
     │   ├── ValidationError
-    │   └── AuthenticationError
+    ├── StageTimedOut           a stage took longer than its `timeout`
+    │   ├── AuthenticationError
+    │   ├── WaitTimedOut        the event did not come in the time given
+    │   └── ChildFailed         `ctx.gather`: children ended without a result
     └── WorkerUnhealthy         the worker gave up after `connection_retries`
 
-Control flow that a handler may raise: `RetryLater` and `Snooze`.
+Control flow that a handler may raise: `RetryLater` and `Snooze`. Control flow that a handler lets
+pass: `Suspended`, which is no `Exception`, so that `except Exception` does not catch it.
 """
 
 from __future__ import annotations
@@ -33,7 +37,9 @@ from __future__ import annotations
 from datetime import datetime
 
 
+from collections.abc import Sequence
 class HeadraceError(Exception):
+from typing import Any
     """Anything that Headrace raises on purpose."""
 
 
@@ -146,3 +152,30 @@ class Snooze(HeadraceError):
     def __init__(self, delay: float, reason: str = "") -> None:
         super().__init__(reason or f"snoozed for {delay:g} s")
         self.delay = delay
+class WaitTimedOut(NotRetryable, TimeoutError):
+    """The event that a handler waited for did not come in the time given."""
+
+
+class StageTimedOut(HeadraceError, TimeoutError):
+    """A stage took longer than its `timeout`."""
+
+
+class ChildFailed(NotRetryable):
+    """Children of this job ended without a result. `children` tells which, and how."""
+
+    def __init__(self, message: str, children: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.children = tuple(children)
+
+
+
+
+class Suspended(BaseException):
+    """Leaves a handler that sleeps or waits, so that its slot is free. Let it pass: the handler is
+    run again when it is time to go on.
+    """
+
+    def __init__(self, delay: float, awaits: tuple[Any, ...] = ()) -> None:
+        super().__init__("the job sleeps or waits; let this pass through the handler")
+        self.delay = delay
+        self.awaits = awaits

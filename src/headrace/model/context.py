@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
 from typing import Any, TypeVar, overload
 
 from headrace.model.artifact import Artifacts
+from headrace.model.child import OnFailure
+from headrace.model.job import NewJob
+from headrace.model.retry import RetryPolicy
 
 R = TypeVar("R")
 
@@ -44,8 +48,13 @@ class Context(ABC):
         self,
         name: str,
         function: Callable[..., Awaitable[R]],
+        /,
         *args: Any,
+        key: str | int | None = None,
         done: str | None = None,
+        retries: int | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = None,
         **kwargs: Any,
     ) -> R: ...
 
@@ -54,8 +63,13 @@ class Context(ABC):
         self,
         name: str,
         function: Callable[..., R],
+        /,
         *args: Any,
+        key: str | int | None = None,
         done: str | None = None,
+        retries: int | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = None,
         **kwargs: Any,
     ) -> R: ...
 
@@ -64,10 +78,69 @@ class Context(ABC):
         self,
         name: str,
         function: Callable[..., Any],
+        /,
         *args: Any,
+        key: str | int | None = None,
         done: str | None = None,
+        retries: int | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = None,
         **kwargs: Any,
     ) -> Any:
         """Run a named step once: its result is kept with the job, and later attempts get it
         without running it again. While it runs the job shows the stage `name`, then `done`.
+
+        `key` makes a step of a loop: each key is kept for itself. `retries` (or `retry`) and
+        `timeout` are for this step alone, within the attempt.
+        """
+
+    @abstractmethod
+    async def sleep(self, seconds: float, *, name: str | None = None) -> None:
+        """Go on in so many seconds. Beyond a second the slot is free for others meanwhile, and the
+        handler is run again: what it has kept in stages is not repeated.
+        """
+
+    @abstractmethod
+    async def sleep_until(self, moment: datetime, *, name: str | None = None) -> None:
+        """Go on at a moment, which has a time zone."""
+
+    @overload
+    async def wait(self, event: str, *, timeout: float | None = None) -> Any: ...
+
+    @overload
+    async def wait(self, event: str, *, timeout: float | None = None, type: type[R]) -> R: ...
+
+    @abstractmethod
+    async def wait(self, event: str, *, timeout: float | None = None, type: Any = Any) -> Any:
+        """Wait, without a slot, until somebody delivers this event to the job (`app.signal`), and
+        answer its value. The first of a name counts. Raises `WaitTimedOut` after `timeout` seconds.
+        """
+
+    @overload
+    async def spawn(self, jobs: NewJob, *, group: str | None = None) -> str: ...
+
+    @overload
+    async def spawn(self, jobs: Iterable[NewJob], *, group: str | None = None) -> list[str]: ...
+
+    @abstractmethod
+    async def spawn(
+        self, jobs: NewJob | Iterable[NewJob], *, group: str | None = None
+    ) -> str | list[str]:
+        """Make children of this job, exactly once over all attempts, and answer their ids. Give
+        jobs that `task.job(…)` has made. `group` is the name that they are shown by.
+        """
+
+    @abstractmethod
+    async def gather(
+        self,
+        jobs: Iterable[NewJob] | Iterable[str],
+        *,
+        group: str | None = None,
+        on_failure: OnFailure = "fail",
+    ) -> list[Any]:
+        """Wait, without a slot, until all of these children have ended, and answer their results in
+        order. Jobs are spawned first; ids are of children that were.
+
+        If some ended without a result, `ChildFailed` is raised, which names them; with
+        `on_failure="collect"` the answer has a `FailedChild` in their places.
         """

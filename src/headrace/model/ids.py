@@ -33,6 +33,17 @@ def new_id() -> str:
     return f"{head[:8]}-{head[8:12]}-7{head[12:]}-{'89ab'[tail[0] & 3]}{rest[1:4]}-{rest[4:]}"
 
 
+def nth_id(base: str, index: int) -> str:
+    """The id of the `index`-th of many that are made together, from one `base` id. In their order
+    they strictly increase; those of different bases differ.
+    """
+    # The finest step of time is a quarter of a microsecond: a million ids are a quarter second.
+    head, rest = base.replace("-", ""), base[19:]
+    stamp = int(head[:12] + head[13:16], 16) + index
+    text = f"{stamp:015x}"
+    return f"{text[:8]}-{text[8:12]}-7{text[12:]}-{rest}"
+
+
 def _forget() -> None:
     """A forked child must not go on with its parent's random bytes, nor with a lock it cannot
     open.

@@ -33,6 +33,7 @@ class Attempt:
         "patience_until",
         "reason",
         "started",
+        "suspended",
         "task",
     )
 
@@ -44,7 +45,9 @@ class Attempt:
         self.task: asyncio.Task[Any] | None = None
         # A handler in a thread cannot be cancelled: it is told, and has to look.
         self.cooperative = False
+        # Whether the handler has seen that it should stop, or was told to leave.
         self.noticed = False
+        self.suspended = False
         self.patience_until = FOREVER
         self.abandoned = False
 

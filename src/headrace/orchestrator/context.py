@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Executor
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
 
 from headrace.artifacts import ArtifactStore
+from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.errors import EngineUnavailable, InvalidInput, LeaseLost
+from headrace.errors import EngineUnavailable, InvalidInput, LeaseLost, Suspended
 from headrace.loop import backoff
-from headrace.model.context import Context
+from headrace.model.awaited import Awaited
 from headrace.model.note import Entry, StoredEntry
 from headrace.orchestrator.attempt import Attempt, Reason
+from headrace.orchestrator.desk import WorkerDesk
+from headrace.orchestrator.durable import DurableContext
+from headrace.orchestrator.kept import Kept
 from headrace.orchestrator.notes import Notes
+from headrace.orchestrator.order import Order
 from headrace.orchestrator.shelf import Shelf
-from headrace.orchestrator.stages import Stages
+from headrace.task import Task
 
 log = logging.getLogger("headrace.job")
 
@@ -27,7 +34,16 @@ T = TypeVar("T")
 class Services:
     """What all contexts of one orchestrator share."""
 
-    __slots__ = ("artifacts", "engine", "loop", "notes", "payload_limit", "threads")
+    __slots__ = (
+        "artifacts",
+        "clock",
+        "engine",
+        "loop",
+        "notes",
+        "payload_limit",
+        "tasks",
+        "threads",
+    )
 
     def __init__(
         self,
@@ -38,6 +54,8 @@ class Services:
         threads: Callable[[], Executor],
         loop: asyncio.AbstractEventLoop,
         payload_limit: int,
+        clock: Clock,
+        tasks: Mapping[str, Task[..., Any]],
     ) -> None:
         self.engine = engine
         self.notes = notes
@@ -45,9 +63,11 @@ class Services:
         self.threads = threads
         self.loop = loop
         self.payload_limit = payload_limit
+        self.clock = clock
+        self.tasks = tasks
 
 
-class JobContext(Context):
+class JobContext(DurableContext):
     """One attempt at one job, as its handler sees it. Works from the loop and from threads."""
 
     def __init__(self, attempt: Attempt, services: Services) -> None:
@@ -75,8 +95,14 @@ class JobContext(Context):
                 )
             case "artifacts":
                 made = Shelf(self)
-            case "_stages":
-                made = Stages(self)
+            case "desk":
+                made = WorkerDesk(self)
+            case "order":
+                made = Order()
+            case "tasks":
+                made = self._services.tasks
+            case "kept":
+                made = Kept(self)
             case _:
                 raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         setattr(self, name, made)
@@ -98,19 +124,28 @@ class JobContext(Context):
         self.own_progress = True
         self._services.notes.progress(self._attempt.job, progress=float(percent), message=message)
 
-    async def stage(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        *args: Any,
-        done: str | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Run a named step once; later attempts get its kept result without running it again."""
-        stages: Stages = self._stages
-        return await stages.run(name, function, args, kwargs, done=done)
+    # --- for stages, waits, children and artifacts
 
-    # --- for stages and artifacts
+    @property
+    def engine(self) -> Engine:
+        """Where the jobs live."""
+        return self._services.engine
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What travels with the job besides its arguments."""
+        meta = self._attempt.job.meta
+        decoded: dict[str, Any] = msgspec.json.decode(meta) if meta else {}
+        return decoded
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self._services.clock.now()
+
+    def suspend(self, delay: float, awaits: tuple[Awaited, ...] = ()) -> NoReturn:
+        """Leave the handler; the job is run again when one of these has come about, or later."""
+        self._attempt.noticed = self._attempt.suspended = True
+        raise Suspended(delay, awaits)
 
     @property
     def store(self) -> ArtifactStore:
@@ -136,15 +171,17 @@ class JobContext(Context):
         """Show the stage that runs now."""
         self._services.notes.progress(self._attempt.job, stage=stage)
 
-    async def entries(self, kind: str) -> list[StoredEntry]:
+    async def entries(self, kind: str | None = None) -> list[StoredEntry]:
         """What attempts have kept with this job. Waits as long as the engine is away."""
-        return await self.on_worker_loop(self._entries(kind))
+        engine = self._services.engine
+        return await self.on_worker_loop(self.patiently(lambda: engine.entries(self.job_id, kind)))
 
-    async def _entries(self, kind: str) -> list[StoredEntry]:
+    async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Ask the engine for what may be asked again; wait as long as it is away."""
         failures = 0
         while True:
             try:
-                return await self._services.engine.entries(self.job_id, kind)
+                return await call()
             except EngineUnavailable:
                 failures += 1
                 await asyncio.sleep(backoff(failures))

@@ -23,6 +23,7 @@ from headrace.orchestrator.attempt import monotonic
 from headrace.orchestrator.notes import Notes
 from headrace.orchestrator.poll import Poll
 from headrace.orchestrator.reconcile import Reconciler
+from headrace.orchestrator.relatives import Relatives
 from headrace.orchestrator.settle import SettleBuffer
 from headrace.telemetry import Telemetry
 
@@ -48,6 +49,7 @@ class Dispatcher(Loop):
         queues: Sequence[str],
         slots: int,
         notes: Notes,
+        relatives: Relatives,
         telemetry: Telemetry,
         lease_seconds: float,
         connection_retries: int | None,
@@ -60,6 +62,7 @@ class Dispatcher(Loop):
         self.queues = tuple(queues) or None
         self.slots = slots
         self.notes = notes
+        self.relatives = relatives
         self.telemetry = telemetry
         self.connection_retries = connection_retries
         self.worker_id: str | None = None
@@ -110,6 +113,9 @@ class Dispatcher(Loop):
         if type(settlement.outcome) is not Completed:
             self.heard += 1  # it may be ready again at once
             self._drained = False
+            self.relatives.expect(job, settlement.outcome)
+        elif job.parent is not None:
+            self.relatives.expect(job, settlement.outcome)
 
     def work(self) -> None:
         """Somebody says that jobs have become ready."""
@@ -260,6 +266,8 @@ class Dispatcher(Loop):
         for settlement in settlements:
             if held.get(settlement.job_id) == settlement.token:
                 del held[settlement.job_id]
+        if self.relatives.expected:
+            self.relatives.settled(settlements)
         if reply.refused:
             self.telemetry.refused += len(reply.refused)
             log.warning(

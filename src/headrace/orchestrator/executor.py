@@ -71,9 +71,8 @@ class Executor:
                 value = await signature.call(context, arguments)
             else:
                 value = await self._around(attempt, task, arguments)
-            if attempt.noticed and attempt.cooperative and attempt.reason is not None:
-                # A thread has no other way to obey than to return.
-                return verdict.of_interruption(job, task.policy, attempt.reason)
+            if attempt.noticed and self._told(attempt):
+                return self._obeyed(attempt, task)
             return NOTHING if value is None else self._completed(job, value)
         except GeneratorExit:
             raise
@@ -113,6 +112,16 @@ class Executor:
 
     def _completed(self, job: ClaimedJob, value: Any) -> Outcome:
         try:
+    def _told(self, attempt: Attempt) -> bool:
+        """Whether the handler returned because it was told to stop, or though it was to leave."""
+        return attempt.suspended or (attempt.cooperative and attempt.reason is not None)
+
+    def _obeyed(self, attempt: Attempt, task: Task[..., Any]) -> Outcome | None:
+        if attempt.reason is not None:
+            # A thread has no other way to obey than to return.
+            return verdict.of_interruption(attempt.job, task.policy, attempt.reason)
+        return verdict.of_caught_suspension(attempt.job)
+
             result = encode(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return Failed(

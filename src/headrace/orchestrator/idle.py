@@ -22,6 +22,8 @@ async def run_everything(works: Works) -> None:
             await dispatcher.next_round(LOOK_AGAIN)
             if not dispatcher.running:
                 raise WorkerUnhealthy("the worker stopped before everything was done")
+        # The last of them may have been what another waits for.
+        await works.relatives.flush()
         if not await _work_left(works):
             return
 

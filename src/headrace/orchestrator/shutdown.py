@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
+from headrace.errors import HeadraceError
 from headrace.orchestrator.attempt import Reason, monotonic
 from headrace.orchestrator.works import Works
 
@@ -26,6 +28,7 @@ async def shut_down(works: Works, grace: float) -> None:
     await works.dispatcher.stop()
     await works.slots.stop()
     await works.notes.stop()
+    await _tell_relatives(works)
     await works.leases.stop()
     await works.take_leave()
     log.info("Worker %s has stopped", works.name)
@@ -48,6 +51,13 @@ async def _finish_running(works: Works) -> None:
         await asyncio.sleep(0)
     for attempt in list(works.slots.attempts()):
         works.slots.give_up(attempt)
+
+
+async def _tell_relatives(works: Works) -> None:
+    await works.relatives.stop()
+    with contextlib.suppress(HeadraceError, TimeoutError):
+        # Upkeep finds what is left to do, but later.
+        await asyncio.wait_for(works.relatives.flush(), SETTLE_PATIENCE)
 
 
 async def _settle(works: Works) -> None:

@@ -6,31 +6,19 @@ import asyncio
 import contextvars
 import functools
 import hashlib
-import inspect
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, get_type_hints
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace.errors import InvalidInput, NotRetryable
-from headrace.model.names import check_text
+from headrace.errors import InvalidInput
+from headrace.model.kept import STAGE, StageRecord
 from headrace.model.note import Entry
-from headrace.task.codec import decode_hook, encode
+from headrace.orchestrator.steps import Effort, decode_value, encode_value, perform
 
 if TYPE_CHECKING:
     from headrace.orchestrator.context import JobContext
-
-KIND = "stage"
-
-
-class StageRecord(msgspec.Struct, omit_defaults=True):
-    """What is kept of a finished stage: its value, or the artifact that holds a large one."""
-
-    value: msgspec.Raw = msgspec.Raw(b"null")
-    artifact: str | None = None
-    seconds: float = 0.0
-    done: str | None = None
 
 
 class Stages:
@@ -38,45 +26,49 @@ class Stages:
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
-        self._kept: Mapping[str, StageRecord] | None = None
-        self._reading = asyncio.Lock()
         self._seen: set[str] = set()
         self._finished = 0
 
     async def run(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        done: str | None,
+        self, name: str, call: functools.partial[Any], *, done: str | None, effort: Effort
     ) -> Any:
         """Run a stage, or answer what an earlier attempt has kept of it."""
-        check_text("stage", name)
+        context = self._context
         if name in self._seen:
             raise InvalidInput(
                 f"stage {name!r} has been run in this attempt already; "
-                "give each stage of a job a name of its own"
+                "give each stage of a job a name of its own, or a key"
             )
         self._seen.add(name)
-        kept = await self._load()
-        record = kept.get(name)
-        if record is not None:
-            self._finished += 1
-            return await self._replay(name, record, function)
-        self._context.show(stage=name)
+        if context.token > 1:
+            kept = (await context.on_worker_loop(context.kept.of(STAGE))).get(name)
+            if kept is not None:
+                self._finished += 1
+                return await self._replay(name, kept, call)
+        context.show(stage=name)
         began = time.perf_counter()
-        value = await self._call(function, args, kwargs)
+        try:
+            value, tries = await perform(
+                name,
+                call,
+                effort=effort,
+                off_loop=functools.partial(self._off_loop, timed=effort.timeout is not None),
+                never=context.never,
+                log=context.log,
+            )
+        except BaseException:
+            # Whoever catches the error may try this stage once more.
+            self._seen.discard(name)
+            raise
         record = await self._record(name, value)
         record.seconds = round(time.perf_counter() - began, 6)
-        record.done = done
+        record.done, record.attempt, record.tries = done, context.attempt, tries
         self._finished += 1
         # On disk before the handler goes on: from here on this stage is never run again.
-        await self._context.write(
+        await context.write(
             stage=done or name,
             progress=self._progress(),
-            entry=Entry(KIND, name, msgspec.json.encode(record)),
+            entry=Entry(STAGE, name, msgspec.json.encode(record)),
         )
         return value
 
@@ -86,64 +78,27 @@ class Stages:
             return None
         return round(100 * self._finished / (self._finished + 1), 1)
 
-    async def _load(self) -> Mapping[str, StageRecord]:
-        """What earlier attempts have finished; read once, and not at all by a first attempt."""
-        if self._context.token <= 1:
-            return {}
-        async with self._reading:
-            if self._kept is None:
-                self._kept = {
-                    entry.name: msgspec.json.decode(entry.body, type=StageRecord)
-                    for entry in await self._context.entries(KIND)
-                }
-            return self._kept
-
-    async def _call(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        call = functools.partial(function, *args, **kwargs)
-        if inspect.iscoroutinefunction(function):
-            return await call()
-        if self._context.in_a_thread:
-            value = call()
-        else:
-            # A step that computes must not hold up the jobs beside it.
-            context = contextvars.copy_context()
-            value = await asyncio.get_running_loop().run_in_executor(
-                self._context.threads, context.run, call
-            )
-        return await value if inspect.isawaitable(value) else value
+    async def _off_loop(self, call: Callable[[], Any], *, timed: bool) -> Any:
+        context = self._context
+        if context.in_a_thread and not timed:
+            return call()
+        # A step that computes must not hold up the jobs beside it.
+        variables = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(
+            context.threads, variables.run, call
+        )
 
     async def _record(self, name: str, value: Any) -> StageRecord:
-        try:
-            encoded = encode(value)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise NotRetryable(
-                f"stage {name!r} returned what cannot be kept: {error}; return plain data"
-            ) from error
+        encoded = encode_value(name, value)
         if len(encoded) <= self._context.payload_limit:
             return StageRecord(value=msgspec.Raw(encoded))
         file = f"stages/{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
         await self._context.artifacts.put(file, encoded, media_type="application/json")
         return StageRecord(artifact=file)
 
-    async def _replay(self, name: str, record: StageRecord, function: Callable[..., Any]) -> Any:
+    async def _replay(self, name: str, kept: bytes, call: functools.partial[Any]) -> Any:
+        record = msgspec.json.decode(kept, type=StageRecord)
         data: bytes = bytes(record.value)
         if record.artifact is not None:
             data = await self._context.artifacts.get(record.artifact)
-        try:
-            return _decoder(function).decode(data)
-        except msgspec.DecodeError as error:
-            raise NotRetryable(
-                f"the kept result of stage {name!r} does not fit what its function returns now: "
-                f"{error}"
-            ) from error
-
-
-def _decoder(function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
-    """Decodes into the function's return annotation, where it has one that JSON can hold."""
-    try:
-        kind = get_type_hints(function, include_extras=True).get("return", Any)
-        return msgspec.json.Decoder(kind, dec_hook=decode_hook)
-    except (TypeError, NameError, AttributeError):
-        return msgspec.json.Decoder(Any)
+        return decode_value(name, data, call)

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
-from headrace.errors import InvalidArguments, RetryLater, Snooze, UnknownTask
+from headrace.errors import (
+    InvalidArguments,
+    NotRetryable,
+    RetryLater,
+    Snooze,
+    Suspended,
+    UnknownTask,
+)
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import (
     Cancelled,
@@ -25,10 +34,12 @@ DEFAULT_POLICY = TaskPolicy()
 
 def of_error(job: ClaimedJob, policy: TaskPolicy, error: BaseException, *, now: float) -> Outcome:
     """The handler raised. `now` is the time that `RetryLater(at=…)` counts from."""
-    match error:
-        case Snooze():
+    match _lone(error):
+        case Suspended() as suspended:
+            return Snoozed(_delay(suspended.delay), suspended.awaits)
+        case Snooze() as error:
             return Snoozed(_delay(error.delay))
-        case RetryLater():
+        case RetryLater() as error:
             failure = failure_of(error)
             if job.attempt >= job.max_attempts:
                 return Failed(failure)
@@ -65,6 +76,18 @@ def of_interruption(job: ClaimedJob, policy: TaskPolicy, reason: Reason) -> Outc
             return Failed(failure) if last or job.on_crash == "fail" else Retry(failure, 0.0)
 
 
+def of_caught_suspension(job: ClaimedJob) -> Outcome:
+    """The handler was to be left for a sleep or a wait, and returned as if nothing had been."""
+    return Failed(
+        failure_of(
+            NotRetryable(
+                f'task "{job.task}" caught headrace.Suspended, which leaves the handler while the '
+                "job sleeps or waits; catch Exception instead of BaseException, or raise it again"
+            )
+        )
+    )
+
+
 def of_unknown_task(job: ClaimedJob, registered: list[str]) -> Outcome:
     """This worker has no such task; another, or a newer one, may have it."""
     known = ", ".join(f'"{name}"' for name in sorted(registered)[:20]) or "none"
@@ -89,6 +112,28 @@ def of_bad_arguments(job: ClaimedJob, error: Exception) -> Outcome:
             )
         )
     )
+
+
+def _lone(error: BaseException) -> BaseException:
+    """A task group raises a group of what its members raised: if they all sleep or wait, the
+    first of them to be over counts.
+    """
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    _, others = error.split(Suspended)
+    if others is not None:
+        return error
+    suspended: list[Suspended] = list(_leaves(error))
+    awaits = tuple(dict.fromkeys(each for one in suspended for each in one.awaits))
+    return Suspended(min(one.delay for one in suspended), awaits)
+
+
+def _leaves(error: BaseException) -> Iterator[Any]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
 
 
 def _chosen_delay(error: RetryLater, policy: TaskPolicy, attempt: int, now: float) -> float:

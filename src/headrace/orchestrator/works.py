@@ -19,6 +19,7 @@ from headrace.orchestrator.identity import introduce, renamed
 from headrace.orchestrator.leases import Leases
 from headrace.orchestrator.middleware import Chain
 from headrace.orchestrator.notes import Notes
+from headrace.orchestrator.relatives import Relatives
 from headrace.orchestrator.slots import Slots
 from headrace.orchestrator.threads import Threads
 from headrace.orchestrator.watch import BlockWatch
@@ -63,6 +64,7 @@ class Works:
         self._unlisten: Callable[[], None] | None = None
         loop = asyncio.get_running_loop()
         self.notes = Notes(engine=self.engine, telemetry=telemetry, on_refused=self.lose)
+        self.relatives = Relatives(engine=self.engine)
         self.executor = Executor(
             tasks=host.tasks,
             services=Services(
@@ -72,6 +74,8 @@ class Works:
                 threads=self.threads.executor,
                 loop=loop,
                 payload_limit=settings.payload_limit,
+                clock=host.clock,
+                tasks=host.tasks,
             ),
             threads=self.threads,
             processes=self.processes,
@@ -85,6 +89,7 @@ class Works:
             slots=slots,
             notes=self.notes,
             telemetry=telemetry,
+            relatives=self.relatives,
             lease_seconds=settings.lease_seconds,
             connection_retries=settings.connection_retries,
             register=self.register_again,
@@ -146,6 +151,7 @@ class Works:
         self.slots.start()
         self.notes.start()
         self.dispatcher.start().add_done_callback(self._dispatcher_ended)
+        self.relatives.start()
         for loop in self.upkeep:
             loop.start()
         log.info(

@@ -1,29 +1,37 @@
-"""What keeps the store moving: due jobs, jobs of lost workers, old history.
+"""What keeps the store moving: due jobs, jobs of lost workers, forgotten waits, old history
+and its files.
 
 Every worker runs these loops; any number of them may run at once.
 """
 
 from __future__ import annotations
 
+from headrace.artifacts import ArtifactStore
 from headrace.clock import Clock
 from headrace.config import Settings
 from headrace.engine.base import Engine
 from headrace.loop import Loop
 from headrace.upkeep.due import Due
+from headrace.upkeep.files import Files
 from headrace.upkeep.prune import Prune
 from headrace.upkeep.sweep import Sweep
+from headrace.upkeep.wake import Wake
 
-__all__ = ["Due", "Prune", "Sweep", "loops"]
+__all__ = ["Due", "Files", "Prune", "Sweep", "Wake", "loops"]
 
 
-def loops(engine: Engine, settings: Settings, clock: Clock) -> list[Loop]:
-    """One of each, over this engine."""
+def loops(
+    engine: Engine, settings: Settings, clock: Clock, artifacts: ArtifactStore
+) -> list[Loop]:
+    """One of each, over this engine and its files."""
     return [
         Due(engine=engine),
         Sweep(engine=engine, clock=clock, lease_seconds=settings.lease_seconds),
+        Wake(engine=engine),
         Prune(
             engine=engine,
             history_seconds=settings.history_seconds,
             history_count=settings.history_count,
         ),
+        Files(engine=engine, artifacts=artifacts, clock=clock),
     ]

@@ -7,7 +7,10 @@ import random
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
+from headrace.family import cancel_children
 from headrace.loop import Loop
+from headrace.model.job import LostJob
+from headrace.model.outcome import Cancelled, Settlement
 from headrace.upkeep.decide import settlement_of_lost
 
 log = logging.getLogger("headrace.sweep")
@@ -35,6 +38,7 @@ class Sweep(Loop):
             settlements = [settlement_of_lost(job, now=now) for job in lost]
             answer = await self.engine.exchange(settlements)
             refused = set(answer.refused)
+            await self._tell(lost, settlements)
             for job, settlement in zip(lost, settlements, strict=True):
                 if job.job.id not in refused:
                     log.warning(
@@ -50,3 +54,14 @@ class Sweep(Loop):
             return 0.0
         # Spread, so that many workers do not all ask at once.
         return self.pause * random.uniform(0.8, 1.2)  # noqa: S311
+
+    async def _tell(self, lost: list[LostJob], settlements: list[Settlement]) -> None:
+        """Wake parents that may have waited for one of these, and reach children of cancelled
+        ones.
+        """
+        parents = {each.job.parent for each in lost if each.job.parent is not None}
+        if parents:
+            await self.engine.wake(list(parents))
+        await cancel_children(
+            self.engine, [each.job_id for each in settlements if type(each.outcome) is Cancelled]
+        )

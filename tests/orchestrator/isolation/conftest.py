@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import logging
 import time
@@ -16,12 +17,17 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from headrace.artifacts.content import source_of
-from headrace.errors import ArtifactNotFound
+from headrace.errors import ArtifactNotFound, Suspended
 from headrace.model.artifact import Artifact, Artifacts, Content
-from headrace.model.context import Context
+from headrace.model.awaited import AwaitedChildren, AwaitedEvent
+from headrace.model.child import EndedChild
 from headrace.model.ids import new_id
-from headrace.model.job import ClaimedJob
+from headrace.model.job import ClaimedJob, NewJob
+from headrace.orchestrator.desk import Desk
+from headrace.orchestrator.durable import DurableContext
 from headrace.orchestrator.isolation import ProcessPool
+from headrace.orchestrator.order import Order
+from headrace.orchestrator.steps import Effort
 from headrace.task import Task
 from headrace.task.codec import encode
 
@@ -69,7 +75,38 @@ class Shelf(Artifacts):
         raise NotImplementedError
 
 
-class RecordingContext(Context):
+class RecordingDesk(Desk):
+    """Keeps stages in memory. What suspends a job needs a real worker: see tests/stages."""
+
+    def __init__(self, context: RecordingContext) -> None:
+        self._context = context
+
+    async def stage(
+        self, place: str, call: functools.partial[Any], done: str | None, effort: Effort
+    ) -> Any:
+        kept, stages = self._context.kept, self._context.stages
+        if place in kept:
+            return kept[place]
+        stages.append(place)
+        value = await call()
+        kept[place] = msgspec.json.decode(encode(value))
+        stages.append(done or f"{place} is done")
+        return value
+
+    async def sleep(self, place: str, seconds: float | None, until: float | None) -> None:
+        raise Suspended(seconds or 0.0)
+
+    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
+        raise Suspended(timeout or 0.0, (AwaitedEvent(event),))
+
+    async def spawn(self, place: str, jobs: list[NewJob]) -> list[str]:
+        return [job.id for job in jobs]
+
+    async def gather(self, ids: list[str]) -> list[EndedChild]:
+        raise Suspended(1.0, (AwaitedChildren(None, 0),))
+
+
+class RecordingContext(DurableContext):
     """The worker's side of a context, kept in memory."""
 
     def __init__(self, job: ClaimedJob, kept: dict[str, Any] | None = None) -> None:
@@ -84,6 +121,9 @@ class RecordingContext(Context):
         self.stages: list[str] = []
         self.kept: dict[str, Any] = {} if kept is None else kept
         self.stop = False
+        self.desk = RecordingDesk(self)
+        self.order = Order()
+        self.tasks = {}
 
     @property
     def cancelled(self) -> bool:
@@ -91,22 +131,6 @@ class RecordingContext(Context):
 
     def progress(self, percent: float, message: str | None = None) -> None:
         self.told.append((percent, message))
-
-    async def stage(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        *args: Any,
-        done: str | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        if name in self.kept:
-            return self.kept[name]
-        self.stages.append(name)
-        value = await function(*args, **kwargs)
-        self.kept[name] = msgspec.json.decode(encode(value))
-        self.stages.append(done or f"{name} is done")
-        return value
 
 
 def a_claim(task: Task[..., Any], **fields: Any) -> ClaimedJob:

@@ -13,7 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from headrace.errors import RetryLater, Snooze
+from headrace.errors import RetryLater, Snooze, Suspended
+from headrace.model.awaited import decode_awaited, encode_awaited
 from headrace.orchestrator.isolation.errors import RemoteError, RemoteTraceback
 from headrace.orchestrator.isolation.messages import Report, printable
 from headrace.orchestrator.isolation.target import MAIN
@@ -43,13 +44,18 @@ def describe(error: BaseException) -> Report:
             report.at = error.at if isinstance(error.at, datetime) else None
         case Snooze():
             report.kind, report.delay = "snooze", _seconds(error.delay)
+        case Suspended():
+            report.kind, report.delay = "suspended", _seconds(error.delay)
+            report.awaits = encode_awaited(error.awaits)
     return report
 
 
-def rebuild(report: Report) -> Exception:
+def rebuild(report: Report) -> BaseException:
     """Put an error together that stands in for the one described."""
-    error: Exception
+    error: BaseException
     match report.kind:
+        case "suspended":
+            error = Suspended(report.delay or 0.0, decode_awaited(report.awaits))
         case "retry_later":
             error = RetryLater(report.message, delay=report.delay, at=report.at)
         case "snooze":

@@ -12,6 +12,8 @@ from typing import Literal
 
 import msgspec
 
+from headrace.model.job import NewJob
+
 HEADER = struct.Struct("<I")
 LONGEST = 2**32 - 1
 
@@ -33,9 +35,10 @@ class Report(msgspec.Struct):
     ancestry: list[tuple[str, str]]
     message: str
     traceback: str
-    kind: Literal["error", "retry_later", "snooze"] = "error"
+    kind: Literal["error", "retry_later", "snooze", "suspended"] = "error"
     delay: float | None = None
     at: datetime | None = None
+    awaits: bytes | None = None
 
 
 # -- from the worker -----------------------------------------------------------------------------
@@ -160,6 +163,43 @@ class StageEnd(msgspec.Struct, tag=True):
     report: Report | None = None
 
 
+class Sleep(msgspec.Struct, tag=True):
+    """Go on in so many seconds, or then."""
+
+    run: int
+    number: int
+    place: str
+    seconds: float | None
+    until: float | None
+
+
+class Wait(msgspec.Struct, tag=True):
+    """Go on when this event is there."""
+
+    run: int
+    number: int
+    place: str
+    event: str
+    timeout: float | None
+
+
+class Spawn(msgspec.Struct, tag=True):
+    """Make children."""
+
+    run: int
+    number: int
+    place: str
+    jobs: list[NewJob]
+
+
+class Gather(msgspec.Struct, tag=True):
+    """Go on when these children have ended."""
+
+    run: int
+    number: int
+    ids: list[str]
+
+
 class ArtifactPut(msgspec.Struct, tag=True):
     """Keep a file: one that the worker can read itself, or what follows in chunks."""
 
@@ -209,7 +249,8 @@ class ArtifactList(msgspec.Struct, tag=True):
 
 
 ArtifactQuestion = ArtifactPut | ArtifactChunk | ArtifactFind | ArtifactRead | ArtifactList
-Question = StageBegin | StageEnd | ArtifactQuestion
+Durable = Sleep | Wait | Spawn | Gather
+Question = StageBegin | StageEnd | Durable | ArtifactQuestion
 FromWorker = Start | Run | Cancel | ProgressSeen | Answer | RunStage | Stop
 FromChild = Ready | Started | Returned | Raised | Progress | Logged | Question
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from headrace.model.context import Context
 from headrace.model.job import ClaimedJob
+from headrace.orchestrator.durable import DurableContext
 from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted
 from headrace.orchestrator.isolation.failures import is_memory_error, rebuild
 from headrace.orchestrator.isolation.messages import Raised, Returned, Target
@@ -44,7 +44,7 @@ class ProcessPool:
         self._leaving: dict[ChildProcess, asyncio.Task[None]] = {}
         self._closed = False
 
-    async def run(self, task: Task[..., Any], job: ClaimedJob, context: Context) -> bytes:
+    async def run(self, task: Task[..., Any], job: ClaimedJob, context: DurableContext) -> bytes:
         """Run one job and answer its result as JSON, or raise what its handler raised.
 
         When the caller is cancelled the process is killed; it is gone when this returns.

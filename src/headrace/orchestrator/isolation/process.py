@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
-from headrace.model.context import Context
 from headrace.model.job import ClaimedJob
+from headrace.orchestrator.durable import DurableContext
 from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, obituary
 from headrace.orchestrator.isolation.failures import is_memory_error, rebuild
 from headrace.orchestrator.isolation.logs import levels, replay
@@ -136,7 +136,7 @@ class ChildProcess:
                 f"the child process {ending} while it loaded {target.module}{limit}"
             ) from error
 
-    async def run(self, job: ClaimedJob, context: Context) -> Returned | Raised:
+    async def run(self, job: ClaimedJob, context: DurableContext) -> Returned | Raised:
         """Run one job. If this raises, the process is of no further use: kill it."""
         self.jobs += 1
         session = Session(context, self.jobs, self._send)
@@ -211,7 +211,7 @@ def _python() -> list[str]:
     return [sys.executable] if home == Path.cwd() else [sys.executable, "-P"]
 
 
-def _run(number: int, job: ClaimedJob, context: Context) -> Run:
+def _run(number: int, job: ClaimedJob, context: DurableContext) -> Run:
     fields: dict[str, Any] = {
         name: getattr(context, name)
         for name in ("job_id", "queue", "attempt", "max_attempts", "token", "key", "lane")

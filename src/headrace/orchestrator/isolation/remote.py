@@ -4,34 +4,102 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
+import functools
 import logging
-from collections.abc import Callable
-from typing import Any, get_type_hints
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
-from headrace.errors import InvalidInput, NotRetryable
-from headrace.model.context import Context
-from headrace.model.names import check_text
+from headrace.errors import InvalidInput
+from headrace.model.child import EndedChild
+from headrace.model.job import NewJob
+from headrace.orchestrator.desk import Desk
+from headrace.orchestrator.durable import DurableContext
 from headrace.orchestrator.isolation.failures import describe
 from headrace.orchestrator.isolation.link import Link
 from headrace.orchestrator.isolation.logs import Forwarder
 from headrace.orchestrator.isolation.messages import (
+    Gather,
     Progress,
     Run,
+    Sleep,
+    Spawn,
     StageBegin,
     StageEnd,
+    Wait,
     printable,
 )
 from headrace.orchestrator.isolation.remote_artifacts import RemoteArtifacts
-from headrace.task.codec import decode_hook, encode
+from headrace.orchestrator.order import Order
+from headrace.orchestrator.steps import Effort, decode_value, encode_value, perform
+from headrace.task import Task
 
 
-class RemoteContext(Context):
+class RemoteDesk(Desk):
+    """Durable steps are kept by the worker; the functions of stages run here."""
+
+    def __init__(self, link: Link, context: RemoteContext, run: int) -> None:
+        self._link = link
+        self._context = context
+        self._run = run
+
+    async def stage(
+        self, place: str, call: functools.partial[Any], done: str | None, effort: Effort
+    ) -> Any:
+        """Run a stage, unless the worker has its result from an earlier attempt."""
+        number = self._link.number()
+        kept = await self._link.ask(StageBegin(self._run, number, place, done))
+        if kept is not None:
+            return decode_value(place, kept, call)
+        try:
+            value, _ = await perform(
+                place,
+                call,
+                effort=effort,
+                off_loop=asyncio.to_thread,
+                never=self._context.never,
+                log=self._context.log,
+            )
+            encoded = encode_value(place, value)
+        except Exception as error:
+            # The worker's stage ends first, and with the same error, as if it had run there.
+            with contextlib.suppress(Exception):
+                await self._link.ask(StageEnd(self._run, number, report=describe(error)))
+            raise
+        except BaseException as error:
+            self._link.send(StageEnd(self._run, number, report=describe(error)))
+            raise
+        await self._link.ask(StageEnd(self._run, number, result=encoded))
+        return value
+
+    async def sleep(self, place: str, seconds: float | None, until: float | None) -> None:
+        """Sleep for so long, or until then."""
+        await self._link.ask(Sleep(self._run, self._link.number(), place, seconds, until))
+
+    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
+        """Wait for an event and answer its body."""
+        body = await self._link.ask(Wait(self._run, self._link.number(), place, event, timeout))
+        return body or b"null"
+
+    async def spawn(self, place: str, jobs: list[NewJob]) -> list[str]:
+        """Make children."""
+        ids = await self._link.ask(Spawn(self._run, self._link.number(), place, jobs))
+        return msgspec.json.decode(ids or b"[]", type=list[str])
+
+    async def gather(self, ids: list[str]) -> list[EndedChild]:
+        """Wait until these children have ended."""
+        ended = await self._link.ask(Gather(self._run, self._link.number(), ids))
+        return msgspec.json.decode(ended or b"[]", type=list[EndedChild])
+
+
+class RemoteContext(DurableContext):
     """One attempt at one job, seen from a child process."""
 
-    def __init__(self, link: Link, run: Run) -> None:
+    def __init__(self, link: Link, run: Run, tasks: Mapping[str, Task[..., Any]]) -> None:
+        self.desk = RemoteDesk(link, self, run.run)
+        self.order = Order()
+        self.tasks = tasks
         self._link = link
         self._run = run.run
         self._cancelled = link.cancelled
@@ -60,62 +128,3 @@ class RemoteContext(Context):
             raise InvalidInput(f"progress must be between 0 and 100, got {percent!r}")
         text = None if message is None else printable(str(message))
         self._link.progress(Progress(self._run, float(percent), text))
-
-    async def stage(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        *args: Any,
-        done: str | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Run a named step once, unless the worker has its result from an earlier attempt."""
-        check_text("stage", name)
-        number = self._link.number()
-        kept = await self._link.ask(StageBegin(self._run, number, name, done))
-        if kept is not None:
-            return _read(name, kept, function)
-        try:
-            value = await _call(function, args, kwargs)
-            encoded = _write(name, value)
-        except Exception as error:
-            # The worker's stage ends first, and with the same error, as if it had run there.
-            with contextlib.suppress(Exception):
-                await self._link.ask(StageEnd(self._run, number, report=describe(error)))
-            raise
-        except BaseException as error:
-            self._link.send(StageEnd(self._run, number, report=describe(error)))
-            raise
-        await self._link.ask(StageEnd(self._run, number, result=encoded))
-        return value
-
-
-async def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function(*args, **kwargs)
-    value = await asyncio.to_thread(function, *args, **kwargs)
-    return await value if inspect.isawaitable(value) else value
-
-
-def _write(name: str, value: Any) -> bytes:
-    try:
-        return encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise NotRetryable(
-            f"stage {name!r} returned what cannot be kept: {error}; return plain data"
-        ) from error
-
-
-def _read(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
-    """A kept result, as the type that the function says it returns."""
-    try:
-        kind = get_type_hints(function, include_extras=True).get("return", Any)
-        decoder = msgspec.json.Decoder(kind, dec_hook=decode_hook)
-    except (TypeError, NameError, AttributeError):
-        decoder = msgspec.json.Decoder(Any)
-    try:
-        return decoder.decode(kept)
-    except msgspec.DecodeError as error:
-        raise NotRetryable(
-            f"the kept result of stage {name!r} does not fit what its function returns now: {error}"
-        ) from error

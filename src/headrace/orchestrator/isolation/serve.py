@@ -25,7 +25,7 @@ from headrace.orchestrator.isolation.messages import (
     Started,
 )
 from headrace.orchestrator.isolation.remote import RemoteContext
-from headrace.orchestrator.isolation.target import load, pick
+from headrace.orchestrator.isolation.target import known, load, pick
 from headrace.task.codec import encode
 
 
@@ -55,7 +55,7 @@ def serve(link: Link) -> None:
 
 
 def _attempt(link: Link, runner: asyncio.Runner, holder: Any, run: Run) -> FromChild:
-    context = RemoteContext(link, run)
+    context = RemoteContext(link, run, known(holder))
     capped = is_capped()
     link.send(Started())
     try:

@@ -10,29 +10,34 @@ from collections.abc import Callable
 
 import msgspec
 
-from headrace.errors import HeadraceError
-from headrace.model.context import Context
+from headrace.errors import HeadraceError, Suspended
+from headrace.orchestrator.durable import DurableContext
 from headrace.orchestrator.isolation.artifact_desk import ArtifactDesk
 from headrace.orchestrator.isolation.failures import describe, rebuild
 from headrace.orchestrator.isolation.logs import replay
 from headrace.orchestrator.isolation.messages import (
     Answer,
-    ArtifactChunk,
-    ArtifactFind,
-    ArtifactList,
-    ArtifactPut,
-    ArtifactRead,
     Cancel,
+    Durable,
     FromChild,
     FromWorker,
+    Gather,
     Logged,
     Progress,
     ProgressSeen,
     Question,
+    Raised,
+    Ready,
+    Returned,
     RunStage,
+    Sleep,
+    Spawn,
     StageBegin,
     StageEnd,
+    Started,
+    Wait,
 )
+from headrace.orchestrator.steps import ONE_TRY
 from headrace.task.codec import encode
 
 # How soon a handler in a child sees that it should stop.
@@ -44,7 +49,9 @@ log = logging.getLogger("headrace.orchestrator.isolation")
 class Session:
     """Answers one run. Everything it writes goes through the worker's context and its token."""
 
-    def __init__(self, context: Context, run: int, send: Callable[[FromWorker], None]) -> None:
+    def __init__(
+        self, context: DurableContext, run: int, send: Callable[[FromWorker], None]
+    ) -> None:
         self._context = context
         self._run = run
         self._send = send
@@ -62,14 +69,9 @@ class Session:
                 self._progress(message)
             case StageEnd():
                 self._end_step(message)
-            case (
-                StageBegin()
-                | ArtifactPut()
-                | ArtifactChunk()
-                | ArtifactFind()
-                | ArtifactRead()
-                | ArtifactList()
-            ):
+            case Ready() | Started() | Returned() | Raised():
+                pass
+            case _:
                 if isinstance(message, StageBegin):
                     self._steps[message.number] = asyncio.get_running_loop().create_future()
                 task = asyncio.create_task(self._answer(message))
@@ -103,7 +105,7 @@ class Session:
     async def _answer(self, question: Question) -> None:
         try:
             answer = Answer(question.number, await self._value(question))
-        except Exception as error:
+        except (Exception, Suspended) as error:
             answer = Answer(question.number, report=describe(error))
         self._send(answer)
 
@@ -113,6 +115,8 @@ class Session:
         match question:
             case StageBegin():
                 return await self._stage(question)
+            case Sleep() | Wait() | Spawn() | Gather():
+                return await self._durable(question)
             case StageEnd():
                 raise HeadraceError("a stage ended that never began")
             case _:
@@ -126,18 +130,29 @@ class Session:
         """Let the worker's own stage decide: kept already, or to be run, over there."""
         step = self._steps[question.number]
         try:
-            value = await self._context.stage(
-                question.name,
-                _run_in_child,
-                lambda: self._send(RunStage(question.number)),
-                step,
-                done=question.done,
+            call = functools.partial(
+                _run_in_child, lambda: self._send(RunStage(question.number)), step
             )
+            # How often and how long to try is seen to where the function runs.
+            value = await self._context.desk.stage(question.name, call, question.done, ONE_TRY)
             return encode(value)
         finally:
             self._steps.pop(question.number, None)
             with contextlib.suppress(asyncio.InvalidStateError, asyncio.CancelledError):
                 step.exception()
+
+    async def _durable(self, question: Durable) -> bytes:
+        desk = self._context.desk
+        match question:
+            case Sleep(_, _, place, seconds, until):
+                await desk.sleep(place, seconds, until)
+                return b""
+            case Wait(_, _, place, event, timeout):
+                return await desk.wait(place, event, timeout)
+            case Spawn(_, _, place, jobs):
+                return encode(await desk.spawn(place, jobs))
+            case Gather(_, _, ids):
+                return encode(await desk.gather(ids))
 
     async def _tell_when_cancelled(self) -> None:
         # A context has no signal for this, and a look costs next to nothing.

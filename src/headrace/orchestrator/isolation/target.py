@@ -6,6 +6,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -75,6 +76,15 @@ def pick(holder: Any, name: str) -> Task[..., Any]:
             'module, outside of `if __name__ == "__main__"`'
         )
     return task
+
+
+def known(holder: Any) -> Mapping[str, Task[..., Any]]:
+    """In the child: the tasks that are known there."""
+    app: Any = holder.door if isinstance(holder, Task) else holder
+    if _is_app(app):
+        tasks: Mapping[str, Task[..., Any]] = app.tasks
+        return tasks
+    return {holder.name: holder}
 
 
 def _holder(module: ModuleType | None, task: Task[..., Any]) -> str | None:

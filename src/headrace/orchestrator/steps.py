@@ -1,0 +1,153 @@
+"""Running the function of a stage: on the loop or off it, within its time, again if it may."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, get_type_hints
+
+import msgspec
+
+from headrace.errors import (
+    InvalidSetting,
+    LeaseLost,
+    NotRetryable,
+    RetryLater,
+    Snooze,
+    StageTimedOut,
+)
+from headrace.model.policy import check_timeout
+from headrace.model.retry import RetryPolicy, retryable
+from headrace.orchestrator.order import INSIDE
+from headrace.task.codec import decode_hook, encode
+
+Never = tuple[type[BaseException] | str, ...]
+OffLoop = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+ONCE = RetryPolicy(retries=0)
+
+
+class Effort(msgspec.Struct, frozen=True):
+    """How hard to try: how often, and for how long each time."""
+
+    retry: RetryPolicy = ONCE
+    timeout: float | None = None
+
+
+ONE_TRY = Effort()
+
+
+def effort(retries: int | None, retry: RetryPolicy | None, timeout: float | None) -> Effort:
+    """What a handler asks for a stage."""
+    if retries is None and retry is None and timeout is None:
+        return ONE_TRY
+    if retries is not None and retry is not None:
+        raise InvalidSetting("give retries or retry, not both")
+    if retries is not None:
+        retry = RetryPolicy(retries=retries)
+    return Effort(retry or ONCE, check_timeout(timeout))
+
+
+async def perform(
+    name: str,
+    call: Callable[[], Any],
+    *,
+    effort: Effort,
+    off_loop: OffLoop,
+    never: Never,
+    log: logging.LoggerAdapter[logging.Logger],
+) -> tuple[Any, int]:
+    """The value of a stage's function, and after how many tries. Raises what the last one raised.
+
+    What asks for something to be done with the whole job (a retry, a snooze, a sleep) passes.
+    """
+    tries = 0
+    outside = INSIDE.set(f"{name}/")
+    try:
+        while True:
+            tries += 1
+            try:
+                return await _once(name, call, effort.timeout, off_loop), tries
+            except (RetryLater, Snooze, LeaseLost):
+                raise
+            except Exception as error:
+                if tries > effort.retry.retries or not retryable(error, never):
+                    raise
+                delay = effort.retry.delay(tries)
+                log.warning(
+                    "stage %r: try %d of %d failed, the next in %g s: %s: %s",
+                    name,
+                    tries,
+                    effort.retry.max_attempts,
+                    delay,
+                    type(error).__name__,
+                    error,
+                )
+                await asyncio.sleep(delay)
+    finally:
+        INSIDE.reset(outside)
+
+
+async def _once(
+    name: str, call: Callable[[], Any], timeout: float | None, off_loop: OffLoop
+) -> Any:
+    if timeout is None:
+        return await _run(call, off_loop)
+    limit = asyncio.timeout(timeout)
+    try:
+        async with limit:
+            return await _run(call, off_loop)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise StageTimedOut(f"stage {name!r} did not finish within {timeout:g} s") from error
+
+
+async def _run(call: Callable[[], Any], off_loop: OffLoop) -> Any:
+    if _is_async(call):
+        return await call()
+    value = await off_loop(call)
+    return await value if inspect.isawaitable(value) else value
+
+
+def _is_async(call: Callable[[], Any]) -> bool:
+    return inspect.iscoroutinefunction(_function(call))
+
+
+def _function(call: Callable[..., Any]) -> Callable[..., Any]:
+    while isinstance(call, functools.partial):
+        call = call.func
+    return call
+
+
+def encode_value(name: str, value: Any) -> bytes:
+    """What a stage returned, as JSON."""
+    try:
+        return encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise NotRetryable(
+            f"stage {name!r} returned what cannot be kept: {error}; return plain data"
+        ) from error
+
+
+def decode_value(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
+    """What was kept of a stage, as the type that its function says it returns."""
+    try:
+        return decoder_of(function).decode(kept)
+    except msgspec.DecodeError as error:
+        raise NotRetryable(
+            f"the kept result of stage {name!r} does not fit what its function returns now: "
+            f"{error}; run the job again from there: headrace jobs retry ID --from {name!r}"
+        ) from error
+
+
+def decoder_of(function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
+    """Decodes into the function's return annotation, where it has one that JSON can hold."""
+    try:
+        kind = get_type_hints(_function(function), include_extras=True).get("return", Any)
+        return msgspec.json.Decoder(kind, dec_hook=decode_hook)
+    except (TypeError, NameError, AttributeError):
+        return msgspec.json.Decoder(Any)

@@ -1,0 +1,116 @@
+"""Remove the files of jobs that are gone."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+from headrace.artifacts import ArtifactStore, handed_in
+from headrace.clock import Clock
+from headrace.engine.base import Engine
+from headrace.errors import EngineError, InvalidInput
+from headrace.loop import Loop
+from headrace.model.ids import parse_id
+from headrace.model.views import Record
+
+log = logging.getLogger("headrace.files")
+
+PRUNED = "pruned-artifacts"
+"""The engine writes a record of this kind for each job with files that it prunes, by its id."""
+
+BATCH = 50
+PAUSE = 60.0
+STEP_PAUSE = 0.1
+TIDY_EVERY = 3_600.0
+# A caller has so long to hand in the job after its files: a slow upload is no reason to lose one.
+GRACE = 3_600.0
+# Jobs are read with their arguments, which may be large.
+LOOK = 10
+
+
+class Files(Loop):
+    """Removes files of pruned jobs, and of jobs that were never handed in, in small steps.
+
+    A record is deleted after the files that it stands for are, so whoever is killed half-way, or
+    comes second, does no harm. Files of a job that exists are left alone.
+    """
+
+    name = "files"
+
+    def __init__(self, *, engine: Engine, artifacts: ArtifactStore, clock: Clock) -> None:
+        super().__init__()
+        self.engine = engine
+        self.artifacts = artifacts
+        self.clock = clock
+        self._after = {PRUNED: "", handed_in.KIND: ""}
+        self._tidied = 0.0
+
+    async def tick(self) -> float:
+        """Do one step's worth of each kind; go on soon while there is more."""
+        more = False
+        for kind in (PRUNED, handed_in.KIND):
+            records = await self.engine.record_list(kind, after=self._after[kind], limit=BATCH)
+            # One that cannot be removed now must not be in the way of those behind it.
+            self._after[kind] = records[-1].key if len(records) == BATCH else ""
+            more = more or len(records) == BATCH
+            await self.remove(records)
+        if self.clock.now() - self._tidied > TIDY_EVERY:
+            await self.artifacts.tidy()
+            self._tidied = self.clock.now()
+        # Spread, so that many workers do not all ask at once.
+        return STEP_PAUSE if more else PAUSE * random.uniform(0.8, 1.2)  # noqa: S311
+
+    async def remove(self, records: list[Record]) -> int:
+        """Remove the files of these jobs where they are gone, and answer of how many.
+
+        If none could be removed because of the store, its error is raised.
+        """
+        removed = 0
+        failure: EngineError | None = None
+        for record in await self._gone(records):
+            try:
+                await self.artifacts.remove_job(record.key)
+                await self.engine.record_delete(record.kind, record.key)
+                removed += 1
+            except EngineError as error:
+                failure = error
+                log.warning("The files of job %s cannot be removed now: %s", record.key, error)
+        if failure is not None and not removed:
+            raise failure
+        return removed
+
+    async def _gone(self, records: list[Record]) -> list[Record]:
+        """Those whose job is gone, or was never there and will not come."""
+        known = []
+        for record in records:
+            try:
+                known.append((parse_id(record.key), record))
+            except InvalidInput:
+                log.warning("A record of kind %s has no job id for a key: deleted", record.kind)
+                await self.engine.record_delete(record.kind, record.key)
+        exist: set[str] = set()
+        for start in range(0, len(known), LOOK):
+            ids = [job_id for job_id, _ in known[start : start + LOOK]]
+            exist |= {job.id for job in await self.engine.get(ids)}
+        gone = []
+        for job_id, record in known:
+            if job_id not in exist:
+                if record.kind == PRUNED or self._age(record) > GRACE:
+                    gone.append(record)
+            elif record.kind == PRUNED:
+                # Somebody has handed in a job of this id again: its files are not ours to judge.
+                await self.engine.record_delete(record.kind, record.key)
+        return gone
+
+    def _age(self, record: Record) -> float:
+        return self.clock.now() - record.updated_at.timestamp()
+
+
+async def remove_pruned(engine: Engine, artifacts: ArtifactStore, clock: Clock) -> int:
+    """Remove the files of all jobs that have been pruned, and answer of how many jobs."""
+    files = Files(engine=engine, artifacts=artifacts, clock=clock)
+    removed, after = 0, ""
+    while records := await engine.record_list(PRUNED, after=after, limit=BATCH):
+        removed += await files.remove(records)
+        after = records[-1].key
+    return removed

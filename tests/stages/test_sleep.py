@@ -1,0 +1,219 @@
+"""Durable sleeps: the slot is free, and what was done before is not done again."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import headrace
+from headrace.clock import Clock
+from headrace.model.kept import SLEEP
+from headrace.model.status import Status
+from tests.orchestrator.conftest import Worker
+
+
+async def test_a_sleep_frees_the_slot_and_repeats_nothing(
+    app: headrace.App, worker: Worker, clock: Clock
+) -> None:
+    ran: list[str] = []
+
+    async def step(name: str) -> str:
+        ran.append(name)
+        return name
+
+    @app.task
+    async def patient(ctx: headrace.Context) -> list[object]:
+        first = await ctx.stage("one", step, "one")
+        await ctx.sleep(3600)
+        second = await ctx.stage("two", step, "two")
+        await ctx.sleep_until(clock.utcnow() + timedelta(hours=2), name="long")
+        return [first, second, ctx.attempt, ctx.token]
+
+    orchestrator = worker(app)
+    job = await patient.enqueue()
+    await orchestrator.run_until_idle()
+    asleep = await app.get(job.id)
+    assert (asleep.status, asleep.attempt, asleep.awaits) == (Status.SCHEDULED, 0, ())
+    assert 3590 < asleep.run_at.timestamp() - clock.now() <= 3600
+    clock.advance(3601)
+    await orchestrator.run_until_idle()
+    assert ran == ["one", "two"]
+    clock.advance(7201)
+    await orchestrator.run_until_idle()
+    over = await app.get(job.id)
+    assert (over.status, over.result) == (Status.COMPLETED, ["one", "two", 1, 3])
+    assert ran == ["one", "two"]
+    assert [entry.name for entry in await app.engine.entries(job.id, SLEEP)] == ["#1", "long"]
+
+
+async def test_a_short_sleep_keeps_the_slot(local: headrace.App, worker: Worker) -> None:
+    @local.task
+    async def brief(ctx: headrace.Context) -> int:
+        await ctx.sleep(0.01)
+        await ctx.sleep(0)
+        return ctx.token
+
+    job = await brief.enqueue()
+    await worker(local).run_until_idle()
+    assert (await local.get(job.id)).result == 1
+    assert await local.engine.entries(job.id) == []
+
+
+async def test_a_sleep_goes_on_over_a_failed_attempt(
+    app: headrace.App, worker: Worker, clock: Clock
+) -> None:
+    """How long it lasts was settled by the first attempt."""
+
+    @app.task(retry=headrace.RetryPolicy(retries=3, base=1.0))
+    async def patient(ctx: headrace.Context) -> int:
+        await ctx.sleep(100)
+        if ctx.attempt == 1:
+            raise OSError("again")
+        return ctx.attempt
+
+    orchestrator = worker(app)
+    job = await patient.enqueue()
+    await orchestrator.run_until_idle()
+    clock.advance(101)
+    await orchestrator.run_until_idle()
+    assert (await app.get(job.id)).attempt == 1
+    clock.advance(2)
+    await orchestrator.run_until_idle()
+    assert (await app.get(job.id)).result == 2
+
+
+async def test_a_sleep_longer_than_a_store_can_wait(
+    local: headrace.App, worker: Worker, clock: Clock
+) -> None:
+    """It wakes in between, sees that it is too early, and sleeps on."""
+
+    @local.task
+    async def patient(ctx: headrace.Context) -> int:
+        await ctx.sleep(80 * 86_400)
+        return ctx.token
+
+    orchestrator = worker(local)
+    job = await patient.enqueue()
+    for _ in range(3):
+        await orchestrator.run_until_idle()
+        assert (await local.get(job.id)).status is Status.SCHEDULED
+        clock.advance(30 * 86_400)
+    await orchestrator.run_until_idle()
+    assert (await local.get(job.id)).result == 4
+
+
+async def test_sleeps_in_a_skipped_stage_do_not_count(
+    local: headrace.App, worker: Worker, clock: Clock
+) -> None:
+    """The sleep after a stage is not taken for the one inside of it."""
+
+    @local.task
+    async def nested(ctx: headrace.Context) -> float:
+        async def inner() -> float:
+            await ctx.sleep(100)
+            return clock.now()
+
+        began = await ctx.stage("inner", inner)
+        await ctx.sleep(100)
+        return clock.now() - began
+
+    orchestrator = worker(local)
+    job = await nested.enqueue()
+    for _ in range(2):
+        await orchestrator.run_until_idle()
+        clock.advance(101)
+    await orchestrator.run_until_idle()
+    assert (await local.get(job.id)).result >= 100
+    names = [entry.name for entry in await local.engine.entries(job.id, SLEEP)]
+    assert names == ["inner/#1", "#1"]
+
+
+async def test_plain_functions_sleep_too(app: headrace.App, worker: Worker, clock: Clock) -> None:
+    @app.task
+    def patient(ctx: headrace.Context) -> int:
+        asyncio.run(ctx.sleep(3600))
+        return ctx.token
+
+    orchestrator = worker(app)
+    job = await patient.enqueue()
+    await orchestrator.run_until_idle()
+    assert (await app.get(job.id)).status is Status.SCHEDULED
+    clock.advance(3601)
+    await orchestrator.run_until_idle()
+    assert (await app.get(job.id)).result == 2
+
+
+async def test_sleeps_at_once_are_over_one_after_the_other(
+    local: headrace.App, worker: Worker, clock: Clock
+) -> None:
+    @local.task
+    async def patient(ctx: headrace.Context) -> int:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ctx.sleep(100, name="short"))
+            group.create_task(ctx.sleep(200, name="long"))
+        return ctx.token
+
+    orchestrator = worker(local)
+    job = await patient.enqueue()
+    await orchestrator.run_until_idle()
+    clock.advance(101)
+    await orchestrator.run_until_idle()
+    clock.advance(101)
+    await orchestrator.run_until_idle()
+    assert (await local.get(job.id)).result == 3
+
+
+async def test_a_handler_that_catches_everything_fails_with_the_reason(
+    local: headrace.App, worker: Worker
+) -> None:
+    @local.task
+    async def greedy(ctx: headrace.Context) -> str:
+        try:
+            await ctx.sleep(3600)
+        except BaseException:
+            return "went on"
+        return "slept"
+
+    @local.task
+    async def careful(ctx: headrace.Context) -> str:
+        try:
+            await ctx.sleep(3600)
+        except Exception:
+            return "went on"
+        return "slept"
+
+    job, other = await greedy.enqueue(), await careful.enqueue()
+    await worker(local).run_until_idle()
+    over = await local.get(job.id)
+    assert (over.status, over.attempt) == (Status.FAILED, 1)
+    assert "caught headrace.Suspended" in (over.error or "")
+    assert (await local.get(other.id)).status is Status.SCHEDULED
+
+
+async def test_a_sleeping_job_can_be_cancelled_and_hurried(
+    app: headrace.App, worker: Worker
+) -> None:
+    @app.task
+    async def patient(ctx: headrace.Context) -> int:
+        await ctx.sleep(3600)
+        return ctx.token
+
+    orchestrator = worker(app)
+    cancelled, hurried = await patient.enqueue(), await patient.enqueue()
+    await orchestrator.run_until_idle()
+    assert (await app.cancel(cancelled.id)).status is Status.CANCELLED
+    await app.retry(hurried.id)
+    await orchestrator.run_until_idle()
+    # It sleeps on: how long was settled before.
+    assert (await app.get(hurried.id)).status is Status.SCHEDULED
+    await app.cancel(hurried.id)
+
+
+async def test_odd_sleeps_are_refused(local: headrace.App, worker: Worker) -> None:
+    @local.task(retries=0)
+    async def odd(ctx: headrace.Context, seconds: float) -> None:
+        await ctx.sleep(seconds)
+
+    job = await odd.enqueue(seconds=-1)
+    await worker(local).run_until_idle()
+    assert (await local.get(job.id)).error == "sleep takes seconds from 0, got -1.0"
