@@ -30,19 +30,19 @@ from headrace.errors import (
     RetryLater,
     SchemaTooNew,
     Snooze,
-    StorageFull,
     StageTimedOut,
-    UnknownTask,
+    StorageFull,
     Suspended,
     UnknownSchedule,
+    UnknownTask,
     ValidationError,
+    WaitTimedOut,
     WorkerUnhealthy,
 )
-    WaitTimedOut,
 from headrace.model.artifact import Artifact
+from headrace.model.child import FailedChild
 from headrace.model.context import Context
 from headrace.model.job import Job, JobFilter
-from headrace.model.child import FailedChild
 from headrace.model.lane import Lane
 from headrace.model.retry import RetryPolicy
 from headrace.model.status import Status
@@ -58,15 +58,15 @@ __all__ = [
     "Artifact",
     "ArtifactNotFound",
     "AuthenticationError",
+    "ChildFailed",
     "Client",
     "Clock",
-    "ChildFailed",
     "Context",
     "EngineError",
     "EngineUnavailable",
+    "FailedChild",
     "HeadraceError",
     "InvalidArguments",
-    "FailedChild",
     "InvalidInput",
     "InvalidName",
     "InvalidSetting",
@@ -88,19 +88,19 @@ __all__ = [
     "SchemaTooNew",
     "Settings",
     "Snooze",
+    "StageTimedOut",
     "Status",
     "StorageFull",
+    "Suspended",
     "Task",
-    "StageTimedOut",
     "UnknownTask",
     "ValidationError",
-    "Suspended",
+    "WaitTimedOut",
     "WorkerUnhealthy",
     "__version__",
 ]
 
 
-    "WaitTimedOut",
 def __getattr__(name: str) -> Any:
     # A service that only enqueues does not pay for the imports of a worker or a client.
     if name == "JobOrchestrator":

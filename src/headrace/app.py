@@ -340,26 +340,6 @@ class App:
             raise JobConflict(f"job {job_id} is {now.status} already and cannot be cancelled")
         return await self.get(job_id)
 
-    async def retry(self, job_id: str) -> Job:
-        """Run a finished job again, or a scheduled one now."""
-        before = await self.get(job_id)
-        if not await self._engine.rerun([before.id]):
-            now = await self.get(job_id)
-            raise JobConflict(f"job {job_id} is {now.status}: it needs no retry")
-        return await self.get(job_id)
-
-    async def why(self, job_id: str) -> Sequence[str]:
-        """Why is it not running? In sentences."""
-        return await why(self._engine, await self.get(job_id), self.clock.now())
-
-    def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
-        """The loops that every orchestrator runs: they keep the store moving, and tell of it."""
-        # Programs that only enqueue need none of this.
-        from headrace.monitor.published import Publish  # noqa: PLC0415
-        from headrace.upkeep import loops  # noqa: PLC0415
-
-        publish = Publish(engine=self._engine, telemetry=telemetry, worker=worker, clock=self.clock)
-        return [*loops(self._engine, self.settings, self.clock), publish]
     async def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
         """Deliver an event to a job that waits for it (`ctx.wait`), or will. The first of a name
         counts: the answer is "delivered", or "already" if there was one.
@@ -381,3 +361,23 @@ class App:
         now = await self.get(job_id)
         raise JobConflict(f"job {job_id} is {now.status} already: nobody waits for {event!r}")
 
+    async def retry(self, job_id: str) -> Job:
+        """Run a finished job again, or a scheduled one now."""
+        before = await self.get(job_id)
+        if not await self._engine.rerun([before.id]):
+            now = await self.get(job_id)
+            raise JobConflict(f"job {job_id} is {now.status}: it needs no retry")
+        return await self.get(job_id)
+
+    async def why(self, job_id: str) -> Sequence[str]:
+        """Why is it not running? In sentences."""
+        return await why(self._engine, await self.get(job_id), self.clock.now())
+
+    def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
+        """The loops that every orchestrator runs: they keep the store moving, and tell of it."""
+        # Programs that only enqueue need none of this.
+        from headrace.monitor.published import Publish  # noqa: PLC0415
+        from headrace.upkeep import loops  # noqa: PLC0415
+
+        publish = Publish(engine=self._engine, telemetry=telemetry, worker=worker, clock=self.clock)
+        return [*loops(self._engine, self.settings, self.clock), publish]

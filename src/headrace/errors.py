@@ -19,10 +19,10 @@
     │   ├── StorageFull         no room to write; nothing was written
     │   ├── SchemaTooNew        a newer Headrace has migrated this store
     │   └── MissingDriver       an extra has to be installed
+    ├── StageTimedOut           a stage took longer than its `timeout`
     ├── NotRetryable            raised by handlers: no further attempt
     │   ├── ParserError
     │   ├── ValidationError
-    ├── StageTimedOut           a stage took longer than its `timeout`
     │   ├── AuthenticationError
     │   ├── WaitTimedOut        the event did not come in the time given
     │   └── ChildFailed         `ctx.gather`: children ended without a result
@@ -34,12 +34,12 @@ pass: `Suspended`, which is no `Exception`, so that `except Exception` does not 
 
 from __future__ import annotations
 
-from datetime import datetime
-
-
 from collections.abc import Sequence
-class HeadraceError(Exception):
+from datetime import datetime
 from typing import Any
+
+
+class HeadraceError(Exception):
     """Anything that Headrace raises on purpose."""
 
 
@@ -135,6 +135,22 @@ class AuthenticationError(NotRetryable):
     """The credentials were refused."""
 
 
+class WaitTimedOut(NotRetryable, TimeoutError):
+    """The event that a handler waited for did not come in the time given."""
+
+
+class StageTimedOut(HeadraceError, TimeoutError):
+    """A stage took longer than its `timeout`."""
+
+
+class ChildFailed(NotRetryable):
+    """Children of this job ended without a result. `children` tells which, and how."""
+
+    def __init__(self, message: str, children: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.children = tuple(children)
+
+
 class RetryLater(HeadraceError):
     """Raise in a handler to end this attempt and try again at a time of your choice."""
 
@@ -152,22 +168,6 @@ class Snooze(HeadraceError):
     def __init__(self, delay: float, reason: str = "") -> None:
         super().__init__(reason or f"snoozed for {delay:g} s")
         self.delay = delay
-class WaitTimedOut(NotRetryable, TimeoutError):
-    """The event that a handler waited for did not come in the time given."""
-
-
-class StageTimedOut(HeadraceError, TimeoutError):
-    """A stage took longer than its `timeout`."""
-
-
-class ChildFailed(NotRetryable):
-    """Children of this job ended without a result. `children` tells which, and how."""
-
-    def __init__(self, message: str, children: Sequence[Any] = ()) -> None:
-        super().__init__(message)
-        self.children = tuple(children)
-
-
 
 
 class Suspended(BaseException):

@@ -110,8 +110,6 @@ class Executor:
                 # The child has encoded its result; it is not taken apart here.
                 return msgspec.Raw(await self.processes().run(task, attempt.job, context))
 
-    def _completed(self, job: ClaimedJob, value: Any) -> Outcome:
-        try:
     def _told(self, attempt: Attempt) -> bool:
         """Whether the handler returned because it was told to stop, or though it was to leave."""
         return attempt.suspended or (attempt.cooperative and attempt.reason is not None)
@@ -122,6 +120,8 @@ class Executor:
             return verdict.of_interruption(attempt.job, task.policy, attempt.reason)
         return verdict.of_caught_suspension(attempt.job)
 
+    def _completed(self, job: ClaimedJob, value: Any) -> Outcome:
+        try:
             result = encode(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return Failed(

@@ -88,8 +88,8 @@ class Works:
             queues=queues,
             slots=slots,
             notes=self.notes,
-            telemetry=telemetry,
             relatives=self.relatives,
+            telemetry=telemetry,
             lease_seconds=settings.lease_seconds,
             connection_retries=settings.connection_retries,
             register=self.register_again,
@@ -150,8 +150,8 @@ class Works:
         self.leases.keep(self.info.id)
         self.slots.start()
         self.notes.start()
-        self.dispatcher.start().add_done_callback(self._dispatcher_ended)
         self.relatives.start()
+        self.dispatcher.start().add_done_callback(self._dispatcher_ended)
         for loop in self.upkeep:
             loop.start()
         log.info(
