@@ -3,9 +3,12 @@
     HeadraceError
     ├── InvalidInput            the caller's mistake; nothing was changed
     │   ├── UnknownTask
+    │   ├── UnknownSchedule
+    │   ├── UnknownWorkflow
     │   ├── InvalidArguments
     │   ├── PayloadTooLarge
     │   ├── InvalidName
+    │   ├── InvalidWorkflow     every problem that was found, with file and line
     │   └── InvalidSetting
     ├── JobNotFound
     ├── ArtifactNotFound
@@ -51,6 +54,10 @@ class UnknownTask(InvalidInput):
     """No task of this name is registered."""
 
 
+class UnknownSchedule(InvalidInput):
+    """No schedule has this name."""
+
+
 class InvalidArguments(InvalidInput):
     """The arguments do not fit the task's signature."""
 
@@ -65,6 +72,18 @@ class InvalidName(InvalidInput):
 
 class InvalidSetting(InvalidInput):
     """A setting is unknown or has a value that cannot be used."""
+
+
+class InvalidWorkflow(InvalidInput):
+    """A workflow cannot be run as it is. `problems` are all that were found, each with its line."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class UnknownWorkflow(InvalidInput):
+    """No workflow has this id, or none this version."""
 
 
 class JobNotFound(HeadraceError):
