@@ -63,15 +63,15 @@ EXPECTED = {
     "list_unsuccessful": "SEARCH history USING INDEX history_unsuccessful (state=? AND id<?)",
     "list_unfinished_keyed": "SEARCH job_key USING PRIMARY KEY (key=?)",
     "list_finished_keyed": "SEARCH job_key USING PRIMARY KEY (key=?)",
-    "list_unfinished_children": "SEARCH job USING INDEX job_child (parent=? AND id<?)",
+    "list_unfinished_children": "SEARCH job USING INDEX job_child (parent=?)",
     "list_finished_children": "SEARCH history USING INDEX history_child (parent=? AND id<?)",
-    "suspend": BY_SEQ,
-    "suspended": "SEARCH job USING INDEX job_suspended (id>?)",
-    "wake_look": "SEARCH job USING INDEX job_suspended (id=?)",
+    "suspended": "SEARCH suspended USING COVERING INDEX sqlite_autoindex_suspended_1 (id>?)",
+    "suspend_end": "SEARCH suspended USING INTEGER PRIMARY KEY (rowid=?)",
+    "wake_look": "SEARCH suspended USING INDEX sqlite_autoindex_suspended_1 (id=?)",
     "wake_event": "SEARCH entry USING COVERING INDEX sqlite_autoindex_entry_1 "
     "(job_id=? AND kind=? AND name=?)",
-    "wake_children": "SEARCH job USING COVERING INDEX job_child_group (parent=?)",
-    "wake_group": "SEARCH job USING COVERING INDEX job_child_group (parent=? AND group_name=?)",
+    "wake_children": "SEARCH job USING COVERING INDEX job_child (parent=?)",
+    "wake_group": "SEARCH job USING COVERING INDEX job_child (parent=? AND group_name=?)",
     "signal_look": BY_ID,
     "forget": "SEARCH entry USING INDEX sqlite_autoindex_entry_1 (job_id=? AND kind=? AND name=?)",
     "due_now": BY_SEQ,
@@ -127,7 +127,9 @@ def fill(connection: sqlite3.Connection) -> None:
         "UPDATE job SET state = 3, token = 1, worker = 'w' || (seq % 4), started_at = 1.0 "
         "WHERE state = 2 AND seq % 3 = 0"
     )
-    connection.execute("UPDATE job SET awaits = '[]' WHERE state = 0 AND seq % 2 = 0")
+    connection.execute(
+        "INSERT INTO suspended SELECT seq, id, '[]' FROM job WHERE state = 0 AND seq % 2 = 0"
+    )
     connection.execute("COMMIT")
 
 

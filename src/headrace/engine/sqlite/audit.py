@@ -15,6 +15,7 @@ CHECKS = (
     (query("audit_beaten"), "a waiting job of lane {1!r} of queue {0!r} beats a ready one"),
     (query("audit_twice"), "job {0} is both finished and unfinished"),
     (query("audit_keys"), "key {0!r} of task {1!r} and job {2} do not belong together"),
+    (query("audit_suspended"), "job {0} waits for something, but is not scheduled"),
     (query("audit_entries"), "job {0} is gone but its entries are kept"),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.rows import LONGEST_WAIT, id_list, next_arrivals
@@ -14,6 +15,7 @@ from headrace.model.job import Inserted, NewJob
 from headrace.model.views import RecordChange
 
 INSERT = query("insert")
+INSERT_CHILD = query("insert_child")
 KNOWN_IDS = query("known_ids")
 KEY_TAKE = query("key_take")
 KEY_OWNER = query("key_owner")
@@ -61,7 +63,8 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
     connection, now = transaction.connection, transaction.now
     connection.executemany(QUEUE_SEEN, [(name,) for name in {job.queue for job in jobs}])
     seq = next_arrivals(connection, len(jobs))
-    rows = []
+    rows: list[tuple[Any, ...]] = []
+    children: list[tuple[Any, ...]] = []
     arrivals = lanes.Arrivals()
     for job in jobs:
         run_at = due_time(now, job)
@@ -76,32 +79,34 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
             arrivals.add((job.queue, job.lane), job.width, new=True)
         # Python's sqlite3 looks for adapters of None, bool and bytes, at the cost of all the rest:
         # so "" for None (the statement turns it back), 1 for True, and a bytearray.
-        rows.append(
-            (
-                seq,
-                job.id,
-                state,
-                job.priority,
-                job.queue,
-                job.lane or "",
-                job.width,
-                1 if job.hold else 0,
-                run_at,
-                now,
-                job.task,
-                job.key or "",
-                job.max_attempts,
-                job.timeout,
-                job.on_crash,
-                job.source,
-                bytearray(job.args),
-                job.meta or "",
-                job.parent or "",
-                job.group or "" if job.parent else "",
-            )
+        row = (
+            seq,
+            job.id,
+            state,
+            job.priority,
+            job.queue,
+            job.lane or "",
+            job.width,
+            1 if job.hold else 0,
+            run_at,
+            now,
+            job.task,
+            job.key or "",
+            job.max_attempts,
+            job.timeout,
+            job.on_crash,
+            job.source,
+            bytearray(job.args),
+            job.meta or "",
         )
+        if job.parent is None:
+            rows.append(row)
+        else:
+            children.append((*row, job.parent, job.group))
         seq += 1
     connection.executemany(INSERT, rows)
+    if children:
+        connection.executemany(INSERT_CHILD, children)
     arrivals.admit(transaction)
 
 

@@ -80,7 +80,7 @@ def job(row: Row) -> Job:
 
 def claimed(row: Row) -> ClaimedJob:
     """A row of claimable.sql, held.sql or lost.sql; what follows the first 16 columns is theirs."""
-    return ClaimedJob(
+    job = ClaimedJob(
         id=row[0],
         token=row[1],
         attempt=row[2],
@@ -96,8 +96,12 @@ def claimed(row: Row) -> ClaimedJob:
         meta=row[12],
         wait=row[13],
         cancel_requested=row[14] is not None,
-        parent=row[15],
     )
+    if row[15] is not None:
+        # Not above: with more than 15 keywords Python makes a dictionary of them, at the cost of
+        # all the rest together.
+        job.parent = row[15]
+    return job
 
 
 def worker(row: Row, now: float) -> Worker:

@@ -75,7 +75,7 @@ class Batch:
         self.completed: dict[int, str] = {}
         self.finished: list[tuple[Any, ...]] = []
         self.requeued: list[tuple[Any, ...]] = []
-        self.suspended: list[tuple[str, int]] = []
+        self.suspended: list[tuple[int, str, str]] = []
         self.freed: Counter[lanes.Place] = Counter()
         self.arrivals = lanes.Arrivals()
 
@@ -198,7 +198,7 @@ class Batch:
         if delay > 0:
             state = SCHEDULED
             if (stored := encode_awaited(awaits)) is not None:
-                self.suspended.append((stored.decode(), seq))
+                self.suspended.append((seq, settlement.job_id, stored.decode()))
         elif lane is None or pinned:
             state = READY
             self.transaction.made_ready.add(queue)

@@ -51,6 +51,7 @@ def cancel(transaction: Transaction, ids: Sequence[str], reason: str) -> dict[st
         if lane is not None and (state == READY or pinned):
             freed[queue, lane] += 1
     connection.execute(FINISH_REMOVE, (msgspec.json.encode(gone).decode(),))
+    upkeep.end_suspense(transaction, gone)
     lanes.release(transaction, freed)
     return answer
 

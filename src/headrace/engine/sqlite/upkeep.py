@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from headrace.engine.sqlite import lanes
 from headrace.engine.sqlite.rows import Row
 from headrace.engine.sqlite.settle import READY, WAITING
@@ -13,6 +15,7 @@ DUE = query("due")
 DUE_MOVE = query("due_move")
 DUE_NEXT = query("due_next")
 DUE_NOW = query("due_now")
+SUSPEND_END = query("suspend_end")
 
 
 def due(transaction: Transaction, limit: int) -> Due:
@@ -31,6 +34,13 @@ def hurry(transaction: Transaction, rows: list[Row]) -> None:
     move(transaction, rows)
 
 
+def end_suspense(transaction: Transaction, seqs: list[int]) -> None:
+    """These jobs are not scheduled any more: forget what they waited for, if they did."""
+    if seqs:
+        asked = msgspec.json.encode(seqs).decode()
+        transaction.connection.execute(SUSPEND_END, (asked,))
+
+
 def move(transaction: Transaction, rows: list[Row]) -> None:
     """Make these scheduled jobs, rows of due.sql, ready or let them wait in their lanes."""
     moves: list[tuple[int, int]] = []
@@ -43,4 +53,6 @@ def move(transaction: Transaction, rows: list[Row]) -> None:
             moves.append((WAITING, seq))
             arrivals.add((queue, lane), width, new=token == 0)
     transaction.connection.executemany(DUE_MOVE, moves)
+    # One that has never run has never been suspended.
+    end_suspense(transaction, [row[0] for row in rows if row[5]])
     arrivals.admit(transaction)

@@ -1,19 +1,23 @@
--- Jobs that were made by other jobs, and jobs that wait for something. `parent` is the id of the job
--- that made this one, `group_name` its name for those that it waits for together. `awaits` is what a
--- suspended job waits for, as JSON: it is scheduled, and due sooner if one of these comes about.
--- A job without these costs nothing: the indexes hold only jobs that have them.
+-- Jobs that were made by other jobs, and jobs that wait for something. The cost is theirs: a job
+-- without parent is in no index more, and what a job waits for is in a table of its own.
 
+-- `parent` is the id of the job that made this one, `group_name` its name for those that it waits
+-- for together.
 ALTER TABLE job ADD COLUMN parent TEXT;
 ALTER TABLE job ADD COLUMN group_name TEXT CHECK (group_name IS NULL OR parent IS NOT NULL);
-ALTER TABLE job ADD COLUMN awaits TEXT CHECK (awaits IS NULL OR state = 0);
 ALTER TABLE history ADD COLUMN parent TEXT;
-ALTER TABLE history ADD COLUMN group_name TEXT CHECK (group_name IS NULL OR parent IS NOT NULL);
+ALTER TABLE history ADD COLUMN group_name TEXT;
 
--- Children are listed by id, and the unfinished ones of a group are counted.
-CREATE INDEX job_child ON job (parent, id) WHERE parent IS NOT NULL;
-CREATE INDEX job_child_group ON job (parent, group_name) WHERE parent IS NOT NULL;
+-- The unfinished children of a group are counted, finished ones are listed in the order of ids.
+CREATE INDEX job_child ON job (parent, group_name, id) WHERE parent IS NOT NULL;
 CREATE INDEX history_child ON history (parent, id) WHERE parent IS NOT NULL;
-CREATE INDEX job_suspended ON job (id) WHERE awaits IS NOT NULL;
+
+-- Scheduled jobs that are due sooner if something comes about; `awaits` tells what, as JSON.
+CREATE TABLE suspended (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    awaits TEXT NOT NULL
+);
 
 DROP VIEW unfinished_job;
 CREATE VIEW unfinished_job AS
@@ -22,7 +26,8 @@ SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, a
        started_at, NULL AS completed_at,
        coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker) AS worker,
        error_type, error, NULL AS result,
-       cancel_reason IS NOT NULL AS cancel_requested, meta, log, parent, group_name, awaits
+       cancel_reason IS NOT NULL AS cancel_requested, meta, log, parent, group_name,
+       (SELECT awaits FROM suspended WHERE suspended.seq = job.seq) AS awaits
 FROM job;
 
 DROP VIEW finished_job;

@@ -1,6 +1,6 @@
--- One page of a job's unfinished children, walking the index of children from the cursor down.
+-- One page of a job's unfinished children, found in the index of children.
 SELECT * FROM unfinished_job
-WHERE parent = :parent AND id < :cursor AND +state IN (SELECT value FROM json_each(:states))
+WHERE parent = :parent AND +id < :cursor AND +state IN (SELECT value FROM json_each(:states))
   AND (:group IS NULL OR group_name = :group)
   AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
   AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))

@@ -1,2 +1,2 @@
 -- What a job waits for that requeue.sql has just made scheduled.
-UPDATE job SET awaits = ?1 WHERE seq = ?2;
+INSERT INTO suspended (seq, id, awaits) VALUES (?1, ?2, ?3);
