@@ -35,6 +35,8 @@ class App:
     def _adopt(self, app: app_module.App) -> None:
         self.app = app
         self.task = app.task
+        self.schedule = app.schedule
+        self.add_schedule = app.add_schedule
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0

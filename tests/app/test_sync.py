@@ -34,6 +34,17 @@ def test_all_verbs_block_and_answer(url: str) -> None:
             jobs.result(job.id, timeout=0.05)
 
 
+def test_schedules_are_declared_as_on_an_app() -> None:
+    jobs = headrace.sync.App("sqlite://")
+
+    @jobs.schedule("0 3 * * *", tz="Asia/Seoul")
+    @jobs.task
+    def nightly() -> None: ...
+
+    jobs.add_schedule(nightly, "0 4 * * *", name="later")
+    assert sorted(jobs.app.schedules.declared) == ["later", "nightly"]
+
+
 def test_many_threads_share_it(url: str) -> None:
     with headrace.sync.wrap(make_app(url)) as jobs, ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda n: jobs.enqueue("add", {"a": n, "b": n}).id, range(100)))

@@ -23,8 +23,16 @@ def test_options_reach_the_job(cli: Cli) -> None:
     ran = cli(
         *("enqueue", "invoice.send", "customer_id=1", "--app", "shop", "--queue", "mail"),
         *("--priority", "5", "--delay", "10m", "--key", "only-once", "--json"),
+        *("--lane", "customer:{customer_id}", "--retries", "1", "--time-limit", "2m"),
+        *("--meta", '{"trace": "abc"}'),
     )
     job = ran.json
+    assert (job["lane"], job["max_attempts"], job["timeout"]) == ("customer:1", 2, 120)
+    assert job["meta"] == {"trace": "abc"}
+    unlimited = cli("enqueue", "slow", "--app", "shop", "--time-limit", "none", "--json")
+    assert unlimited.json["timeout"] is None
+    bad = cli("enqueue", "slow", "--app", "shop", "--meta", "[1]", code=2)
+    assert "--meta is not a JSON object" in bad.err
     assert (job["status"], job["queue"], job["priority"]) == ("scheduled", "mail", 5)
     assert job["key"] == "only-once"
     assert job["created"] is True

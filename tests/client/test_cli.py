@@ -51,10 +51,14 @@ def test_looking_and_steering(cli: RemoteCli, tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text("".join(f'{{"user": {n % 3}}}\n' for n in range(1_001)))
     lines = ("--lines", "lines.jsonl", "--queue", "elsewhere")
     assert "Enqueued 1,001 jobs." in cli("enqueue", "mine", *lines).out
+    (tmp_path / "keyed.jsonl").write_text('{"reason": "a"}\n{"reason": "b"}\n{"reason": "a"}\n')
+    keyed = ("--lines", "keyed.jsonl", "--delay", "1h", "--key", "k:{reason}")
+    told = cli("enqueue", "broken", *keyed).out
+    assert told == "Enqueued 2 jobs; 1 were there already, by key.\n"
     [first, *_] = cli("lanes", "--queue", "elsewhere", "--json").json["lanes"]
     assert (first["width"], first["used"]) == (2, 2)
     assert cli("queues", "pause", "elsewhere").out == "Queue elsewhere is paused.\n"
-    [queue] = cli("queues", "list", "--json").json["queues"]
+    [_, queue] = cli("queues", "list", "--json").json["queues"]
     assert (queue["paused"], queue["ready"] + queue["waiting"]) == (True, 1_001)
     assert "ok" in cli("workers").out
     assert "No worker serves queue" in cli("jobs", "why", first["holders"][0]).out
@@ -64,8 +68,7 @@ def test_looking_and_steering(cli: RemoteCli, tmp_path: Path) -> None:
     assert (job["status"], job["error_message"]) == ("cancelled", "all")
     shown = cli("jobs", "show", job["job_id"]).out
     assert "user:1" in shown
-    # What does not travel with a job is not made up.
-    assert "width" not in shown
+    assert "width 2" in shown
     assert "will run again" in cli("jobs", "retry", job["job_id"]).out
     assert "0 jobs running, 1 queued" in cli("running").out
 

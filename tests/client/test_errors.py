@@ -62,8 +62,12 @@ async def _call(verb: Verb, app: headrace.App) -> Any:
 
 async def test_what_is_not_known_over_http_is_refused_here() -> None:
     client = headrace.Client("http://127.0.0.1:1")
+    with pytest.raises(headrace.InvalidSetting, match="isolate"):
+        await client.enqueue("add", isolate="process")  # type: ignore[call-arg]
     with pytest.raises(headrace.InvalidSetting, match="retries"):
-        await client.enqueue("add", retries=3)  # type: ignore[call-arg]
+        await client.enqueue("add", retries=-1)
+    with pytest.raises(headrace.InvalidSetting, match="timeout"):
+        await client.enqueue("add", timeout=0)
     with pytest.raises(headrace.InvalidSetting, match="give no others"):
         await client.enqueue(client.job("add"), {"a": 1})
     with pytest.raises(headrace.InvalidSetting, match="not both"):

@@ -130,6 +130,11 @@ async def test_a_key_makes_one_job(served: Served) -> None:
         again, created_again = await client.enqueue_or_find("add", {"a": 2}, key="a key: 한 / ?")
         assert (created, created_again) == (True, False)
         assert first.id == again.id
+        jobs = [client.job("add", {"a": 1}, key=key, retries=1, timeout=None) for key in "aba"]
+        answers = await client.enqueue_or_find_many(jobs)
+        assert [created for _, created in answers] == [True, True, False]
+        kept = await client.get(answers[0][0].id)
+        assert (kept.max_attempts, kept.timeout) == (2, None)
 
 
 async def test_many_jobs_are_stored_in_order(served: Served) -> None:

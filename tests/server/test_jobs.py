@@ -53,14 +53,26 @@ async def test_every_option_reaches_the_job(client: httpx.AsyncClient, app: head
         "run_at": due.isoformat(),
         "key": "once",
         "lane": "number:{a}",
+        "retries": 7,
+        "timeout": 12.5,
         "meta": {"trace": "abc"},
     }
     shown = await hand_in(client, **options)
     job = await app.get(shown["job_id"])
     assert (job.queue, job.priority, job.key, job.lane) == ("other", 7, "once", "number:1")
     assert (job.status, job.run_at, job.meta) == ("scheduled", due, {"trace": "abc"})
+    assert (job.max_attempts, job.timeout) == (8, 12.5)
+    assert (shown["max_attempts"], shown["timeout"], shown["width"]) == (8, 12.5, 1)
     later = await hand_in(client, delay=60)
     assert (await app.get(later["job_id"])).status == "scheduled"
+    # Null is as the task has it; only a time limit can be none.
+    plain = await hand_in(client, retries=None, lane=None)
+    assert (plain["max_attempts"], plain["timeout"]) == (4, 600)
+    assert (await hand_in(client, retries=2.0, timeout=None))["timeout"] is None
+    for bad in ({"retries": -1}, {"retries": 1.5}, {"retries": 10_001}, {"timeout": 0}):
+        body = {"task": "add", "args": {"a": 1, "b": 2}, **bad}
+        told = problem(await client.post("/jobs", json=body), 422, "invalid-input")
+        assert told["field"] == next(iter(bad))
 
 
 async def test_an_idempotency_key_makes_one_job(client: httpx.AsyncClient) -> None:
@@ -91,7 +103,14 @@ async def test_a_batch_is_stored_whole_or_not_at_all(
     stored = await client.post("/jobs/batch", json={"jobs": good})
     assert stored.status_code == 202
     assert [job["args"]["a"] for job in stored.json()["jobs"]] == list(range(50))
+    assert stored.json()["created"] == [True] * 50
     assert len((await app.list(limit=100)).jobs) == 50
+    keyed = [{"task": "add", "args": {"a": n, "b": 0}, "key": f"k{n % 3}"} for n in range(4)]
+    twice = (await client.post("/jobs/batch", json={"jobs": keyed})).json()
+    assert twice["created"] == [True, True, True, False]
+    assert twice["jobs"][3]["job_id"] == twice["jobs"][0]["job_id"]
+    again = (await client.post("/jobs/batch", json={"jobs": keyed})).json()
+    assert again["created"] == [False] * 4
     problem(await client.post("/jobs/batch", json={"jobs": []}), 422)
     problem(await client.post("/jobs/batch", json={"jobs": good * 21}), 422)
 

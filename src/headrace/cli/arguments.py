@@ -35,6 +35,16 @@ def typed(text: str) -> Any:
         return text
 
 
+def read_object(option: str, given: str) -> dict[str, Any]:
+    """A JSON object that was typed."""
+    try:
+        return msgspec.json.decode(given.encode("utf-8", "surrogateescape"), type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise InvalidArguments(
+            f"""{option} is not a JSON object: {error}; write '{{"name": value}}'"""
+        ) from None
+
+
 def _object(given: str, limit: int) -> dict[str, Any]:
     where = "--args"
     if given == "-":

@@ -17,7 +17,7 @@ from headrace.cli.command import command
 from headrace.cli.logs import log_to_stderr
 from headrace.cli.output import is_terminal, print_json, print_json_line, print_line, print_table
 from headrace.cli.session import Session
-from headrace.cli.words import ago, plural
+from headrace.cli.words import ago, plural, span
 from headrace.dispatchers.events import QueueDispatcher
 from headrace.dispatchers.load_adapter import make_adapter
 from headrace.dispatchers.presence import KIND, PAUSE
@@ -97,7 +97,7 @@ async def queue(
 
 
 async def list_dispatchers(session: Session) -> None:
-    """List the dispatchers of events with their lag: how many messages are still to become jobs.
+    """List dispatchers. The lag is messages that are still to become jobs, or seconds for cron.
 
     \b
     Example:
@@ -115,7 +115,7 @@ async def list_dispatchers(session: Session) -> None:
     if session.json:
         print_json({"dispatchers": found})
     elif not found and is_terminal():
-        print_line("No dispatcher runs; start one with: headrace dispatcher queue")
+        print_line("No dispatcher runs; start one with: headrace dispatcher cron")
     else:
         print_table(
             ("DISPATCHER", "ADAPTER", "STATE", "LAG", "STORED", "SET ASIDE", "SEEN"),
@@ -124,7 +124,7 @@ async def list_dispatchers(session: Session) -> None:
                     each["name"],
                     each.get("adapter", "-"),
                     _state(each),
-                    "-" if each.get("lag") is None else f"{each['lag']:,}",
+                    _lag(each),
                     f"{each.get('stored', 0):,}",
                     f"{each.get('set_aside', 0):,}",
                     ago(each["seen_at"], now),
@@ -133,6 +133,13 @@ async def list_dispatchers(session: Session) -> None:
             ],
             right=("LAG", "STORED", "SET ASIDE"),
         )
+
+
+def _lag(dispatcher: dict[str, Any]) -> str:
+    if dispatcher.get("type") == "cron":
+        return span(dispatcher.get("late_seconds", 0.0))
+    lag = dispatcher.get("lag")
+    return "-" if lag is None else f"{lag:,}"
 
 
 def _state(dispatcher: dict[str, Any]) -> str:

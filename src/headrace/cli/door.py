@@ -80,13 +80,9 @@ def print_result(result: Any) -> None:
 
 
 class Tally:
-    """How many jobs of many were made, and which were the first and the last.
+    """How many jobs of many were made, and which were the first and the last."""
 
-    Not `exact`: nobody told which of them were there already, by key.
-    """
-
-    def __init__(self, *, exact: bool = True) -> None:
-        self._exact = exact
+    def __init__(self) -> None:
         self._created = 0
         self._existing = 0
         self._first: str | None = None
@@ -110,14 +106,12 @@ class Tally:
             print_json(
                 {
                     "stored": self.stored,
-                    "created": self._created if self._exact else None,
-                    "existing": self._existing if self._exact else None,
+                    "created": self._created,
+                    "existing": self._existing,
                     "first": self._first,
                     "last": self._last,
                 }
             )
-        elif self._exact:
+        else:
             known = f"; {self._existing:,} were there already, by key" if self._existing else ""
             print_line(f"Enqueued {plural(self._created, 'job')}{known}.")
-        else:
-            print_line(f"Stored: {plural(self.stored, 'job')}, new or there already by key.")

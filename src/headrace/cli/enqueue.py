@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.cli.arguments import read_arguments
+from headrace.cli.arguments import read_arguments, read_object
 from headrace.cli.command import command, group, whole
 from headrace.cli.door import Door
 from headrace.cli.session import Session
@@ -40,6 +40,20 @@ async def enqueue(
     ] = None,
     delay: Annotated[str | None, typer.Option(metavar="SPAN", help="Run in: 30s, 2h, …")] = None,
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Run at, in ISO 8601.")] = None,
+    lane: Annotated[
+        str | None, typer.Option(metavar="LANE", help="Another lane; {name} is an argument.")
+    ] = None,
+    retries: Annotated[
+        int | None, typer.Option(metavar="N", parser=whole, help="Tries after the first one.")
+    ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option("--time-limit", metavar="SPAN", help="Of each attempt: 30s, 2h, … or none."),
+    ] = None,
+    meta: Annotated[
+        str | None,
+        typer.Option("--meta", metavar="JSON", help="What travels with the job, e.g. a trace."),
+    ] = None,
     key: Annotated[
         str | None,
         typer.Option(
@@ -85,7 +99,13 @@ async def enqueue(
         "priority": priority,
         "delay": None if delay is None else parse_span("--delay", delay),
         "run_at": None if at is None else parse_time("--at", at),
+        "lane": lane,
+        "retries": retries,
+        "meta": None if meta is None else read_object("--meta", meta),
     }
+    if time_limit is not None:
+        unlimited = time_limit == "none"
+        options["timeout"] = None if unlimited else parse_span("--time-limit", time_limit)
     door = _door(session, task, options, key)
     if lines is not None:
         await door.lines(lines)

@@ -97,16 +97,16 @@ class HandIn:
 
     async def _store(self, client: Client, requests: Iterable[JobRequest], total: int) -> None:
         """Batch by batch: the answers of one are let go before the next one is read."""
-        tally = Tally(exact=self._key is None)
+        tally = Tally()
         with progress("Enqueue", total, quiet=self._session.json) as advance:
             for batch in batches(requests):
                 try:
-                    jobs = await client.enqueue_many(batch)
+                    answers = await client.enqueue_or_find_many(batch)
                 except HeadraceError as error:
                     error.add_note(f"of {total} jobs {tally.stored} were stored before")
                     raise
-                for job in jobs:
-                    tally.add(job.id)
+                for job, created in answers:
+                    tally.add(job.id, created=created)
                 advance(tally.stored)
         tally.tell(self._session)
 

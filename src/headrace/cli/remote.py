@@ -15,8 +15,6 @@ from headrace.model.job import JobFilter
 class Remote:
     """The verbs on a server. What the server decides is decided there: limits, rights, names."""
 
-    tells_policy = False
-
     def __init__(self, client: Client) -> None:
         self.client = client
         self.get = client.get

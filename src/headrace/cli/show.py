@@ -17,14 +17,8 @@ from headrace.model.note import StoredEntry
 async def details(verbs: Verbs, job: Job) -> dict[str, Any]:
     """The job as `--json` shows it, with its stages and files."""
     entries = await verbs.entries(job.id)
-    policy = {
-        "timeout": job.timeout,
-        "on_crash": job.on_crash,
-        "width": job.width if job.lane is not None else None,
-    }
     return {
         **job.to_dict(),
-        **(policy if verbs.tells_policy else {}),
         "stages": [_stage(entry) for entry in entries if entry.kind == "stage"],
         "entries": [
             {"kind": entry.kind, "name": entry.name, "at": entry.at, "body": _json(entry.body)}
@@ -36,7 +30,7 @@ async def details(verbs: Verbs, job: Job) -> dict[str, Any]:
 
 def print_details(job: Job, found: dict[str, Any], now: datetime) -> None:
     """The same for people."""
-    fields = _fields(job, now, found.get("width"))
+    fields = _fields(job, now)
     print_fields([(name, value) for name, value in fields if value is not None])
     _section("Arguments", _pretty(found["args"]))
     if job.result_json is not None:
@@ -97,7 +91,7 @@ def print_details(job: Job, found: dict[str, Any], now: datetime) -> None:
         )
 
 
-def _fields(job: Job, now: datetime, width: int | None) -> list[tuple[str, object]]:
+def _fields(job: Job, now: datetime) -> list[tuple[str, object]]:
     def when(moment: datetime | None) -> str | None:
         return None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC ({ago(moment, now)})"
 
@@ -109,7 +103,7 @@ def _fields(job: Job, now: datetime, width: int | None) -> list[tuple[str, objec
         ("Cancel", "requested" if job.cancel_requested and not final else None),
         ("Task", job.task),
         ("Queue", job.queue),
-        ("Lane", f"{job.lane} (width {width})" if width else job.lane),
+        ("Lane", f"{job.lane} (width {job.width})" if job.lane else None),
         ("Priority", job.priority or None),
         ("Key", job.key),
         ("Source", job.source),

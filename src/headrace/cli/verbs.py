@@ -23,9 +23,6 @@ PAGE = 500
 class Verbs(Protocol):
     """Jobs, wherever they are."""
 
-    tells_policy: bool
-    """Whether a job comes with its timeout, its lane's width, and what happens after a crash."""
-
     def now(self) -> datetime:
         """The time that ages are counted from."""
 
@@ -81,8 +78,6 @@ class Verbs(Protocol):
 
 class Direct:
     """The verbs on an engine."""
-
-    tells_policy = True
 
     def __init__(self, app: App) -> None:
         engine = app.engine

@@ -25,6 +25,7 @@ from headrace.client.views import (
     ResultAnswer,
 )
 from headrace.client.wire import (
+    BatchAnswer,
     JobList,
     JobOptions,
     JobRequest,
@@ -116,7 +117,17 @@ class Client(Surroundings):
         Each request is stored whole or not at all. If one fails, those before it are stored: a
         note on the error says how many jobs that was.
         """
-        answers: list[Job] = []
+        answers = await self.enqueue_or_find_many(jobs, on_progress=on_progress)
+        return [job for job, _ in answers]
+
+    async def enqueue_or_find_many(
+        self,
+        jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> list[tuple[Job, bool]]:
+        """The same, and for each whether it is new: False if one with its key was there already."""
+        answers: list[tuple[Job, bool]] = []
         async for batch in batches(jobs):
             call = Call(method="POST", path="/jobs/batch", body=batch.body, safe=batch.safe)
             try:
@@ -124,8 +135,11 @@ class Client(Surroundings):
             except HeadraceError as error:
                 error.add_note(f"{len(answers)} jobs of this call were stored before the error")
                 raise
-            stored = decode(answer.content, JobList, "a list of jobs")
-            answers += [each.job() for each in stored.jobs]
+            stored = decode(answer.content, BatchAnswer, "the answer to a batch")
+            answers += [
+                (each.job(), created)
+                for each, created in zip(stored.jobs, stored.created, strict=True)
+            ]
             if on_progress is not None:
                 on_progress(len(answers))
         return answers

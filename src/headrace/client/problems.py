@@ -48,6 +48,7 @@ _BY_TYPE: dict[str, type[HeadraceError]] = {
     for kind in (
         errors.InvalidInput,
         errors.UnknownTask,
+        errors.UnknownSchedule,
         errors.InvalidArguments,
         errors.PayloadTooLarge,
         errors.InvalidName,

@@ -91,6 +91,12 @@ class SyncClient:
         """Hand in any number of jobs in order, in bounded requests."""
         return self._run(self.client.enqueue_many(jobs, on_progress=on_progress))
 
+    def enqueue_or_find_many(
+        self, jobs: Iterable[JobRequest], *, on_progress: OnProgress | None = None
+    ) -> Sequence[tuple[Job, bool]]:
+        """The same, and for each whether it is new."""
+        return self._run(self.client.enqueue_or_find_many(jobs, on_progress=on_progress))
+
     def get(self, job_id: str) -> Job:
         """One job."""
         return self._run(self.client.get(job_id))

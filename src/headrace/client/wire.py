@@ -8,16 +8,18 @@ from datetime import UTC, datetime
 from typing import Any, TypedDict, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from headrace.client.errors import UnexpectedAnswer
 from headrace.errors import InvalidArguments, InvalidSetting
+from headrace.model.awaited import Awaited
 from headrace.model.job import Job, JobFilter
 from headrace.model.names import check_name, check_text
 from headrace.model.outcome import AttemptEntry
-from headrace.model.policy import check_priority
+from headrace.model.policy import check_priority, check_timeout
 from headrace.model.status import STATES, Status
 from headrace.task.codec import encode
-from headrace.task.task import LONGEST_WAIT
+from headrace.task.task import LONGEST_WAIT, MOST_RETRIES
 
 T = TypeVar("T")
 
@@ -36,11 +38,16 @@ class JobRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     run_at: datetime | None = None
     key: str | None = None
     lane: str | None = None
+    retries: int | None = None
+    timeout: float | UnsetType | None = UNSET
     meta: msgspec.Raw | None = None
 
 
 class JobOptions(TypedDict, total=False):
-    """What a job may have besides its arguments, as in `task.options(…)`."""
+    """What a job may have besides its arguments, as in `task.options(…)`.
+
+    None is as the task has it, except for `timeout`, where it is no limit.
+    """
 
     queue: str | None
     priority: int | None
@@ -48,6 +55,8 @@ class JobOptions(TypedDict, total=False):
     run_at: datetime | None
     key: str | None
     lane: str | None
+    retries: int | None
+    timeout: float | None
     meta: Mapping[str, Any] | None
 
 
@@ -59,7 +68,7 @@ def make_request(name: str, args: Mapping[str, Any] | None, options: JobOptions)
             raise InvalidSetting(
                 f'unknown option "{option}" for a job over HTTP; known: {", ".join(_CHECKS)}'
             )
-        if value is not None:
+        if value is not None or option == "timeout":
             setattr(request, option, _CHECKS[option](value))
     if request.delay is not None and request.run_at is not None:
         raise InvalidSetting("give delay or run_at, not both")
@@ -72,6 +81,12 @@ def _delay(delay: float) -> float:
             f"delay must be between 0 and {LONGEST_WAIT:.0f} seconds, got {delay!r}"
         )
     return float(delay)
+
+
+def _retries(retries: int) -> int:
+    if not 0 <= retries <= MOST_RETRIES:
+        raise InvalidSetting(f"retries must be between 0 and {MOST_RETRIES}, got {retries!r}")
+    return retries
 
 
 def _json(what: str, value: Mapping[str, Any]) -> msgspec.Raw:
@@ -95,6 +110,8 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "run_at": functools.partial(in_utc, "run_at"),
     "key": functools.partial(check_text, "key"),
     "lane": functools.partial(check_text, "lane"),
+    "retries": _retries,
+    "timeout": check_timeout,
     "meta": functools.partial(_json, "meta"),
 }
 
@@ -130,10 +147,13 @@ class _WireJob(msgspec.Struct, kw_only=True):
     args: msgspec.Raw = _EMPTY
     priority: int = 0
     lane: str | None = None
+    width: int | None = None
     key: str | None = None
     source: str = "api"
     attempt: int = 0
     max_attempts: int = 4
+    timeout: float | None = None
+    on_crash: str = "retry"
     stage: str | None = None
     progress: float = 0.0
     message: str | None = None
@@ -146,6 +166,9 @@ class _WireJob(msgspec.Struct, kw_only=True):
     cancel_requested: bool = False
     attempts: tuple[AttemptEntry, ...] = ()
     meta: msgspec.Raw = _EMPTY
+    parent: str | None = None
+    group: str | None = None
+    awaits: tuple[Awaited, ...] = ()
 
     def job(self) -> Job:
         """The job as an App would answer it.
@@ -161,10 +184,13 @@ class _WireJob(msgspec.Struct, kw_only=True):
             args_json=bytes(self.args),
             priority=self.priority,
             lane=self.lane,
+            width=self.width or 1,
             key=self.key,
             source=self.source,
             attempt=self.attempt,
             max_attempts=self.max_attempts,
+            timeout=self.timeout,
+            on_crash=self.on_crash,
             stage=self.stage,
             progress=self.progress,
             message=self.message,
@@ -179,14 +205,24 @@ class _WireJob(msgspec.Struct, kw_only=True):
             cancel_requested=self.cancel_requested,
             meta_json=bytes(self.meta),
             log=b"\n".join(msgspec.json.encode(entry) for entry in self.attempts),
+            parent=self.parent,
+            group=self.group,
+            awaits=self.awaits,
         )
 
 
 class JobList(msgspec.Struct):
-    """A page of jobs, or the answer to a batch."""
+    """A page of jobs."""
 
     jobs: list[_WireJob]
     cursor: str | None = None
+
+
+class BatchAnswer(msgspec.Struct):
+    """The answer to a batch: the jobs, and for each whether it is new."""
+
+    jobs: list[_WireJob]
+    created: list[bool]
 
 
 _job_decoder = msgspec.json.Decoder(_WireJob)

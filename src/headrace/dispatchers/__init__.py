@@ -1,1 +1,32 @@
-"""What starts work: the clock, and messages."""
+"""What starts work: the clock, and messages.
+
+    from headrace.dispatchers import CronDispatcher, QueueDispatcher
+
+Each needs an extra, `cron` or one of a broker, so nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.dispatchers.adapter import QueueAdapter
+    from headrace.dispatchers.cron import CronDispatcher
+    from headrace.dispatchers.events import QueueDispatcher
+    from headrace.model.schedule import Schedule
+
+__all__ = ["CronDispatcher", "QueueAdapter", "QueueDispatcher", "Schedule"]
+
+_PLACES = {
+    "CronDispatcher": "headrace.dispatchers.cron",
+    "QueueAdapter": "headrace.dispatchers.adapter",
+    "QueueDispatcher": "headrace.dispatchers.events",
+    "Schedule": "headrace.model.schedule",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from headrace.dispatchers.firing import Firing
 from headrace.dispatchers.host import Host
+from headrace.dispatchers.presence import Presence
 from headrace.dispatchers.schedules import Schedules
 from headrace.dispatchers.settings import CronSettings
 from headrace.errors import EngineError, HeadraceError, InvalidSetting
@@ -67,6 +68,9 @@ class CronDispatcher(Loop):
         self.firing = Firing(app, self.schedules, settings=self.settings, by=self.id)
         self.problems: dict[str, str] = {}
         self.next_times: dict[str, datetime] = {}
+        self.presence = Presence(
+            host=app, type="cron", adapter="cron", report=self.report, name=self.id
+        )
         self._poll_at: datetime | None = None
         self._synced = False
 
@@ -74,6 +78,22 @@ class CronDispatcher(Loop):
     def lag(self) -> float:
         """How many seconds late the last job was made."""
         return self.firing.lag
+
+    async def report(self) -> dict[str, object]:
+        """What others are told about it."""
+        return {
+            "schedules": len(self.next_times),
+            "next_at": min(self.next_times.values(), default=None),
+            "stored": self.firing.made,
+            "late_seconds": self.lag,
+            "problems": len(self.problems),
+            "healthy": self.healthy,
+        }
+
+    def start(self) -> asyncio.Task[None]:
+        """Begin, and let others know."""
+        self.presence.start()
+        return super().start()
 
     def changed(self) -> None:
         """Read the schedules again, now."""
@@ -85,6 +105,7 @@ class CronDispatcher(Loop):
         if self.changed in self.schedules.on_change:
             self.schedules.on_change.remove(self.changed)
         await super().stop(patience)
+        await self.presence.stop()
 
     async def sync(self) -> None:
         """Store what is declared in code and in files. Bad declarations raise."""

@@ -69,7 +69,8 @@ class QueueDispatcher:
         )
         self.presence = Presence(
             host=host,
-            adapter=adapter,
+            type="queue",
+            adapter=adapter.name,
             report=self.report,
             name=None if name is None else check_name("dispatcher", name),
         )

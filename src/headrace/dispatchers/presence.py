@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from headrace.dispatchers.adapter import QueueAdapter
 from headrace.dispatchers.host import Host
 from headrace.errors import EngineUnavailable, HeadraceError
 from headrace.loop import Loop
@@ -38,21 +37,20 @@ class Presence(Loop):
     name = "presence"
 
     def __init__(
-        self, *, host: Host, adapter: QueueAdapter, report: Report, name: str | None
+        self, *, host: Host, type: str, adapter: str, report: Report, name: str | None
     ) -> None:
         super().__init__()
         # Two of one name must not take each other's record away.
         self.dispatcher = name or f"{socket.gethostname()}:{os.getpid()}:{new_id()[-4:]}"
         self._host = host
-        self._adapter = adapter
+        self._facts = {"type": type, "adapter": adapter}
         self._report = report
         self._told = 0
 
     async def tick(self) -> float:
         """Write the record."""
         body = {
-            "type": "queue",
-            "adapter": self._adapter.name,
+            **self._facts,
             "host": socket.gethostname(),
             "pid": os.getpid(),
             **await self._report(),

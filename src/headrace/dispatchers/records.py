@@ -8,8 +8,8 @@ import logging
 import msgspec
 
 from headrace.dispatchers.host import Host
-from headrace.errors import InvalidSetting, RecordConflict
-from headrace.model.schedule import KeptSchedule, ScheduleState, UnknownSchedule
+from headrace.errors import InvalidSetting, RecordConflict, UnknownSchedule
+from headrace.model.schedule import KeptSchedule, ScheduleState
 from headrace.model.views import Record
 
 log = logging.getLogger("headrace.cron")

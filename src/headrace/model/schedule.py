@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from headrace.errors import InvalidInput, InvalidSetting
+from headrace.errors import InvalidSetting
 from headrace.model.cron import Cron, find_zone, parse_cron
 from headrace.model.names import check_name
 
@@ -27,10 +27,6 @@ RUNS_KEPT = 20
 SKIPS_KEPT = 10
 # Skipped times are counted up to here; more are "at least so many".
 COUNTED = 1_000
-
-
-class UnknownSchedule(InvalidInput):
-    """No schedule has this name."""
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FRESH_SECONDS = 1.0
 MOST_LANES = 100
-# Dispatchers of events tell of themselves in records of this kind.
+# Dispatchers tell of themselves in records of this kind.
 DISPATCHER = "dispatcher"
 MOST_DISPATCHERS = 100
 

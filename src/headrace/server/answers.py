@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from headrace.model.awaited import Awaited
 from headrace.model.job import Job
 from headrace.model.note import StoredEntry
 from headrace.model.outcome import AttemptEntry, Failure
@@ -29,10 +30,13 @@ class JobBody(msgspec.Struct, gc=False):
     args: msgspec.Raw
     priority: int
     lane: str | None
+    width: int | None
     key: str | None
     source: str
     attempt: int
     max_attempts: int
+    timeout: float | None
+    on_crash: str
     stage: str | None
     progress: float
     message: str | None
@@ -47,6 +51,9 @@ class JobBody(msgspec.Struct, gc=False):
     cancel_requested: bool
     attempts: list[AttemptEntry]
     meta: msgspec.Raw
+    parent: str | None
+    group: str | None
+    awaits: tuple[Awaited, ...]
 
 
 class Answers:
@@ -77,10 +84,13 @@ class Answers:
             msgspec.Raw(args),
             job.priority,
             job.lane,
+            None if job.lane is None else job.width,
             job.key,
             job.source,
             job.attempt,
             job.max_attempts,
+            job.timeout,
+            job.on_crash,
             job.stage,
             job.progress,
             message,
@@ -95,6 +105,9 @@ class Answers:
             job.cancel_requested,
             attempts,
             msgspec.Raw(meta) if meta else EMPTY,
+            job.parent,
+            job.group,
+            job.awaits,
         )
 
     def data(self, job: Job) -> bytes:

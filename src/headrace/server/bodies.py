@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from headrace.model.job import Source
 from headrace.model.names import NAME_LIMIT, TEXT_LIMIT
+from headrace.model.policy import LONGEST_TIMEOUT
 from headrace.model.status import Status
 from headrace.server.keys import FASTEST, Scope
 from headrace.task.task import LONGEST_WAIT
@@ -25,7 +26,7 @@ Reason = Annotated[str, Meta(min_length=1, max_length=1_000)]
 
 
 class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A job to be run. What is left out, or null, is as the task has it."""
+    """A job to be run. What is left out, or null, is as the task has it; `timeout` null is none."""
 
     task: Name
     args: dict[str, Any] = {}
@@ -35,6 +36,8 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     run_at: Moment | None = None
     key: Text | None = None
     lane: Text | None = None
+    retries: int | float | None = None
+    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT)] | UnsetType | None = UNSET
     meta: dict[str, Any] | None = None
 
 

@@ -11,10 +11,11 @@ from headrace.model.job import NewJob
 from headrace.model.policy import check_priority
 from headrace.server.auth import Caller
 from headrace.server.bodies import JobRequest
-from headrace.server.problems import Refused, invalid, refused
+from headrace.server.problems import Refused, invalid, refused, shown
 from headrace.server.state import Service
 from headrace.task import Task, TaskOptions
 from headrace.task.codec import encode
+from headrace.task.task import MOST_RETRIES
 
 META_LIMIT = 16_384
 
@@ -34,6 +35,8 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
             run_at=request.run_at,
             key=request.key,
             lane=request.lane,
+            retries=_retries(request.retries),
+            timeout=request.timeout,
             source="api",
             meta=_meta(caller, request.meta),
         )
@@ -66,6 +69,17 @@ def _priority(given: float | None) -> int | None:
         return None if given is None else check_priority(_whole(given))
     except InvalidSetting as error:
         raise invalid(str(error), field="priority", value=given) from None
+
+
+def _retries(given: float | None) -> int | None:
+    whole = _whole(given)
+    if whole is None or (isinstance(whole, int) and 0 <= whole <= MOST_RETRIES):
+        return whole
+    raise invalid(
+        f"retries must be a whole number between 0 and {MOST_RETRIES}, got {shown(given)}",
+        field="retries",
+        value=given,
+    )
 
 
 def _whole_numbers(value: Any) -> Any:

@@ -112,6 +112,11 @@ def _dispatchers(snapshot: Snapshot) -> Iterator[Metric]:
     seen = GaugeMetricFamily(
         "headrace_dispatcher_seen_timestamp_seconds", "When it was last well.", labels=labels
     )
+    late = GaugeMetricFamily(
+        "headrace_dispatcher_late_seconds",
+        "How late the last job of a schedule was.",
+        labels=labels,
+    )
     for record in snapshot.dispatchers:
         try:
             said: dict[str, Any] = msgspec.json.decode(record.body, type=dict[str, Any])
@@ -121,7 +126,9 @@ def _dispatchers(snapshot: Snapshot) -> Iterator[Metric]:
         seen.add_metric(place, record.updated_at.timestamp())
         if isinstance(said.get("lag"), int | float):
             lag.add_metric(place, said["lag"])
-    yield from (lag, seen)
+        if isinstance(said.get("late_seconds"), int | float):
+            late.add_metric(place, said["late_seconds"])
+    yield from (lag, late, seen)
 
 
 _COUNTERS = (

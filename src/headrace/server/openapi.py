@@ -25,6 +25,7 @@ from headrace.server.task_schemas import (
     schedule_schema,
     upload_schemas,
 )
+from headrace.task.task import MOST_RETRIES
 from headrace.version import __version__
 
 REFERENCES = "#/components/schemas/{name}"
@@ -34,6 +35,7 @@ _PRIORITY = {
         {"type": "null"},
     ]
 }
+_RETRIES = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MOST_RETRIES}, {"type": "null"}]}
 _SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "hr_<id>_<secret>"},
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -95,7 +97,7 @@ def _schemas(app: App) -> dict[str, Any]:
         for name, schema in schemas["JobRequest"]["properties"].items()
         if name not in ("task", "args")
     }
-    options["priority"] = _PRIORITY
+    options |= {"priority": _PRIORITY, "retries": _RETRIES}
     variants: list[dict[str, Any]] = []
     uploads: list[dict[str, Any]] = []
     schedules: list[dict[str, Any]] = []

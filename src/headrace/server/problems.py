@@ -97,6 +97,7 @@ def invalid(detail: str, *, field: str | None = None, value: object = None) -> R
 # The status for each kind of error; the first that fits counts.
 _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.PayloadTooLarge, 413),
+    (errors.UnknownSchedule, 404),
     (errors.InvalidInput, 422),
     (errors.JobNotFound, 404),
     (errors.JobConflict, 409),

@@ -126,8 +126,10 @@ class Task(Generic[P, R_co]):
         if key is not None:
             changes["key"] = check_text("key", key)
         if retries is not None:
-            if not 0 <= retries <= 10_000:
-                raise InvalidSetting(f"retries must be between 0 and 10000, got {retries!r}")
+            if not 0 <= retries <= MOST_RETRIES:
+                raise InvalidSetting(
+                    f"retries must be between 0 and {MOST_RETRIES}, got {retries!r}"
+                )
             changes["max_attempts"] = retries + 1
         if timeout is not msgspec.UNSET:
             changes["timeout"] = check_timeout(timeout)
@@ -138,6 +140,7 @@ class Task(Generic[P, R_co]):
 
 
 LONGEST_WAIT = 10 * 365 * 86_400.0
+MOST_RETRIES = 10_000
 
 
 class TaskOptions(Generic[P, R_co]):

@@ -9,8 +9,14 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.errors import InvalidArguments, InvalidSetting, JobConflict, UnknownTask
-from headrace.model.schedule import Missed, Schedule, UnknownSchedule
+from headrace.errors import (
+    InvalidArguments,
+    InvalidSetting,
+    JobConflict,
+    UnknownSchedule,
+    UnknownTask,
+)
+from headrace.model.schedule import Missed, Schedule
 from tests.dispatchers.cron.conftest import (
     Maker,
     at,

@@ -132,6 +132,31 @@ def test_schedules_from_the_command_line(cli: Cli) -> None:
     assert "no schedule is called" in cli("schedules", "show", "nightly", code=2)
 
 
+async def test_a_running_dispatcher_is_listed(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "d.yaml").write_text(EVERY_SECOND)
+    cli("schedules", "add", "nightly", "0 3 * * *", "report", "days=7")
+    assert cli.json("dispatcher", "list")["dispatchers"] == []
+    with Processes(tmp_path) as processes:
+        dispatcher = processes.headrace(
+            *("dispatcher", "cron", "--config", "d.yaml"),
+            HEADRACE_URL=cli.environment["HEADRACE_URL"],
+            HEADRACE_APP=PROGRAM,
+        )
+
+        def listed() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = cli.json("dispatcher", "list")["dispatchers"]
+            return [each for each in found if each["stored"]]
+
+        [found] = await until(listed, "a dispatcher that has made a job")
+        assert (found["type"], found["adapter"], found["pid"]) == ("cron", "cron", dispatcher.pid)
+        assert (found["schedules"], found["healthy"], found["silent"]) == (3, True, False)
+        assert found["late_seconds"] < LIMIT
+        assert " cron " in cli("dispatcher", "list")
+        dispatcher.terminate()
+        assert await dispatcher.ended() == 0
+    assert cli.json("dispatcher", "list")["dispatchers"] == []
+
+
 def test_bad_schedules_are_refused_by_the_command_line(cli: Cli) -> None:
     add = ("schedules", "add", "s")
     assert "it takes: days" in cli(*add, "@daily", "report", "shop=3", code=2)

@@ -15,7 +15,7 @@ from headrace.monitor.paging import fitting, pages, weight
 from headrace.server.answers import JobBody, answer, listed
 from headrace.server.auth import caller_of, router
 from headrace.server.bodies import batch_decoder, bulk_decoder, job_decoder
-from headrace.server.documents import accepts, answers, page
+from headrace.server.documents import accepts, answers, named, page
 from headrace.server.filters import Cursor, Limit, body_filter, job_cursor, job_filter
 from headrace.server.hand_in import make_job
 from headrace.server.limits import media_type, read_json
@@ -29,6 +29,14 @@ PAGE = 500
 FIRST = 50
 PAGE_BYTES = 8 * 1_048_576
 SHOWN_IDS = 100
+BATCH_ANSWER = {
+    "type": "object",
+    "properties": {
+        "jobs": {"type": "array", "items": named("Job")},
+        "created": {"type": "array", "items": {"type": "boolean"}},
+    },
+    "required": ["jobs", "created"],
+}
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -67,11 +75,14 @@ async def create(request: Request) -> Response:
 @writing.post(
     "/jobs/batch",
     summary="Hand in up to 1,000 jobs",
-    **answers(page("jobs", "Job"), 202),
+    **answers(BATCH_ANSWER, 202),
     **accepts("BatchRequest"),
 )
 async def create_many(request: Request) -> Response:
-    """All are checked before the first is stored, and stored together."""
+    """All are checked before the first is stored, and stored together.
+
+    `created` tells for each job whether it is new, or was there already by its key.
+    """
     service, caller = service_of(request), caller_of(request)
     batch = await read_json(request, batch_decoder, limit=service.batch_limit)
     new = []
@@ -83,12 +94,13 @@ async def create_many(request: Request) -> Response:
         except HeadraceError as error:
             raise refused(error).within(f"jobs[{index}]") from None
     jobs = await service.app.enqueue_many(new)
-    for job, asked in zip(jobs, new, strict=True):
-        if job.id == asked.id:
+    created = [job.id == asked.id for job, asked in zip(jobs, new, strict=True)]
+    for job, is_new in zip(jobs, created, strict=True):
+        if is_new:
             service.audit.enqueued(caller, job.task, job.id)
         else:
             caller.check_queue(job.queue)
-    return answer({"jobs": service.answers.jobs(jobs), "cursor": None}, 202)
+    return answer({"jobs": service.answers.jobs(jobs), "created": created}, 202)
 
 
 @reading.get("/jobs", summary="List jobs, the newest first", **answers(page("jobs", "Job")))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.errors import InvalidInput
 from headrace.server.answers import answer, listed
 from headrace.server.auth import caller_of, router
 from headrace.server.bodies import (
@@ -23,7 +20,6 @@ from headrace.server.bodies import (
 )
 from headrace.server.documents import accepts, answers, page
 from headrace.server.limits import read_json, read_optional_json
-from headrace.server.problems import refused
 from headrace.server.state import Service, service_of
 
 reading, steering = router("read"), router("admin")
@@ -48,8 +44,7 @@ async def find(request: Request) -> Response:
 async def show(request: Request, name: Name) -> Response:
     """One schedule, with its next five times and its last runs."""
     service = _service(request)
-    async with _known():
-        return answer(await _view(service, name))
+    return answer(await _view(service, name))
 
 
 @steering.put(
@@ -84,8 +79,7 @@ async def put(request: Request, name: Name) -> Response:
 async def remove(request: Request, name: Name) -> Response:
     """Jobs that it has made stay. One that is declared in code comes back with the dispatcher."""
     service, caller = _service(request), caller_of(request)
-    async with _known():
-        await service.app.schedules.remove(name)
+    await service.app.schedules.remove(name)
     await service.audit.changed(caller, "schedule.remove", name)
     return answer({"name": name, "removed": True})
 
@@ -124,8 +118,7 @@ async def trigger(request: Request, name: Name) -> Response:
     asked = await read_optional_json(
         request, trigger_decoder, TriggerRequest, limit=service.body_limit
     )
-    async with _known():
-        job = await service.app.schedules.trigger(name, source="api", force=asked.force)
+    job = await service.app.schedules.trigger(name, source="api", force=asked.force)
     await service.audit.changed(caller, "schedule.trigger", name, job_id=job.id)
     return answer(service.answers.job(job), 202)
 
@@ -136,8 +129,7 @@ async def next_times(
 ) -> Response:
     """When it fires next, in its own time zone and in UTC."""
     app = _service(request).app
-    async with _known():
-        schedule = (await app.schedules.get(name)).schedule
+    schedule = (await app.schedules.get(name)).schedule
     from headrace.dispatchers.look import next_times as look  # noqa: PLC0415 - an extra
 
     return answer(
@@ -158,8 +150,7 @@ def _service(request: Request) -> Service:
 async def _enable(request: Request, name: str, *, enabled: bool) -> Response:
     service, caller = _service(request), caller_of(request)
     await read_optional_json(request, empty_decoder, EmptyRequest, limit=service.body_limit)
-    async with _known():
-        await service.app.schedules.enable(name, enabled)
+    await service.app.schedules.enable(name, enabled)
     action = "schedule.enable" if enabled else "schedule.disable"
     await service.audit.changed(caller, action, name)
     return answer(await _view(service, name))
@@ -175,16 +166,3 @@ async def _view(service: Service, name: str) -> dict[str, Any]:
 
 def _shown(service: Service, view: dict[str, Any]) -> dict[str, Any]:
     return view | {"params": service.answers.redactor.value(view["params"])}
-
-
-@asynccontextmanager
-async def _known() -> AsyncIterator[None]:
-    """In a path, a name that nobody knows is not found."""
-    try:
-        yield
-    except InvalidInput as error:
-        if type(error).__name__ != "UnknownSchedule":
-            raise
-        refusal = refused(error)
-        refusal.problem.status = 404
-        raise refusal from None
