@@ -52,7 +52,9 @@ class Notes(Loop):
         self._sending = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._guard = threading.Lock()
+        # A timer runs until drafts are sent; then they are due.
         self._armed = False
+        self._due = False
 
     def progress(
         self,
@@ -83,20 +85,35 @@ class Notes(Loop):
     ) -> bool:
         """Write durably, together with what others write now. False: refused, the lease is lost.
 
-        Waits as long as the engine is away: work that is done is worth more than a retry.
+        One write: it carries what the attempt has told and was not sent yet, the start of its stage
+        for example. Waits as long as the engine is away: work that is done is worth more than a
+        retry.
         """
-        note = Note(job.id, job.token, stage, progress, entries=() if entry is None else (entry,))
+        message: str | None = None
+        draft = self._take(job)
+        if draft is not None:
+            stage = draft.stage if stage is None else stage
+            progress = draft.progress if progress is None else progress
+            message = draft.message
+        entries = () if entry is None else (entry,)
+        note = Note(job.id, job.token, stage, progress, message, entries)
         done: asyncio.Future[bool] = self._loop.create_future()
         self._writes.append((note, done))
         self.wake()
         return await done
 
-    def forget(self, job_id: str, token: int) -> None:
+    def forget(self, job: ClaimedJob) -> None:
         """Drop what a lost attempt had to say."""
+        self._take(job)
+
+    def _take(self, job: ClaimedJob) -> Draft | None:
+        if job.id not in self.unsent:
+            return None
         with self._guard:
-            draft = self.unsent.get(job_id)
-            if draft is not None and draft.token == token:
-                del self.unsent[job_id]
+            draft = self.unsent.get(job.id)
+            if draft is None or draft.token != job.token:
+                return None
+            return self.unsent.pop(job.id)
 
     async def tick(self) -> None:
         """Send everything that waits, then wait for more."""
@@ -107,8 +124,9 @@ class Notes(Loop):
     async def flush(self) -> None:
         """Send everything that waits. Returns when it, and what was on its way, has arrived."""
         async with self._sending:
-            self.owed = False
-            drafts = self._drafts()
+            # A write must not drag along what others tell: that is sent now and then.
+            drafts = self._drafts() if self._due or self.owed else []
+            self._due = self.owed = False
             writes, self._writes = self._writes[:BATCH], self._writes[BATCH:]
             # An attempt's draft goes before its write: it was there first.
             notes = [*drafts, *(note for note, _ in writes)]
@@ -131,7 +149,6 @@ class Notes(Loop):
 
     def _drafts(self) -> list[Note]:
         with self._guard:
-            self._armed = False
             return [
                 Note(job_id, draft.token, draft.stage, draft.progress, draft.message)
                 for job_id, draft in self.unsent.items()
@@ -162,7 +179,14 @@ class Notes(Loop):
         return [note.job_id not in refused for note in notes]
 
     def _arm(self) -> None:
-        self._loop.call_later(PAUSE, self.wake)
+        self._loop.call_later(PAUSE, self._ring)
+
+    def _ring(self) -> None:
+        with self._guard:
+            self._armed = False
+        if self.unsent:
+            self._due = True
+            self.wake()
 
 
 def _answer(done: asyncio.Future[bool], answer: bool | Exception) -> None:

@@ -181,7 +181,7 @@ class Slots:
         unsent = self.notes.unsent
         if unsent and job.id in unsent:
             if settlement is None:
-                self.notes.forget(job.id, job.token)
+                self.notes.forget(job)
             else:
                 self.notes.owed = True
         self.dispatcher.finished(job, settlement, now - self.clock.offset)
