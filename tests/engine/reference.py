@@ -22,10 +22,12 @@ from headrace.model.outcome import (
     TimedOut,
 )
 from headrace.model.status import State
-from tests.engine.reference_parts import NO_ERROR, ModelJob, Workforce
+from headrace.model.views import RecordChange
+from tests.engine.reference_parts import NO_ERROR, ModelJob
+from tests.engine.reference_waits import Waits
 
 
-class Reference(Workforce):
+class Reference(Waits):
     """Each verb answers what an engine has to answer."""
 
     def __init__(self) -> None:
@@ -33,7 +35,9 @@ class Reference(Workforce):
         self.keys: dict[tuple[str, str], str] = {}
         self.paused: set[str] = set()
 
-    def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+    def insert(self, jobs: Sequence[NewJob], record: RecordChange | None = None) -> list[Inserted]:
+        if record is not None:
+            self.put_record(record)
         self.step += 1
         answers, stored = [], []
         known = {job_id: job_id for job_id in self.jobs}
@@ -100,6 +104,7 @@ class Reference(Workforce):
                 job.run_at, job.step = self.now + delay, self.step
                 if delay > 0:
                     job.move(State.SCHEDULED)
+                    job.awaits = outcome.awaits if isinstance(outcome, Snoozed) else ()
                 else:
                     self.make_pending(job)
 
@@ -185,20 +190,44 @@ class Reference(Workforce):
         self.arrange(self.jobs[each] for each in moved)
         return moved
 
-    def prune(self, older_than: float | None, keep: int | None, limit: int, gone: set[str]) -> int:
-        """Forget finished jobs; `gone` are those that the engine chose, oldest first."""
-        finished = {job.new.id: job for job in self.finished()}
-        _check_oldest(finished, gone, lambda job: (job.finished_at, job.step))
+    def prune(
+        self, older_than: float | None, keep: int | None, limit: int, gone: set[str]
+    ) -> range:
+        """Forget finished jobs; `gone` are those that the engine chose, oldest first.
+
+        Answers how many may go. That is open where some of those that finished in the same step
+        are among the newest and some are spared.
+        """
+        free = {job.new.id: job for job in self.finished() if not self.is_spared(job)}
+        _check_oldest(free, gone, _age_of_finished)
         old = 0
         if older_than is not None:
-            limit_at = self.now - older_than
-            old = sum(job.finished_at < limit_at for job in finished.values())
-        surplus = 0 if keep is None else len(finished) - keep
+            old = sum(job.finished_at < self.now - older_than for job in free.values())
+        fewest, most = (0, 0) if keep is None else self._beyond(keep)
         for job_id in gone:
             job = self.jobs.pop(job_id)
+            self.leave_word(job)
             if job.new.key is not None:
                 del self.keys[job.new.task, job.new.key]
-        return min(limit, max(old, surplus, 0))
+        return range(min(limit, max(old, fewest)), min(limit, max(old, most)) + 1)
+
+    def _beyond(self, keep: int) -> tuple[int, int]:
+        """At least and at most how many of those beyond the newest `keep` are not spared."""
+        finished = sorted(self.finished(), key=_age_of_finished)
+        surplus = len(finished) - keep
+        if surplus <= 0:
+            return 0, 0
+        boundary = _age_of_finished(finished[surplus - 1])
+        older = [job for job in finished if _age_of_finished(job) < boundary]
+        equals = [job for job in finished if _age_of_finished(job) == boundary]
+        certain = sum(not self.is_spared(job) for job in older)
+        spared = sum(self.is_spared(job) for job in equals)
+        left = surplus - len(older)
+        return certain + max(left - spared, 0), certain + min(left, len(equals) - spared)
+
+
+def _age_of_finished(job: ModelJob) -> tuple[float, int]:
+    return (job.finished_at, job.step)
 
 
 def _check_oldest(

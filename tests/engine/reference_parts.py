@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from headrace.model.awaited import Awaited
 from headrace.model.job import NewJob
 from headrace.model.status import State
 from headrace.model.transitions import allowed
@@ -46,6 +47,7 @@ class ModelJob:
     progress: float = 0.0
     finished_at: float = 0.0
     entries: dict[tuple[str, str], tuple[bytes, int]] = field(default_factory=dict)
+    awaits: tuple[Awaited, ...] = ()
 
     @property
     def place(self) -> Place | None:
@@ -63,6 +65,8 @@ class ModelJob:
     def move(self, state: State) -> None:
         assert allowed(self.state, state), f"{self.state.name} -> {state.name}"
         self.state = state
+        if state is not State.SCHEDULED:
+            self.awaits = ()
 
 
 class Lines:

@@ -7,19 +7,22 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, Self, TypeVar
 
+import pytest
 from hypothesis import note as tell
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.engine.base import Engine, LeaseKeeper
+from headrace.errors import RecordConflict
 from headrace.model.job import ClaimedJob, Job, NewJob
 from headrace.model.outcome import Outcome, Settlement
 from headrace.model.status import State
+from headrace.model.views import RecordChange
 from tests.engine.reference import Reference
 from tests.engine.reference_parts import ModelJob
 
 T = TypeVar("T")
 
-Seen = tuple[str, int, int, float, str | None, bool, str | None, str | None, bool]
+Seen = tuple[Any, ...]
 # Far more than a walk takes, and less than the steps in which its time moves.
 MOMENT = 50.0
 
@@ -74,6 +77,9 @@ def seen_of(job: Job) -> Seen:
         job.error_type,
         job.error,
         job.cancel_requested,
+        job.parent,
+        job.group,
+        job.awaits,
     )
 
 
@@ -117,12 +123,20 @@ class SideBySide(RuleBasedStateMachine):
         assert self.run(self.engine.get(list(self.model.jobs))) == []
         for worker in self.model.workers:
             self.run(self.engine.retire(worker))
+        for kind, key in self.model.records:
+            assert self.run(self.engine.record_delete(kind, key))
 
     # -- verbs on both sides ---------------------------------------------------------------------
 
-    def store(self, jobs: list[NewJob]) -> None:
+    def store(self, jobs: list[NewJob], record: RecordChange | None = None) -> None:
         tell(f"insert {[job.id[-3:] for job in jobs]}")
-        assert self.run(self.engine.insert(jobs)) == self.model.insert(jobs)
+        try:
+            expected = self.model.insert(jobs, record)
+        except RecordConflict:
+            with pytest.raises(RecordConflict):
+                self.run(self.engine.insert(jobs, record=record))
+        else:
+            assert self.run(self.engine.insert(jobs, record=record)) == expected
 
     def exchange(
         self,
@@ -139,9 +153,12 @@ class SideBySide(RuleBasedStateMachine):
         assert set(answer.refused) == self.model.settle(settlements)
         expected = self.model.claim(worker, queues, limit)
         assert [
-            (job.id[-3:], job.token, job.attempt, job.lane, job.cancel_requested)
+            (job.id[-3:], job.token, job.attempt, job.lane, job.parent, job.cancel_requested)
             for job in answer.jobs
-        ] == [(job.new.id[-3:], job.token, job.attempt, job.new.lane, False) for job in expected]
+        ] == [
+            (job.new.id[-3:], job.token, job.attempt, job.new.lane, job.new.parent, False)
+            for job in expected
+        ]
         return answer.jobs
 
     # -- what the walk knows --------------------------------------------------------------------
@@ -178,7 +195,7 @@ class SideBySide(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        """What people see agrees as well: queues, workers, entries."""
+        """What people see agrees as well: queues, workers, entries, records."""
         self.look_at_queues()
         workers = self.run(self.engine.workers())
         kept = [each for each, worker in self.model.workers.items() if not worker.gone]
@@ -189,10 +206,15 @@ class SideBySide(RuleBasedStateMachine):
             held = self.run(self.engine.held(worker))
             assert {job.id for job in held} == self.model.held(worker)
         for job in self.model.jobs.values():
-            entries = self.run(self.engine.entries(job.new.id)) if job.entries else []
+            entries = self.run(self.engine.entries(job.new.id))
             assert [((e.kind, e.name), (bytes(e.body), e.token)) for e in entries] == list(
                 job.entries.items()
             )
+
+        for (kind, key), version in self.model.records.items():
+            record = self.run(self.engine.record_get(kind, key))
+            assert record is not None
+            assert record.version == version
 
     def look_at_queues(self) -> None:
         for queue in self.run(self.engine.queues()):
@@ -226,6 +248,9 @@ class SideBySide(RuleBasedStateMachine):
             worker is not None,
             *job.error,
             job.cancel_reason is not None,
+            job.new.parent,
+            job.new.group,
+            job.awaits,
         )
 
     @invariant()

@@ -1,0 +1,137 @@
+"""The part of the random walks about jobs that wait, their families, and records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from headrace.model.awaited import EVENT, AwaitedChildren, AwaitedEvent
+from headrace.model.job import JobFilter, NewJob
+from headrace.model.outcome import Outcome, Snoozed
+from headrace.model.status import State
+from headrace.model.views import RecordChange
+from tests.engine.side_by_side import SideBySide
+
+STEP = 100.0
+QUEUES = ["a", "b"]
+GROUPS = ["g", "h"]
+EVENTS = ["e", "f"]
+
+WAITS: list[Outcome] = [
+    Snoozed(STEP, (AwaitedEvent("e"),)),
+    Snoozed(2 * STEP, (AwaitedChildren(),)),
+    Snoozed(2 * STEP, (AwaitedChildren(left=2),)),
+    Snoozed(2 * STEP, (AwaitedChildren("g", 1), AwaitedEvent("f"))),
+    Snoozed(0, (AwaitedChildren("h"),)),
+]
+
+# Which one is meant follows from what there is: the number is taken modulo the number of jobs.
+picks = st.integers(0, 30)
+requests = st.fixed_dictionaries(
+    {
+        "queue": st.sampled_from(QUEUES),
+        "lane": st.sampled_from(["x", "x", "y", None]),
+        "width": st.sampled_from([1, 1, 2, 3]),
+        "priority": st.sampled_from([0, 0, 0, 5, -5]),
+        "key": st.sampled_from([None, None, "k1", "k2"]),
+        "delay": st.sampled_from([0.0, 0.0, 0.0, STEP, 2 * STEP]),
+        "hold": st.booleans(),
+        "family": st.none() | st.tuples(picks, st.sampled_from([None, *GROUPS])),
+    }
+)
+
+
+class Families(SideBySide):
+    """Jobs make jobs and wait for them, and for what comes from outside."""
+
+    def request(self, fields: dict[str, Any], job_id: str | None = None) -> NewJob:
+        """A new job, made by one that exists, by one that never did, or by nobody."""
+        fields = dict(fields)
+        family = fields.pop("family")
+        if family is not None:
+            maker = self.pick(family[0], *State)
+            fields["parent"] = self.new_id() if maker is None else maker.new.id
+            fields["group"] = family[1]
+        return NewJob(id=job_id or self.new_id(), task="work", **fields)
+
+    @rule(
+        wanted=st.lists(requests, max_size=2),
+        key=st.sampled_from(["r", "s"]),
+        version=st.sampled_from(["any", "none", "good", "good", "bad"]),
+    )
+    def insert_with_record(self, wanted: list[dict[str, Any]], key: str, version: str) -> None:
+        found = self.model.records.get(("cron", key), 0)
+        expected = {"any": None, "none": 0, "good": found, "bad": found + 1}[version]
+        change = RecordChange("cron", key, b"body", expected)
+        self.store([self.request(fields) for fields in wanted], change)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(number=picks, waiting=st.booleans(), event=st.sampled_from(EVENTS))
+    def signal(self, number: int, waiting: bool, event: str) -> None:
+        """An event for some job, or for one that waits for something."""
+        job_id = self.some_job(number, waiting)
+        body = b"%d" % number
+        answer = self.run(self.engine.signal(job_id, event, body))
+        assert answer == self.model.signal(job_id, event, body)
+
+    @rule(event=st.sampled_from(EVENTS))
+    def signal_nobody(self, event: str) -> None:
+        assert self.run(self.engine.signal(self.new_id(), event, b"1")) == "unknown"
+
+    @precondition(lambda self: self.model.suspended())
+    @rule(numbers=st.lists(picks, max_size=2), everybody=st.booleans())
+    def wake(self, numbers: list[int], everybody: bool) -> None:
+        """Look after those that wait, and after others, that are left alone."""
+        ids = {self.some_job(number, waiting=False) for number in numbers}
+        ids.update(self.model.suspended() if everybody else self.model.suspended()[:1])
+        # Which one comes first into an empty lane is not promised, so one of each lane is woken.
+        over = [each for each in sorted(ids) if self.model.wait_is_over(self.model.jobs[each])]
+        first = {self.model.jobs[each].place: each for each in over}
+        asked = [
+            each
+            for each in sorted(ids)
+            if each not in over or first[self.model.jobs[each].place] == each
+        ]
+        woken = self.run(self.engine.wake([*asked, self.new_id()]))
+        assert sorted(woken) == sorted(self.model.wake(asked))
+
+    @precondition(lambda self: self.model.finished())
+    @rule(number=picks, kind=st.sampled_from(["stage", "artifact", EVENT]))
+    def forget(self, number: int, kind: str) -> None:
+        job_id = self.some_job(number, waiting=False)
+        names = [(kind, name) for name in ("s0", "s1", "e")]
+        forgotten = self.run(self.engine.forget(job_id, names))
+        assert forgotten == self.model.forget(job_id, names)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(number=picks, group=st.sampled_from([None, *GROUPS]))
+    def look_at_families(self, number: int, group: str | None) -> None:
+        """Children are listed by their parent, and those that wait in the order of ids."""
+        parents = sorted({job.new.parent or "" for job in self.model.jobs.values()} - {""})
+        parent = parents[number % len(parents)] if parents else self.some_job(number, False)
+        wanted = JobFilter(parent=parent, group=group)
+        listed: list[str] = []
+        cursor = None
+        while not listed or cursor is not None:
+            page = self.run(self.engine.list_jobs(wanted, cursor=cursor, limit=2))
+            listed += [job.id for job in page.jobs]
+            cursor = page.cursor
+            if not page.jobs:
+                break
+        children = [job.new.id for job in self.model.children(parent, group)]
+        assert listed == sorted(children, reverse=True)
+        suspended = self.model.suspended()
+        assert self.run(self.engine.suspended()) == suspended
+        after = suspended[0] if suspended else ""
+        found = self.run(self.engine.suspended(after=after, limit=1))
+        assert found == [each for each in suspended if each > after][:1]
+
+    def some_job(self, number: int, waiting: bool) -> str:
+        """A job, or if there is one and it is asked for, one that waits for something."""
+        suspended = self.model.suspended()
+        if waiting and suspended:
+            return suspended[number % len(suspended)]
+        jobs = list(self.model.jobs)
+        return jobs[number % len(jobs)]
