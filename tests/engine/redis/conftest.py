@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -98,6 +99,32 @@ async def connections(admin: Link, namespace: str) -> list[str]:
     lines = (await admin.call("CLIENT", "LIST")).decode().splitlines()
     fields = [dict(part.partition("=")[::2] for part in line.split(" ")) for line in lines]
     return [each["id"] for each in fields if each["name"] == f"headrace:{namespace}"]
+
+
+async def commands_of(engine: RedisEngine, life: Awaitable[None]) -> list[tuple[bool, list[str]]]:
+    """What the server is told meanwhile, in its own words: whether by a script, and the command."""
+    reader, writer = await asyncio.open_connection(engine.address.host, engine.address.port)
+    writer.write(b"MONITOR\r\n")
+    assert (await reader.readline()).startswith(b"+OK")
+    told: list[tuple[bool, list[str]]] = []
+
+    async def listen() -> None:
+        while line := (await reader.readline()).decode("utf-8", "replace"):
+            words = re.findall(r'"((?:[^"\\]|\\.)*)"', line)
+            if words[-1] == "the end":
+                return
+            told.append((" lua]" in line, words))
+
+    listening = asyncio.create_task(listen())
+    try:
+        await life
+        await engine._link.call("ECHO", "the end")
+        await asyncio.wait_for(listening, 10)
+    finally:
+        listening.cancel()
+        writer.close()
+        await writer.wait_closed()
+    return told
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from headrace.engine.redis import listing
 from headrace.engine.redis.engine import RedisEngine
+from headrace.model.ids import new_id
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Settlement, TimedOut
 from headrace.model.status import Status
 from tests.support.verbs import A_FAILURE, a_job, a_worker, claim
 
+PARENT = new_id()
 FILTERS: list[dict[str, Any]] = [
     {},
     *({"statuses": (each,)} for each in Status),
@@ -26,6 +28,12 @@ FILTERS: list[dict[str, Any]] = [
     {"key": "k7"},
     {"key": "k7", "tasks": ("t0", "t1", "t2")},
     {"key": "none", "tasks": ("t0",)},
+    {"parent": PARENT},
+    {"parent": PARENT, "group": "a"},
+    {"parent": PARENT, "group": "none"},
+    {"parent": PARENT, "group": "a", "statuses": (Status.FAILED, Status.PENDING)},
+    {"parent": PARENT, "statuses": (Status.CANCELLED,), "queues": ("q1",)},
+    {"group": "b"},
 ]
 
 
@@ -44,6 +52,8 @@ async def test_every_way_finds_the_same_jobs(
             key=f"k{n}" if n % 7 == 0 else None,
             source="api" if n % 2 else "code",
             delay=60 if n % 11 == 0 else 0,
+            parent=PARENT if n % 3 < 2 else None,
+            group=(None, "a", "b")[n % 9 // 3] if n % 3 < 2 else None,
         )
         for n in range(150)
     ]
@@ -68,6 +78,8 @@ async def test_every_way_finds_the_same_jobs(
             and fields.get("lane", job.lane) == job.lane
             and fields.get("key", job.key) == job.key
             and fields.get("source", job.source) == job.source
+            and fields.get("parent", job.parent) == job.parent
+            and fields.get("group", job.group) == job.group
         ]
         for limit in (1, 4, 200):
             seen: list[str] = []

@@ -165,9 +165,13 @@ def read_record(record: bytes) -> Record:
     """Take a record apart."""
     numbers: _Numbers = _RECORD.unpack_from(record)
     end = len(record) - numbers[9]
-    order, queue, lane, *others = record[_RECORD.size : end].decode().split("\0")
+    texts = record[_RECORD.size : end].decode().split("\0")
+    order, queue, lane, task, key, source = texts[:6] if numbers[1] & _CHILD else texts
     worker = record[end:].decode()
-    return Record(*numbers[:9], 1000 - int(order[:4]), queue, lane, worker, *others)
+    found = Record(*numbers[:9], 1000 - int(order[:4]), queue, lane, worker, task, key, source)
+    if numbers[1] & _CHILD:
+        found.parent, found.group = texts[6:]
+    return found
 
 
 def claimed_in(answer: Sequence[bytes], first: int = 0) -> list[ClaimedJob]:
@@ -181,7 +185,7 @@ def claimed_in(answer: Sequence[bytes], first: int = 0) -> list[ClaimedJob]:
 def claimed(job_id: bytes, record: Record, packed: bytes) -> ClaimedJob:
     """One job as a worker needs it."""
     body = _decode_body(packed)
-    return ClaimedJob(
+    job = ClaimedJob(
         id=job_id.decode(),
         token=record.token,
         attempt=record.attempt,
@@ -197,8 +201,11 @@ def claimed(job_id: bytes, record: Record, packed: bytes) -> ClaimedJob:
         meta=body.meta,
         wait=max(0.0, record.started - record.run_at),
         cancel_requested=bool(record.flags & _ASKED),
-        parent=record.parent or None,
     )
+    if record.parent:
+        # Not named above: Python calls with more than fifteen names in another, slower way.
+        job.parent = record.parent
+    return job
 
 
 def seen(parts: Sequence[bytes]) -> Job:

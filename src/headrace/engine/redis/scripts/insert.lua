@@ -1,7 +1,7 @@
 #!lua
 -- insert: store jobs in the order of the call; an id or a (task, key) that exists is not stored.
--- KEYS meta jobs bodies ids task_keys due queues children signals
--- USES clock job lanes children record
+-- KEYS meta jobs bodies ids task_keys due queues children unfinished signals
+-- USES clock job lanes record
 -- ARGV 1 offset, then four for each job: id  head  key field (task, zero, key; '' none)  body
 --   head: struct of width, flags, priority, run_at or 0, delay; then with zero bytes between them
 --   queue, lane ('' none), task, key, source, and of a child parent and group, as the job's record has
@@ -25,7 +25,7 @@ for i = 2, jobs_end, 4 do given[#given + 1] = ARGV[i] end
 local known = read(JOBS, given)
 local number = call('HINCRBY', META, 'seq', #given) - #given
 
-local jobs, bodies, ids, due, made = {}, {}, {}, {}, {}
+local jobs, bodies, ids, due, children, unfinished = {}, {}, {}, {}, {}, {}
 local answer, lanes, queues = {}, {}, {}
 local seen, entered, narrowed = {}, {}, {}
 
@@ -80,9 +80,9 @@ for n, id in ipairs(given) do
     end
     if field ~= '' then call('HSET', TASK_KEYS, field, id) end
     if flags >= CHILD then
-      local tail = sub(head, rest)
-      begin_child(id, tail)
-      put(made, family_of(tail) .. '\0' .. id)
+      local parent, group = family_of(sub(head, rest))
+      put(children, parent .. '\0' .. id)
+      put(unfinished, parent .. '\0' .. group .. '\0' .. id)
     end
     local last = #jobs
     jobs[last + 1] = id
@@ -98,8 +98,8 @@ write('HSET', JOBS, jobs)
 write('HSET', BODIES, bodies)
 write('ZADD', IDS, ids)
 write('ZADD', DUE, due)
-write('ZADD', CHILDREN, made)
-write_children()
+write('ZADD', CHILDREN, children)
+write('ZADD', UNFINISHED, unfinished)
 for queue, _ in pairs(queues) do call('HSETNX', QUEUES, queue, 0) end
 for _, lane in pairs(narrowed) do enter_again(lane) end
 for _, lane in pairs(lanes) do admit(lane) end
