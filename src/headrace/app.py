@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from headrace.loop import Loop
     from headrace.model.schedule import Schedule
     from headrace.telemetry import Telemetry
+    from headrace.workflows.catalog import Workflows
+    from headrace.workflows.code import WorkflowBuilder
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -213,6 +215,33 @@ class App:
         """The same for a task that is defined elsewhere. A cron dispatcher makes the jobs."""
         return self.schedules.declare(task, expression, **options)
 
+    # -- workflows -----------------------------------------------------------------------------
+
+    @functools.cached_property
+    def workflows(self) -> Workflows:
+        """Tasks that hang together, from files and from code."""
+        try:
+            from headrace.workflows.catalog import Workflows  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            raise MissingDriver(
+                f'workflows need {error.name}; install it: pip install "headrace[workflows]"'
+            ) from error
+        return Workflows(self)
+
+    def workflow(self, workflow_id: str, **fields: Any) -> WorkflowBuilder:
+        """Begin a workflow in code: `version=`, `params=`, `queue=`, `lane=`, `priority=`."""
+        return self.workflows.define(workflow_id, **fields)
+
+    @functools.cached_property
+    def _workflow_task(self) -> Task[..., Any]:
+        from headrace.workflows.run import workflow_task  # noqa: PLC0415 - seldom used
+
+        return workflow_task(self)
+
+    def built_in(self, name: str) -> Task[..., Any] | None:
+        """A task that every worker has, whatever its App."""
+        return self._workflow_task if name == "headrace.workflow" else None
+
     # -- opening and closing -------------------------------------------------------------------
 
     @property
@@ -333,7 +362,9 @@ class App:
         return job.result
 
     async def cancel(self, job_id: str, reason: str = "cancelled") -> Job:
-        """Cancel a job: at once, or as soon as its running handler has stopped."""
+        """Cancel a job: at once, or as soon as its running handler has stopped. So are the
+        children that it made, and theirs.
+        """
         before = await self.get(job_id)
         if not await family.cancel(self._engine, [before.id], reason):
             now = await self.get(job_id)
@@ -361,9 +392,13 @@ class App:
         now = await self.get(job_id)
         raise JobConflict(f"job {job_id} is {now.status} already: nobody waits for {event!r}")
 
-    async def retry(self, job_id: str) -> Job:
-        """Run a finished job again, or a scheduled one now."""
+    async def retry(self, job_id: str, *, from_stage: str | None = None) -> Job:
+        """Run a finished job again, or a scheduled one now. Finished stages are not repeated,
+        except from `from_stage` on.
+        """
         before = await self.get(job_id)
+        if from_stage is not None:
+            await family.forget_from(self._engine, before, from_stage)
         if not await self._engine.rerun([before.id]):
             now = await self.get(job_id)
             raise JobConflict(f"job {job_id} is {now.status}: it needs no retry")
@@ -380,4 +415,4 @@ class App:
         from headrace.upkeep import loops  # noqa: PLC0415
 
         publish = Publish(engine=self._engine, telemetry=telemetry, worker=worker, clock=self.clock)
-        return [*loops(self._engine, self.settings, self.clock), publish]
+        return [*loops(self._engine, self.settings, self.clock, self.artifacts), publish]

@@ -34,6 +34,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     worker_name: str | None = None
     connection_retries: int | None = None
     artifacts: str = "headrace-data/artifacts"
+    workflows: str = "workflows"
     host: str = "127.0.0.1"
     port: int = 3989
     payload_limit: int = MEBIBYTE

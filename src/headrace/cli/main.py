@@ -28,6 +28,7 @@ COMMANDS = {
     "queues": "headrace.cli.queues",
     "lanes": "headrace.cli.lanes",
     "schedules": "headrace.cli.schedules",
+    "workflows": "headrace.cli.workflows",
     "workers": "headrace.cli.workers",
     "keys": "headrace.cli.keys",
     "prune": "headrace.cli.prune",

@@ -40,8 +40,10 @@ class Executor:
         processes: Callable[[], ProcessPool],
         clock: Clock,
         chain: Chain | None,
+        built_in: Callable[[str], Task[..., Any] | None],
     ) -> None:
         self.tasks = tasks
+        self.built_in = built_in
         self.services = services
         self.threads = threads
         self.processes = processes
@@ -55,7 +57,7 @@ class Executor:
         lost and the outcome is not ours to tell.
         """
         job = attempt.job
-        task = self.tasks.get(job.task)
+        task = self.tasks.get(job.task) or self.built_in(job.task)
         if task is None:
             return verdict.of_unknown_task(job, list(self.tasks))
         if job.cancel_requested or (self.unwanted and self.unwanted.pop(job.id, None) == job.token):
@@ -83,7 +85,7 @@ class Executor:
         """The outcome of an attempt that was stopped before its handler began, or that is given
         up because its handler does not stop.
         """
-        task = self.tasks.get(attempt.job.task)
+        task = self.tasks.get(attempt.job.task) or self.built_in(attempt.job.task)
         policy = verdict.DEFAULT_POLICY if task is None else task.policy
         return verdict.of_interruption(attempt.job, policy, attempt.reason or Reason.STOPPED)
 

@@ -29,5 +29,8 @@ class Host(Protocol):
     async def open(self) -> None:
         """Connect. Doing it again is fine."""
 
+    def built_in(self, name: str) -> Task[..., Any] | None:
+        """A task that every worker has, whatever its App."""
+
     def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
         """The loops that keep the store moving, and those that tell of the worker of this name."""

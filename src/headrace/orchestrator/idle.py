@@ -22,9 +22,11 @@ async def run_everything(works: Works) -> None:
             await dispatcher.next_round(LOOK_AGAIN)
             if not dispatcher.running:
                 raise WorkerUnhealthy("the worker stopped before everything was done")
+        claimed = works.telemetry.claimed
         # The last of them may have been what another waits for.
         await works.relatives.flush()
-        if not await _work_left(works):
+        # While we look the worker goes on: what it took meanwhile may have left more to do.
+        if not await _work_left(works) and claimed == works.telemetry.claimed:
             return
 
 

@@ -81,6 +81,7 @@ class Works:
             processes=self.processes,
             clock=host.clock,
             chain=chain,
+            built_in=host.built_in,
         )
         self.dispatcher = Dispatcher(
             engine=self.engine,

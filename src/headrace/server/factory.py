@@ -24,7 +24,9 @@ from headrace.server.routes import (
     keys,
     queues,
     schedules,
+    signals,
     views,
+    workflows,
 )
 from headrace.server.state import MEBIBYTE, Service, ServicePerLoop
 from headrace.version import __version__
@@ -36,12 +38,15 @@ ROUTERS = (
     job.reading,
     job.writing,
     events.reading,
+    signals.writing,
     artifacts.reading,
     queues.reading,
     queues.steering,
     views.reading,
     schedules.reading,
     schedules.steering,
+    workflows.reading,
+    workflows.writing,
     dead_letters.steering,
     dead_letters.reading,
     keys.steering,

@@ -19,6 +19,7 @@ from headrace.server import bodies, shapes
 from headrace.server.answers import JobBody
 from headrace.server.audit import AuditEntry
 from headrace.server.problems import MEDIA_TYPE, Problem
+from headrace.server.routes import workflows
 from headrace.server.task_schemas import (
     argument_schema,
     request_schema,
@@ -27,6 +28,8 @@ from headrace.server.task_schemas import (
 )
 from headrace.task.task import MOST_RETRIES
 from headrace.version import __version__
+from headrace.workflows.model import Workflow
+from headrace.workflows.steps import RunView
 
 REFERENCES = "#/components/schemas/{name}"
 _PRIORITY = {
@@ -46,6 +49,7 @@ SHOWN = (
     bodies.JobRequest,
     bodies.BatchRequest,
     bodies.CancelRequest,
+    bodies.RetryRequest,
     bodies.EmptyRequest,
     bodies.BulkRequest,
     bodies.ScheduleRequest,
@@ -57,6 +61,12 @@ SHOWN = (
     LaneView,
     Worker,
     AuditEntry,
+    Workflow,
+    RunView,
+    workflows.ExecuteRequest,
+    workflows.RunRetryRequest,
+    workflows.ExecuteAnswer,
+    workflows.BegunAgain,
     *shapes.ALL,
 )
 

@@ -98,6 +98,7 @@ def invalid(detail: str, *, field: str | None = None, value: object = None) -> R
 _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.PayloadTooLarge, 413),
     (errors.UnknownSchedule, 404),
+    (errors.UnknownWorkflow, 404),
     (errors.InvalidInput, 422),
     (errors.JobNotFound, 404),
     (errors.JobConflict, 409),

@@ -32,6 +32,7 @@ class Signature:
         self.names = [parameter.name for parameter in parameters]
         self.required = [p.name for p in parameters if p.default is p.empty]
         self._positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        self._kinds = {name: hints.get(name, Any) for name in self.names}
         struct = _struct(task, parameters, hints)
         self._decoder = msgspec.json.Decoder(struct, dec_hook=decode_hook)
         self.call: Caller = _caller(function, parameters, takes_context=self.takes_context)
@@ -61,6 +62,14 @@ class Signature:
             raise InvalidArguments(
                 f'task "{self.task}": {error}; got {shown}; it takes: {takes}'
             ) from None
+
+    def fault(self, name: str, value: Any) -> str | None:
+        """Why this value cannot be the argument of this name; None if it can."""
+        try:
+            msgspec.json.decode(encode(value), type=self._kinds[name], dec_hook=decode_hook)
+        except (msgspec.DecodeError, TypeError, ValueError) as error:
+            return f"{error} ({value!r})"
+        return None
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if len(args) > len(self._positional):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from headrace.errors import InvalidWorkflow
+from headrace.errors import InvalidInput, InvalidWorkflow
 from headrace.workflows.check import Problem, Tasks, problems
 from headrace.workflows.model import Workflow
 from headrace.workflows.references import Place
@@ -21,6 +22,34 @@ _SEGMENT = re.compile(r"\.([^.\[\]`]+)|\[(\d+)\]|\[\.\.\.\]")
 def files(folder: Path) -> list[Path]:
     """The workflow files of a folder, by name."""
     return sorted(path for path in folder.iterdir() if path.suffix in ENDINGS and path.is_file())
+
+
+class CheckedFile(msgspec.Struct, frozen=True):
+    """What was found in a file: a workflow, or problems."""
+
+    file: str
+    workflow_id: str | None
+    version: int | str | None
+    problems: list[str]
+
+
+def check_files(names: Sequence[str], tasks: Tasks) -> list[CheckedFile]:
+    """Check files, and all workflow files of folders."""
+    found: list[Path] = []
+    for name in names:
+        path = Path(name)
+        if not path.exists():
+            raise InvalidInput(f"cannot read {name!r}: there is no such file or folder")
+        found += files(path) if path.is_dir() else [path]
+    checked = []
+    for path in found:
+        try:
+            workflow = load_file(path, tasks)
+        except InvalidWorkflow as error:
+            checked.append(CheckedFile(str(path), None, None, error.problems))
+        else:
+            checked.append(CheckedFile(str(path), workflow.id, workflow.version, []))
+    return checked
 
 
 def load_file(path: Path, tasks: Tasks) -> Workflow:
