@@ -132,7 +132,7 @@ def _two_workers(engine: str, results: list[Figures]) -> Iterator[Verdict]:
 def _of(finding: Finding) -> Verdict:
     if finding.value is None:
         measured = "-"
-    elif finding.ratio is not None and finding.unit == "jobs/s":
+    elif finding.ratio is not None and finding.unit.endswith("/s"):
         measured = f"{finding.ratio:.1%} ({finding.value:,.0f}/s to {finding.reference:,.0f}/s)"
     else:
         measured = f"{finding.value:,.1f} {finding.unit}".replace(".0 connections", " connections")

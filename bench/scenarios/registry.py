@@ -8,6 +8,7 @@ from bench.figures import Finding
 from bench.scenarios.budget import budget
 from bench.scenarios.growth import growth
 from bench.scenarios.handlers import handlers, payloads
+from bench.scenarios.http import http
 from bench.scenarios.memory import memory
 from bench.scenarios.stage import Stage
 
@@ -17,4 +18,5 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "payloads": payloads,
     "memory": memory,
     "budget": budget,
+    "http": http,
 }
