@@ -1,9 +1,9 @@
 """Lanes under attack: many connections at random, judged from outside and by the audit.
 
-The attackers enqueue (also inside transactions of their own, some of which roll back), claim,
-finish, retry, release, snooze, cancel, run again, crash and sweep. A log outside the database
-watches that no lane exceeds its width and no job is held twice; an audit in one snapshot runs
-beside them. At the end everything must come to rest.
+The attackers enqueue (also inside transactions of their own, some of which roll back), claim, take
+notes, finish, retry, release, snooze, suspend, signal, wake, cancel, run again, crash and sweep. A
+log outside the database watches that no lane exceeds its width and no job is held twice; an audit
+in one snapshot runs beside them. At the end everything must come to rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import pytest
 
 from headrace.engine.base import Engine
 from headrace.engine.postgres.engine import PostgresEngine
+from headrace.model.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.job import ClaimedJob, NewJob
+from headrace.model.note import Entry, Note
 from headrace.model.outcome import (
     Cancelled,
     Completed,
@@ -46,6 +48,7 @@ class Log:
     def __init__(self) -> None:
         self.running: dict[str, dict[str, int]] = defaultdict(dict)
         self.made: set[str] = set()
+        self.latest: list[str] = []
         self.claims = 0
 
     def start(self, job: ClaimedJob) -> None:
@@ -56,6 +59,15 @@ class Log:
         held[job.id] = job.token
         if job.lane is not None:
             assert len(held) <= WIDTHS[job.lane], f"{place} has {len(held)} holders"
+
+    def some(self, chance: random.Random, count: int) -> list[str]:
+        """Jobs that were made not long ago, so that attackers meet at them."""
+        latest = self.latest[-300:]
+        return chance.sample(latest, min(len(latest), count))
+
+    def make(self, ids: list[str]) -> None:
+        self.made.update(ids)
+        self.latest += ids
 
     def end(self, job: ClaimedJob) -> None:
         self.running[f"{job.queue}/{job.lane}"].pop(job.id, None)
@@ -88,13 +100,14 @@ class Attacker:
                     delay=self.chance.choice([0, 0, 0, 0.01]),
                     key=self.chance.choice([None, None, f"k{self.chance.randint(0, 50)}"]),
                     max_attempts=1000,
+                    parent=self.chance.choice([None, None, *self.log.some(self.chance, 1)]),
                 )
             )
         return made
 
     async def enqueue(self) -> None:
         answers = await self.engine.insert(self.jobs())
-        self.log.made |= {each.id for each in answers if each.created}
+        self.log.make([each.id for each in answers if each.created])
 
     async def enqueue_within(self) -> None:
         assert isinstance(self.engine, PostgresEngine)
@@ -105,13 +118,23 @@ class Attacker:
         await asyncio.sleep(self.chance.random() * 0.02)
         if self.chance.random() < 0.5:
             await transaction.commit()
-            self.log.made |= {each.id for each in answers if each.created}
+            self.log.make([each.id for each in answers if each.created])
         else:
             await transaction.rollback()
         await connection.close()
 
     async def work(self) -> None:
-        """Settle what is held and claim the next, in one trip."""
+        """Take notes, settle what is held and claim the next, in one trip; some notes are late."""
+        told = [
+            Note(job.id, job.token, progress=1.0, entries=(Entry("stage", "one", b"1"),))
+            for job in self.mine
+        ]
+        async with asyncio.TaskGroup() as group:
+            if self.chance.random() < 0.2:
+                group.create_task(self.engine.note(told))
+            group.create_task(self.trip())
+
+    async def trip(self) -> None:
         settlements = []
         for job in self.mine:
             self.log.end(job)
@@ -131,7 +154,13 @@ class Attacker:
         if kind < 0.6:
             return Completed(b"1")
         delay = self.chance.choice([0, 0, 0.005])
-        others: list[Outcome] = [Released(), Retry(A_FAILURE, delay), Snoozed(delay)]
+        waits: list[Awaited] = [AwaitedEvent("go"), AwaitedChildren(left=2)]
+        others: list[Outcome] = [
+            Released(),
+            Retry(A_FAILURE, delay),
+            Snoozed(delay),
+            Snoozed(self.chance.choice([0.02, 60]), (self.chance.choice(waits),)),
+        ]
         if kind < 0.7:
             others = [Failed(A_FAILURE), Cancelled()]
         return self.chance.choice(others)
@@ -150,9 +179,15 @@ class Attacker:
         )
 
     async def steer(self) -> None:
-        some = self.chance.sample(sorted(self.log.made), min(len(self.log.made), 5))
-        await self.engine.cancel(some[:3])
-        await self.engine.rerun(some[3:])
+        some = self.log.some(self.chance, 12)
+        await self.engine.cancel(some[:6])
+        await self.engine.rerun(some[6:])
+
+    async def wake(self) -> None:
+        for each in self.log.some(self.chance, 3):
+            await self.engine.signal(each, "go", b"1")
+        suspended = await self.engine.suspended(limit=100)
+        await self.engine.wake(self.chance.sample(suspended, len(suspended)))
 
     async def keep_up(self) -> None:
         await self.engine.due(100)
@@ -166,7 +201,8 @@ class Attacker:
             self.enqueue_within,
             self.crash,
             self.sweep,
-            self.steer,
+            *[self.steer] * 2,
+            *[self.wake] * 2,
             *[self.keep_up] * 2,
         ]
         loop = asyncio.get_running_loop()
@@ -209,6 +245,7 @@ async def test_lanes_hold_under_attack(
     async with asyncio.timeout(120):
         while True:
             await attackers[0].sweep()
+            await postgres.rerun(await postgres.suspended())
             moved = await postgres.due(1000)
             jobs = await claim(postgres, worker, 200)
             await postgres.exchange([Settlement(j.id, j.token, Completed()) for j in jobs])
@@ -220,5 +257,4 @@ async def test_lanes_hold_under_attack(
     assert {job.status for job in ended} <= {Status.COMPLETED, Status.FAILED, Status.CANCELLED}
     # The order of locks excludes them; one would only cost time, but it would be a sign.
     await raw.execute("SELECT pg_stat_clear_snapshot()")
-    # One was seen in a dozen runs: the statement is repeated, so it costs time only.
-    assert await raw.fetchval(deadlocks) - before <= 2
+    assert await raw.fetchval(deadlocks) == before

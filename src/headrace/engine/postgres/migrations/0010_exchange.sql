@@ -34,6 +34,8 @@ DECLARE
     moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
     told integer := coalesce(cardinality(p_id), 0);
     some_return boolean := cardinality(p_kind) > 0 AND 4 > ANY (p_kind);
+    -- Those that finish and those that come back are moved by two statements.
+    in_two_steps boolean := some_return AND told > 1;
     settled uuid[] := '{}';
     raised integer := 0;
     rivals boolean := false;
@@ -51,6 +53,9 @@ BEGIN
     FOR round IN 1..3 LOOP
         EXIT WHEN told = 0;
         IF NOT p_lanes OR round > 1 THEN
+            IF in_two_steps THEN
+                PERFORM lock_running(false, p_id, p_token);
+            END IF;
             SELECT * INTO step FROM finish_jobs(moment, false, p_id, p_token, p_kind, p_result,
                 p_error_type, p_error, p_entry);
             settled := settled || step.settled;
@@ -89,6 +94,9 @@ BEGIN
         PERFORM lock_lanes(lane_queues || bell_queues, lane_names || bell_lanes,
             lane_widths || bell_widths, false);
         IF lane_names IS NOT NULL THEN
+            IF in_two_steps THEN
+                PERFORM lock_running(true, p_id, p_token);
+            END IF;
             SELECT * INTO step FROM finish_jobs(moment, true, p_id, p_token, p_kind, p_result,
                 p_error_type, p_error, p_entry);
             settled := settled || step.settled;
@@ -166,7 +174,8 @@ BEGIN
                 SELECT j.ctid AS place FROM job j
                 WHERE j.queue = q.name AND j.state = 2
                 ORDER BY j.priority DESC, j.seq LIMIT q.amount
-                FOR UPDATE SKIP LOCKED
+                -- Not FOR UPDATE: a job to which an event is being delivered can be claimed.
+                FOR NO KEY UPDATE SKIP LOCKED
             ) b
         );
         IF cardinality(places) < wanted THEN
@@ -178,7 +187,7 @@ BEGIN
                     SELECT j.ctid AS place, j.priority, j.seq FROM job j
                     WHERE j.queue = q.name AND j.state = 2 AND j.ctid <> ALL (places)
                     ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
-                    FOR UPDATE SKIP LOCKED
+                    FOR NO KEY UPDATE SKIP LOCKED
                 ) b
                 WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues))
                 ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)

@@ -1,2 +1,2 @@
--- Cancel jobs; see migrations/0006_steering.sql and 0012.
+-- Cancel jobs; see migrations/0013_steering.sql.
 SELECT id::text, cancelled FROM cancel_jobs($1, $2, $3)

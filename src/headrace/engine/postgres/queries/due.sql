@@ -1,2 +1,2 @@
--- Make scheduled jobs pending whose time has come; see migrations/0006_steering.sql and 0012.
+-- Make scheduled jobs pending whose time has come; see migrations/0012_due.sql.
 SELECT * FROM due_jobs($1, $2)

@@ -1,4 +1,4 @@
--- Moving jobs on, as in 0006_steering.sql, also suspended ones and those that jobs have made.
+-- Jobs whose time has come, as in 0006_steering.sql, and suspended ones whose wait is over.
 
 -- Whether one of the things that a suspended job awaits has come about. Counts no further than it
 -- has to: of ten thousand unfinished children it looks at one more than may be left.
@@ -30,7 +30,8 @@ BEGIN
 END $$;
 
 -- Make scheduled jobs pending, those whose time has come or (`p_woken`) whose wait is over. Answers
--- them. They are looked at again when they are locked; those with a lane after their lanes.
+-- them. They are looked at again when they are locked; those with a lane after their lanes, also
+-- those that have kept their place: whoever holds a lane may be waiting for one of its jobs.
 CREATE FUNCTION move_due(p_moment timestamptz, p_id uuid[], p_woken boolean)
 RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -55,11 +56,11 @@ BEGIN
     ready := cardinality(moved) > 0;
 
     IF cardinality(moved) < cardinality(p_id) THEN
-        SELECT array_agg(j.queue), array_agg(j.lane), array_agg(j.width),
+        SELECT array_agg(j.id), array_agg(j.queue), array_agg(j.lane), array_agg(j.width),
             array_agg(j.queue) FILTER (WHERE j.token = 0),
             array_agg(j.lane) FILTER (WHERE j.token = 0),
             array_agg(j.width) FILTER (WHERE j.token = 0)
-        INTO lane_queues, lane_names, lane_widths, new_queues, new_lanes, new_widths
+        INTO laned, lane_queues, lane_names, lane_widths, new_queues, new_lanes, new_widths
         FROM (
             SELECT * FROM job WHERE id = ANY (p_id) AND state + 0 = 0 AND lane IS NOT NULL
             ORDER BY run_at, seq
@@ -76,7 +77,7 @@ BEGIN
                 run_at = least(run_at, p_moment), awaits = NULL
             WHERE id = ANY (ARRAY(
                 SELECT j.id FROM job j
-                WHERE j.id = ANY (p_id) AND j.state + 0 = 0 AND j.lane IS NOT NULL
+                WHERE j.id = ANY (laned) AND j.state + 0 = 0
                     AND (j.run_at <= p_moment OR p_woken AND wait_is_over(j.id, j.awaits))
                 ORDER BY j.id FOR UPDATE
             ))
@@ -193,75 +194,4 @@ BEGIN
         EXIT WHEN NOT unfinished;
     END LOOP;
     RETURN answer;
-END $$;
-
--- Move jobs that are not running to history as cancelled; with a lane (locked) or without.
-CREATE OR REPLACE FUNCTION cancel_unstarted(
-    p_moment timestamptz, p_laned boolean, p_id uuid[], p_reason text,
-    OUT ids uuid[], OUT queues text[], OUT lanes text[], OUT freed integer[]
-) LANGUAGE plpgsql AS $$
-BEGIN
-    WITH gone AS (
-        DELETE FROM job WHERE id = ANY (ARRAY(
-            SELECT j.id FROM job j
-            WHERE j.id = ANY (p_id) AND j.state + 0 < 3 AND (j.lane IS NOT NULL) = p_laned
-            ORDER BY j.id FOR UPDATE
-        ))
-        RETURNING *
-    ), kept AS (
-        INSERT INTO history (
-            id, created_at, run_at, started_at, completed_at, timeout, progress, token, attempt,
-            max_attempts, width, state, priority, hold, fail_on_crash, queue, task, source, lane,
-            key, worker, stage, message, error_type, error, cancel_reason, args, meta, log, result,
-            parent, child_group
-        )
-        SELECT id, created_at, run_at, NULL, greatest(p_moment, created_at), timeout, progress,
-            token, attempt, max_attempts, width, 7, priority, hold, fail_on_crash, queue, task,
-            source, lane, key, NULL, stage, message, NULL, p_reason, NULL, args, meta, log, NULL,
-            parent, child_group
-        FROM gone
-    )
-    SELECT array_agg(g.id), array_agg(g.queue), array_agg(g.lane),
-        array_agg(CASE WHEN g.state = 2 OR g.pinned THEN 1 ELSE 0 END)
-    INTO ids, queues, lanes, freed FROM gone g;
-END $$;
-
--- Put finished jobs at the end of the line, and scheduled ones into it; with a lane (locked) or
--- without. They wait in their lane until they are admitted.
-CREATE OR REPLACE FUNCTION rerun_some(
-    p_moment timestamptz, p_laned boolean, p_id uuid[],
-    OUT ids uuid[], OUT queues text[], OUT lanes text[]
-) LANGUAGE plpgsql AS $$
-BEGIN
-    WITH old AS (
-        DELETE FROM history WHERE id = ANY (ARRAY(
-            SELECT h.id FROM history h
-            WHERE h.id = ANY (p_id) AND (h.lane IS NOT NULL) = p_laned
-            ORDER BY h.id FOR UPDATE
-        ))
-        RETURNING *
-    ), again AS (
-        INSERT INTO job (
-            id, created_at, run_at, timeout, token, max_attempts, width, state, priority, hold,
-            fail_on_crash, queue, task, source, lane, key, args, meta, log,
-            parent, child_group
-        )
-        SELECT o.id, o.created_at, p_moment, o.timeout, o.token, o.max_attempts, o.width,
-            CASE WHEN p_laned THEN 1 ELSE 2 END, o.priority, o.hold,
-            o.fail_on_crash, o.queue, o.task, o.source, o.lane, o.key, o.args, o.meta, o.log,
-            o.parent, o.child_group
-        FROM old o ORDER BY array_position(p_id, o.id)
-        RETURNING id, queue, lane
-    ), now AS (
-        UPDATE job SET run_at = p_moment, awaits = NULL,
-            state = CASE WHEN p_laned AND NOT pinned THEN 1 ELSE 2 END
-        WHERE id = ANY (ARRAY(
-            SELECT j.id FROM job j
-            WHERE j.id = ANY (p_id) AND j.state + 0 = 0 AND (j.lane IS NOT NULL) = p_laned
-            ORDER BY j.id FOR UPDATE
-        ))
-        RETURNING id, queue, lane
-    )
-    SELECT array_agg(x.id), array_agg(x.queue), array_agg(x.lane) INTO ids, queues, lanes
-    FROM (SELECT * FROM again UNION ALL SELECT * FROM now) x;
 END $$;
