@@ -26,9 +26,10 @@ class S3Server(Server):
         # Each part of it listens on two ports, one of them for gRPC.
         self.ports = {
             f"{part}.port{kind}": free_port()
-            for part in ("master", "volume", "filer")
+            for part in ("master", "volume", "filer", "s3")
             for kind in ("", ".grpc")
         }
+        self.ports["s3.port"] = self.port
         self.config = self.folder / "identities.json"
         credentials = {"accessKey": self.access_key, "secretKey": self.secret_key}
         identity = {
@@ -59,12 +60,23 @@ class S3Server(Server):
         return [
             *(str(self.binary), "server", "-dir", str(self.folder)),
             *("-ip", "127.0.0.1", "-ip.bind", "127.0.0.1"),
-            *("-s3", "-s3.port", str(self.port), "-s3.config", str(self.config)),
-            *("-s3.iam=false", "-s3.port.iceberg=0", "-s3.port.grpc", str(free_port())),
+            *("-s3", "-s3.config", str(self.config)),
+            *("-s3.iam=false", "-s3.port.iceberg=0", "-s3.port.lance=0"),
+            *(f"-{part}.localSocket={self.folder / part}.sock" for part in ("s3", "filer")),
             *("-master.telemetry=false", "-master.volumeSizeLimitMB=1024"),
+            # Its master is alone, and would wait long for others after a restart.
+            *("-master.electionTimeout=500ms", "-master.heartbeatInterval=100ms"),
             *("-volume.max=100", "-volume.minFreeSpace=1GiB"),
             *(f"-{name}={port}" for name, port in self.ports.items()),
         ]
+
+    def destroy(self) -> None:
+        super().destroy()
+        # It leaves its sockets, which it makes outside of its folder, behind.
+        for name, port in self.ports.items():
+            if name.endswith(".grpc"):
+                part = name.partition(".")[0]
+                Path(f"/tmp/seaweedfs-{part}-grpc-{port}.sock").unlink(missing_ok=True)
 
     def ready(self) -> bool:
         """Whether it answers who may not, and so may be asked by who may."""

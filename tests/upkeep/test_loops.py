@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from headrace.artifacts import open_store
 from headrace.clock import Clock
 from headrace.config import Settings
 from headrace.engine.base import Engine
@@ -98,6 +101,6 @@ async def test_prune_keeps_a_number_of_finished_jobs(engine: Engine) -> None:
     assert len((await engine.list_jobs(JobFilter(), limit=100)).jobs) == 3
 
 
-async def test_there_is_one_loop_of_each(engine: Engine, clock: Clock) -> None:
-    made = loops(engine, Settings(), clock)
-    assert [loop.name for loop in made] == ["due", "sweep", "prune"]
+async def test_there_is_one_loop_of_each(engine: Engine, clock: Clock, tmp_path: Path) -> None:
+    made = loops(engine, Settings(), clock, open_store(tmp_path))
+    assert [loop.name for loop in made] == ["due", "sweep", "wake", "prune", "files"]

@@ -167,11 +167,7 @@ class S3Bucket:
 
     async def _do(self, path: str, call: Awaitable[T], *, writing: bool = False) -> T:
         """Wait for the store; what it says becomes an error of ours."""
-        from obstore.exceptions import (  # noqa: PLC0415 - an extra
-            BaseError,
-            PermissionDeniedError,
-            UnauthenticatedError,
-        )
+        from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
 
         try:
             return await call
@@ -185,18 +181,26 @@ class S3Bucket:
                 f"there is no artifact {path} in {self.where}; it may have been pruned, or "
                 "HEADRACE_ARTIFACTS is another store on this machine"
             ) from None
-        except (PermissionDeniedError, UnauthenticatedError) as error:
-            # Without its cause: a store may repeat there what it was asked with.
-            raise EngineError(
-                f"{self.where} refused artifact {path} ({_reason(error)}); check "
-                "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and what they may do"
-            ) from None
         except BaseError as error:
-            reason = _reason(error)
-            told = f"artifact {path} in {self.where}: {reason}"
-            if re.search(r"\b507\b|StorageFull|QuotaExceeded|InsufficientStorage", reason):
-                raise StorageFull(f"{told}; make room there") from None
-            raise EngineUnavailable(told) from None
+            # Without its cause: a store may repeat there what it was asked with.
+            raise self._error(path, error) from None
+
+    def _error(self, path: str, error: Exception) -> EngineError:
+        from obstore.exceptions import (  # noqa: PLC0415 - an extra
+            PermissionDeniedError,
+            UnauthenticatedError,
+        )
+
+        reason = _reason(error)
+        told = f"artifact {path} in {self.where}: {reason}"
+        refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
+        if refused or re.search(r"status code: 40[13]\b", reason):
+            return EngineError(
+                f"{told}; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and what they may do"
+            )
+        if re.search(r"\b507\b|StorageFull|QuotaExceeded|InsufficientStorage", reason):
+            return StorageFull(f"{told}; make room there")
+        return EngineUnavailable(told)
 
 
 def _reason(error: Exception) -> str:

@@ -20,9 +20,7 @@ from headrace.upkeep.wake import Wake
 __all__ = ["Due", "Files", "Prune", "Sweep", "Wake", "loops"]
 
 
-def loops(
-    engine: Engine, settings: Settings, clock: Clock, artifacts: ArtifactStore
-) -> list[Loop]:
+def loops(engine: Engine, settings: Settings, clock: Clock, artifacts: ArtifactStore) -> list[Loop]:
     """One of each, over this engine and its files."""
     return [
         Due(engine=engine),

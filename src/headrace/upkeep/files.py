@@ -8,7 +8,7 @@ import random
 from headrace.artifacts import ArtifactStore, handed_in
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.errors import EngineError, InvalidInput
+from headrace.errors import EngineError, EngineUnavailable, InvalidInput
 from headrace.loop import Loop
 from headrace.model.ids import parse_id
 from headrace.model.views import Record
@@ -61,22 +61,22 @@ class Files(Loop):
         return STEP_PAUSE if more else PAUSE * random.uniform(0.8, 1.2)  # noqa: S311
 
     async def remove(self, records: list[Record]) -> int:
-        """Remove the files of these jobs where they are gone, and answer of how many.
+        """Remove the files of these jobs where they are gone, and answer of how many jobs.
 
-        If none could be removed because of the store, its error is raised.
+        Raises `EngineUnavailable` if the store is away; the records stay for another time.
         """
         removed = 0
-        failure: EngineError | None = None
         for record in await self._gone(records):
             try:
                 await self.artifacts.remove_job(record.key)
-                await self.engine.record_delete(record.kind, record.key)
-                removed += 1
+            except EngineUnavailable:
+                raise
             except EngineError as error:
-                failure = error
-                log.warning("The files of job %s cannot be removed now: %s", record.key, error)
-        if failure is not None and not removed:
-            raise failure
+                # Some folder is not ours to remove; the next may be.
+                log.warning("The files of job %s cannot be removed: %s", record.key, error)
+                continue
+            await self.engine.record_delete(record.kind, record.key)
+            removed += 1
         return removed
 
     async def _gone(self, records: list[Record]) -> list[Record]:
