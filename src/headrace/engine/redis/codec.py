@@ -91,9 +91,10 @@ def at(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def insert_arguments(jobs: Sequence[NewJob]) -> list[Part]:
-    """What the script `insert` reads."""
+def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
+    """What `scripts/library/insert.lua` reads, and whether there are children among the jobs."""
     arguments: list[Part] = []
+    children = False
     for job in jobs:
         key = job.key or ""
         # 0 means "not given" to the script.
@@ -102,7 +103,7 @@ def insert_arguments(jobs: Sequence[NewJob]) -> list[Part]:
         body = Body(job.args, job.max_attempts, job.timeout, job.on_crash == "fail", job.meta)
         texts = f"{job.queue}\0{job.lane or ''}\0{job.task}\0{key}\0{job.source}"
         if job.parent is not None:
-            flags |= _CHILD
+            flags, children = flags | _CHILD, True
             texts = f"{texts}\0{job.parent}\0{job.group or ''}"
         numbers = _NUMBERS.pack(job.width, flags, job.priority, run_at, _delay(job.delay))
         arguments += (
@@ -111,7 +112,7 @@ def insert_arguments(jobs: Sequence[NewJob]) -> list[Part]:
             f"{job.task}\0{key}" if key else "",
             _encode_body(body),
         )
-    return arguments
+    return arguments, children
 
 
 def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from headrace.engine.redis.codec import insert_arguments
 from headrace.engine.redis.records import conflict, guard
 from headrace.engine.redis.store import Store
+from headrace.engine.redis.wire import Part
 from headrace.model.job import Inserted, NewJob
 from headrace.model.views import RecordChange
 
@@ -17,18 +19,25 @@ class Producing(Store):
     async def insert(
         self, jobs: Sequence[NewJob], *, record: RecordChange | None = None
     ) -> list[Inserted]:
-        arguments = insert_arguments(jobs)
-        if record is not None:
-            field = f"{record.kind}\0{record.key}"
-            arguments += (field, record.body, guard(record.version))
-        elif not jobs:
+        if not jobs and record is None:
             return []
-        answers = await self.run("insert", *arguments)
-        if record is not None and isinstance(answers, int):
-            raise conflict(record.kind, record.key, record.version, answers)
+        arguments, children = insert_arguments(jobs)
+        if record is not None:
+            answers = await self._insert_with(record, arguments)
+        elif children:
+            answers = await self.run("insert_related", "", "", "", *arguments)
+        else:
+            answers = await self.run("insert", *arguments)
         return [
             Inserted(answer[1:].decode(), False)
             if answer[:1] == b"="
             else Inserted(answer.decode(), True)
             for answer in answers
         ]
+
+    async def _insert_with(self, record: RecordChange, arguments: list[Part]) -> list[bytes]:
+        field, version = f"{record.kind}\0{record.key}", guard(record.version)
+        answer = await self.run("insert_related", field, record.body, version, *arguments)
+        if isinstance(answer, int):
+            raise conflict(record.kind, record.key, record.version, answer)
+        return cast(list[bytes], answer)
