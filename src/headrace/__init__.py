@@ -48,7 +48,7 @@ from headrace.model.job import Job, JobFilter
 from headrace.model.lane import Lane
 from headrace.model.retry import RetryPolicy
 from headrace.model.status import Status
-from headrace.task import Task
+from headrace.task import Task, stage
 from headrace.version import __version__
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ __all__ = [
     "WaitTimedOut",
     "WorkerUnhealthy",
     "__version__",
+    "stage",
 ]
 
 

@@ -7,13 +7,20 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from headrace.engine.base import Engine
+from headrace.errors import InvalidInput, JobConflict
+from headrace.model.awaited import EVENT
 from headrace.model.job import Job, JobFilter
-from headrace.model.status import Status
+from headrace.model.kept import CHILDREN, SLEEP, STAGE, WAIT, stage_view
+from headrace.model.status import ACTIVE, Status
 from headrace.model.views import Delivery
 
 PAGE = 500
+SHOWN = 20
 # Cancelled ones as well: a cancel that was cut short is completed by repeating it.
 _REACHED = JobFilter(statuses=(Status.SCHEDULED, Status.PENDING, Status.RUNNING, Status.CANCELLED))
+
+
+_STEPS = (STAGE, SLEEP, WAIT, CHILDREN, EVENT)
 
 
 async def cancel(engine: Engine, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
@@ -65,6 +72,51 @@ async def children(
         cursor = page.cursor
         if cursor is None:
             return
+
+
+async def forget_from(engine: Engine, job: Job, stage: str) -> None:
+    """Forget what a finished job has kept from a stage on, in the order it was first written, so
+    that it is done again: stages, sleeps, waits, events that came since, and children, which are
+    cancelled if they have not ended. Without a key, `stage` is the first of its keys.
+    """
+    entries = await engine.entries(job.id)
+    first = next(
+        (
+            index
+            for index, entry in enumerate(entries)
+            if entry.kind == STAGE and _is_stage(entry.name, stage)
+        ),
+        None,
+    )
+    if not job.status.final:
+        raise JobConflict(
+            f"job {job.id} is {job.status}; only a finished job can be run again from a stage"
+        )
+    if first is None:
+        stages = [stage_view(entry) for entry in entries if entry.kind == STAGE]
+        if _is_stage(job.stage or "", stage) and job.stage not in {each.done for each in stages}:
+            return  # it ended in this stage, and has kept nothing of it
+        names = [each.name for each in stages]
+        known = ", ".join(map(repr, names[:SHOWN])) or "none"
+        more = f" … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        raise InvalidInput(f"job {job.id} has no stage {stage!r}; it has: {known}{more}")
+    after = entries[first:]
+    for group in [entry.name for entry in after if entry.kind == CHILDREN]:
+        await _cancel_group(engine, job.id, group)
+    forgotten = [(entry.kind, entry.name) for entry in after if entry.kind in _STEPS]
+    if not await engine.forget(job.id, forgotten):
+        raise JobConflict(f"job {job.id} is being run again already")
+
+
+def _is_stage(name: str, wanted: str) -> bool:
+    return name == wanted or name.startswith(f"{wanted}[")
+
+
+async def _cancel_group(engine: Engine, parent: str, group: str) -> None:
+    unfinished = JobFilter(statuses=tuple(sorted(ACTIVE)), group=group)
+    reason = f"its parent {parent} was run again from an earlier stage"
+    async for page in children(engine, parent, filter=unfinished):
+        await cancel(engine, [job.id for job in page], reason)
 
 
 async def deliver(engine: Engine, job_id: str, event: str, body: bytes) -> Delivery:

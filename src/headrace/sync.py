@@ -21,7 +21,7 @@ from headrace import app as app_module
 from headrace.engine.base import Engine
 from headrace.errors import HeadraceError
 from headrace.model.job import Job, JobFilter, NewJob
-from headrace.model.views import JobPage
+from headrace.model.views import Delivery, JobPage
 
 T = TypeVar("T")
 
@@ -71,9 +71,13 @@ class App:
         """Cancel a job."""
         return self._run(self.app.cancel(job_id, reason))
 
-    def retry(self, job_id: str) -> Job:
-        """Run a finished job again, or a scheduled one now."""
-        return self._run(self.app.retry(job_id))
+    def retry(self, job_id: str, *, from_stage: str | None = None) -> Job:
+        """Run a finished job again, from a stage on if one is given; or a scheduled one now."""
+        return self._run(self.app.retry(job_id, from_stage=from_stage))
+
+    def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
+        """Deliver an event to a job that waits for it, or will."""
+        return self._run(self.app.signal(job_id, event, value))
 
     def why(self, job_id: str) -> Sequence[str]:
         """Why is it not running? In sentences."""

@@ -290,7 +290,7 @@ async def test_what_cannot_be_a_child(local: headrace.App, worker: Worker, way: 
             case "thing":
                 await ctx.spawn([1])  # type: ignore[list-item]
             case "mixed":
-                await ctx.gather([leaf.job(), stranger.id])  # type: ignore[list-item]
+                await ctx.gather([leaf.job(), stranger.id])  # type: ignore[arg-type]
             case "stranger":
                 await ctx.gather([stranger.id])
 

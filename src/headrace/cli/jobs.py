@@ -20,6 +20,7 @@ from headrace.errors import InvalidInput
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.model.views import JobPage
+from headrace.monitor.waiting import waits_for
 
 commands = group("List, show, watch, cancel and retry jobs.")
 
@@ -139,6 +140,8 @@ def summary(job: Job) -> str:
             return " ".join(part for part in parts if part) or "-"
         case Status.COMPLETED | Status.PENDING:
             return "-"
+        case Status.SCHEDULED if job.awaits:
+            return f"waits for {waits_for(job.awaits)}"
         case _:
             error = (job.error or "").partition("\n")[0]
             return (error if len(error) <= 80 else f"{error[:79]}…") or "-"

@@ -23,6 +23,7 @@ class Remote:
         self.why = client.why
         self.cancel = client.cancel
         self.retry = client.retry
+        self.signal = client.signal
         self.entries = client.entries
         self.queues = client.queues
         self.pause = client.pause

@@ -12,6 +12,7 @@ from headrace.cli.verbs import Verbs
 from headrace.cli.words import ago, span, took
 from headrace.model.job import Job
 from headrace.model.note import StoredEntry
+from headrace.monitor.waiting import waits_for
 
 
 async def details(verbs: Verbs, job: Job) -> dict[str, Any]:
@@ -63,10 +64,11 @@ def print_details(job: Job, found: dict[str, Any], now: datetime) -> None:
         print_line()
         print_line("Stages")
         print_table(
-            ("  STAGE", "FINISHED", "TOOK", "RESULT"),
+            ("  STAGE", "ATTEMPT", "FINISHED", "TOOK", "RESULT"),
             [
                 (
                     f"  {stage['name']}",
+                    "-" if stage["attempt"] is None else str(stage["attempt"]),
                     ago(stage["at"], now),
                     "-" if stage["seconds"] is None else span(stage["seconds"]),
                     _line(stage["artifact"] or _compact(stage["result"])),
@@ -107,10 +109,12 @@ def _fields(job: Job, now: datetime) -> list[tuple[str, object]]:
         ("Priority", job.priority or None),
         ("Key", job.key),
         ("Source", job.source),
+        ("Parent", f"{job.parent} (group {job.group})" if job.group else job.parent),
         ("Attempt", f"{job.attempt} of {job.max_attempts}"),
         ("Stage", job.stage),
         ("Progress", progress if job.progress or job.message else None),
         ("Created", when(job.created_at)),
+        ("Waits for", waits_for(job.awaits) or None),
         ("Due", when(job.run_at) if not final and job.run_at > now else None),
         ("Started", when(job.started_at)),
         ("Ended" if final else "Completed", when(job.completed_at)),
@@ -129,6 +133,8 @@ def _stage(entry: StoredEntry) -> dict[str, Any]:
         "name": entry.name,
         "at": entry.at,
         "seconds": kept.get("seconds"),
+        "attempt": kept.get("attempt"),
+        "tries": kept.get("tries", 1),
         "result": kept.get("value"),
         "artifact": kept.get("artifact"),
     }

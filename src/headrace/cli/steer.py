@@ -32,6 +32,7 @@ def add_steering(commands: typer.Typer) -> None:
     """Add the verbs that change jobs."""
     command(commands, "cancel")(cancel)
     command(commands, "retry")(retry)
+    command(commands, "signal")(signal)
 
 
 async def cancel(
@@ -85,28 +86,69 @@ async def retry(
     since: filters.Since = None,
     until: filters.Until = None,
     everything: Everything = False,
+    from_stage: Annotated[
+        str | None,
+        typer.Option("--from", metavar="STAGE", help="Repeat this stage and what came after it."),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> int:
     """Run jobs again: by id, or all failed and timed-out ones that match a filter.
 
-    Finished stages are not run again. A scheduled job given by id runs now.
+    Finished stages are not run again, unless --from says so. A scheduled job given by id runs now.
 
     \b
     Examples:
       headrace jobs retry 01980000-0000-7000-8000-000000000000
+      headrace jobs retry 01980000-0000-7000-8000-000000000000 --from parsing
       headrace jobs retry --task invoice.send --since 2h --yes
     """
     flags = _flags(status, queue, task, lane, key, source, since, until)
     async with session.verbs() as verbs:
         if ids:
+            again = functools.partial(verbs.retry, from_stage=from_stage)
             return await _each(
-                session, ids, filtered=flags or everything, done="will run again", verb=verbs.retry
+                session, ids, filtered=flags or everything, done="will run again", verb=again
             )
+        if from_stage is not None:
+            raise InvalidInput("--from is for jobs that are given by id")
         default = (Status.FAILED, Status.TIMEOUT)
         wanted = _wanted(verbs, flags, everything=everything, default=default)
         bulk = Bulk(session, verbs, "retry", wanted)
         return await bulk.run(dry_run=dry_run, yes=yes)
+
+
+async def signal(
+    session: Session,
+    *,
+    job_id: Annotated[str, typer.Argument(metavar="ID", help="The whole id, from `jobs list`.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="The name that it waits for.")],
+    value: Annotated[
+        str | None, typer.Argument(metavar="[JSON]", help="What ctx.wait answers; null if none.")
+    ] = None,
+) -> None:
+    """Deliver an event to a job that waits for it, or will (`ctx.wait`).
+
+    The first event of a name counts.
+
+    \b
+    Example:
+      headrace jobs signal 01980000-0000-7000-8000-000000000000 approved '{"by": "Ana"}'
+    """
+    try:
+        decoded = None if value is None else msgspec.json.decode(value)
+    except msgspec.DecodeError as error:
+        raise InvalidInput(
+            f"the value {value!r} is not JSON: {error}; write text as '\"text\"'"
+        ) from None
+    async with session.verbs() as verbs:
+        delivery = await verbs.signal(job_id, event, decoded)
+    if session.json:
+        print_json({"job_id": job_id, "event": event, "delivery": delivery})
+    elif delivery == "delivered":
+        print_line(f"{job_id}  event {event!r} delivered")
+    else:
+        print_line(f"{job_id}  had event {event!r} already; the first one counts")
 
 
 def _flags(*values: Any) -> dict[str, Any]:

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from headrace import family
 from headrace.app import App
 from headrace.model.job import Job, JobFilter
 from headrace.model.note import StoredEntry
 from headrace.model.status import Status
-from headrace.model.views import JobPage, LaneView, QueueView
+from headrace.model.views import Delivery, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.running import running
 
@@ -46,8 +47,11 @@ class Verbs(Protocol):
     async def cancel(self, job_id: str, reason: str) -> Job:
         """Cancel a job."""
 
-    async def retry(self, job_id: str) -> Job:
-        """Run a finished job again, or a scheduled one now."""
+    async def retry(self, job_id: str, *, from_stage: str | None = None) -> Job:
+        """Run a finished job again, from a stage on if one is given; or a scheduled one now."""
+
+    async def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
+        """Deliver an event to a job."""
 
     async def count(self, action: Action, wanted: JobFilter) -> int:
         """How many jobs a bulk change would reach."""
@@ -88,6 +92,7 @@ class Direct:
         self.why = app.why
         self.cancel = app.cancel
         self.retry = app.retry
+        self.signal = app.signal
         self.entries = engine.entries
         self.queues = engine.queues
         self.lanes = engine.lanes
@@ -114,7 +119,9 @@ class Direct:
             batch = [job.id for job in page.jobs]
             match action:
                 case "cancel":
-                    changed += len(await self._app.engine.cancel(batch, reason or "cancelled"))
+                    changed += len(
+                        await family.cancel(self._app.engine, batch, reason or "cancelled")
+                    )
                 case "retry":
                     changed += len(await self._app.engine.rerun(batch))
             seen += len(batch)

@@ -12,14 +12,14 @@ import msgspec
 
 from headrace.client.batches import batches
 from headrace.client.calls import Call
+from headrace.client.files import Files
 from headrace.client.remote import given
 from headrace.client.stream import follow
 from headrace.client.surroundings import Surroundings
 from headrace.client.uploads import File, form_fields, read_files
 from headrace.client.views import (
-    Artifact,
-    ArtifactList,
     BulkAnswer,
+    DeliveryAnswer,
     EntryList,
     Reasons,
     ResultAnswer,
@@ -34,11 +34,19 @@ from headrace.client.wire import (
     filter_fields,
     make_request,
 )
-from headrace.errors import HeadraceError, InvalidSetting, JobFailed, ResultTimeout
+from headrace.errors import (
+    HeadraceError,
+    InvalidArguments,
+    InvalidSetting,
+    JobFailed,
+    ResultTimeout,
+)
 from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter
+from headrace.model.names import check_text
 from headrace.model.note import StoredEntry
-from headrace.model.views import JobPage
+from headrace.model.views import Delivery, JobPage
+from headrace.task.codec import encode
 
 OnProgress = Callable[[int], None]
 
@@ -48,7 +56,7 @@ SHORTEST_HOLD = 0.1
 BULK_PATIENCE = 600.0
 
 
-class Client(Surroundings):
+class Client(Files, Surroundings):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.
@@ -182,9 +190,18 @@ class Client(Surroundings):
         """Cancel a job: at once, or as soon as its running handler has stopped."""
         return await self._steer(f"/jobs/{parse_id(job_id)}/cancel", {"reason": reason})
 
-    async def retry(self, job_id: str) -> Job:
-        """Run a finished job again, or a scheduled one now."""
-        return await self._steer(f"/jobs/{parse_id(job_id)}/retry")
+    async def retry(self, job_id: str, *, from_stage: str | None = None) -> Job:
+        """Run a finished job again, from a stage on if one is given; or a scheduled one now."""
+        asked = None if from_stage is None else {"from": from_stage}
+        return await self._steer(f"/jobs/{parse_id(job_id)}/retry", asked)
+
+    async def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
+        """Deliver an event to a job that waits for it, or will. The first of a name counts."""
+        path = f"/jobs/{parse_id(job_id)}/events/{quote(check_text('event', event), safe='')}"
+        answer = await self._transport.send(
+            Call(method="POST", path=path, body=_encode(event, value), safe=True)
+        )
+        return decode(answer.content, DeliveryAnswer, "a delivery").delivery
 
     async def why(self, job_id: str) -> Sequence[str]:
         """Why is it not running? In sentences."""
@@ -199,15 +216,6 @@ class Client(Surroundings):
             StoredEntry(each.kind, each.name, bytes(each.body), each.token, each.at)
             for each in found
         ]
-
-    async def artifacts(self, job_id: str) -> Sequence[Artifact]:
-        """The files that a job has kept, and those that it was handed in with."""
-        content = await self._read(f"/jobs/{parse_id(job_id)}/artifacts")
-        return decode(content, ArtifactList, "a list of files").artifacts
-
-    async def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes:
-        """The content of one file of a job. Raises `NotFound`."""
-        return await self._read(f"/jobs/{parse_id(job_id)}/artifacts/{quote(f'{layer}/{name}')}")
 
     async def events(
         self,
@@ -271,3 +279,10 @@ class Client(Surroundings):
             )
         )
         return decode(answer.content, BulkAnswer, "the count of a bulk change")
+
+
+def _encode(event: str, value: Any) -> bytes:
+    try:
+        return encode(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArguments(f"event {event!r}: {error}; pass plain data") from None

@@ -8,17 +8,19 @@ with headrace.client.sync.Client("https://jobs.example.com") as client:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
 from headrace.client.blocking import LoopThread
 from headrace.client.client import Client as AsyncClient
 from headrace.client.client import OnProgress
 from headrace.client.uploads import File
-from headrace.client.views import Artifact, BulkAnswer, Running, TaskView
+from headrace.client.views import BulkAnswer, Running, TaskView
 from headrace.client.wire import JobOptions, JobRequest
+from headrace.model.artifact import Artifact
 from headrace.model.job import Job, JobFilter
 from headrace.model.note import StoredEntry
-from headrace.model.views import JobPage, LaneView, QueueView
+from headrace.model.views import Delivery, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 
 
@@ -115,9 +117,13 @@ class SyncClient:
         """Cancel a job."""
         return self._run(self.client.cancel(job_id, reason))
 
-    def retry(self, job_id: str) -> Job:
-        """Run a finished job again, or a scheduled one now."""
-        return self._run(self.client.retry(job_id))
+    def retry(self, job_id: str, *, from_stage: str | None = None) -> Job:
+        """Run a finished job again, from a stage on if one is given; or a scheduled one now."""
+        return self._run(self.client.retry(job_id, from_stage=from_stage))
+
+    def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
+        """Deliver an event to a job that waits for it, or will."""
+        return self._run(self.client.signal(job_id, event, value))
 
     def why(self, job_id: str) -> Sequence[str]:
         """Why is it not running? In sentences."""
@@ -134,6 +140,12 @@ class SyncClient:
     def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes:
         """The content of one file of a job."""
         return self._run(self.client.download(job_id, name, layer=layer))
+
+    def download_to(
+        self, job_id: str, name: str, target: Path, *, layer: str = "artifacts"
+    ) -> None:
+        """The same to a file, of any size. It is there whole or not at all."""
+        self._run(self.client.download_to(job_id, name, target, layer=layer))
 
     def bulk(
         self,

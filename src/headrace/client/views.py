@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from headrace.model.views import LaneView, QueueView
+from headrace.model.artifact import Artifact
+from headrace.model.views import Delivery, LaneView, QueueView
 from headrace.model.worker import Worker
 
 
@@ -76,16 +77,6 @@ class EntryList(msgspec.Struct):
     entries: list[Entry]
 
 
-class Artifact(msgspec.Struct, kw_only=True):
-    """A file that a job has kept, or was handed in with."""
-
-    layer: str
-    name: str
-    size: int
-    media_type: str | None = None
-    path: str = ""
-
-
 class ArtifactList(msgspec.Struct):
     """Files, as they travel."""
 
@@ -96,6 +87,12 @@ class ResultAnswer(msgspec.Struct):
     """What a handler returned, as it travels."""
 
     result: Any
+
+
+class DeliveryAnswer(msgspec.Struct):
+    """What became of an event for a job."""
+
+    delivery: Delivery
 
 
 class Reasons(msgspec.Struct):

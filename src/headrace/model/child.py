@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from headrace.model.status import Status
+
 OnFailure = Literal["fail", "collect"]
 
 # The status of a child that is not there any more.
@@ -29,11 +31,16 @@ class FailedChild(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndedChild(msgspec.Struct, frozen=True, kw_only=True):
-    """A child as its parent reads it. `result` is JSON; None: there is none."""
+    """A child as its parent reads it. `result` is JSON, if it has completed."""
 
     job_id: str
     task: str
     status: str
-    result: msgspec.Raw | None = None
+    result: msgspec.Raw = msgspec.Raw(b"null")
     error_type: str | None = None
     error: str | None = None
+
+    @property
+    def completed(self) -> bool:
+        """Whether there is a result."""
+        return self.status == Status.COMPLETED.value

@@ -14,11 +14,13 @@ depend on whether the stage is run or skipped.
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 
 import msgspec
 
 from headrace.errors import InvalidName
 from headrace.model.names import check_text
+from headrace.model.note import StoredEntry
 
 STAGE = "stage"
 SLEEP = "sleep"
@@ -61,6 +63,32 @@ class ChildrenRecord(msgspec.Struct, omit_defaults=True):
     base: str
     count: int
     stored: bool = False
+
+
+class StageView(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished stage as people see it: when it was done, in which attempt, how long it took."""
+
+    name: str
+    at: datetime
+    seconds: float
+    attempt: int
+    tries: int
+    done: str | None
+    artifact: str | None
+
+
+def stage_view(entry: StoredEntry) -> StageView:
+    """What is kept of a stage, without its value."""
+    record = msgspec.json.decode(entry.body, type=StageRecord)
+    return StageView(
+        name=entry.name,
+        at=entry.at,
+        seconds=record.seconds,
+        attempt=record.attempt,
+        tries=record.tries,
+        done=record.done,
+        artifact=record.artifact,
+    )
 
 
 def stage_name(name: str, key: str | int | None = None) -> str:

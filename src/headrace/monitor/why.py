@@ -6,13 +6,14 @@ from headrace.engine.base import Viewing
 from headrace.model.job import Job
 from headrace.model.status import State
 from headrace.model.worker import Worker
+from headrace.monitor.waiting import why_suspended
 
 
 async def why(engine: Viewing, job: Job, now: float) -> list[str]:
     """The reasons, in words."""
     match job.state:
         case State.SCHEDULED:
-            return _scheduled(job, now)
+            return [*await why_suspended(engine, job), *_scheduled(job, now)]
         case State.RUNNING:
             asked = ["It was asked to stop."] if job.cancel_requested else []
             since = f" since {job.started_at:%H:%M:%S} UTC" if job.started_at else ""
@@ -32,7 +33,8 @@ async def why(engine: Viewing, job: Job, now: float) -> list[str]:
 def _scheduled(job: Job, now: float) -> list[str]:
     seconds = job.run_at.timestamp() - now
     when = f"in {seconds:.0f} s" if seconds >= 1 else "now"
-    reasons = [f"It is due at {job.run_at:%Y-%m-%d %H:%M:%S} UTC ({when})."]
+    due = "goes on without it" if job.awaits else "is due"
+    reasons = [f"It {due} at {job.run_at:%Y-%m-%d %H:%M:%S} UTC ({when})."]
     if job.attempt:
         reasons.append(
             f"Attempt {job.attempt} of {job.max_attempts} failed: {job.error or 'no reason kept'}."

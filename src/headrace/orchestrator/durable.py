@@ -119,7 +119,7 @@ class DurableContext(Context):
         failed: list[FailedChild] = []
         decoders: dict[str, msgspec.json.Decoder[Any]] = {}
         for index, child in enumerate(ended):
-            if child.result is not None:
+            if child.completed:
                 results.append(self._result(child, decoders))
                 continue
             failure = FailedChild(
@@ -148,7 +148,7 @@ class DurableContext(Context):
             decoder = msgspec.json.Decoder() if task is None else decoder_of(task.function)
             decoders[child.task] = decoder
         try:
-            return decoder.decode(child.result or b"null")
+            return decoder.decode(child.result)
         except msgspec.DecodeError as error:
             raise NotRetryable(
                 f'the result of child {child.job_id} does not fit what task "{child.task}" '

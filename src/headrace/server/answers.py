@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from headrace.model.awaited import Awaited
 from headrace.model.job import Job
+from headrace.model.kept import StageView
 from headrace.model.note import StoredEntry
 from headrace.model.outcome import AttemptEntry, Failure
 from headrace.server.redact import Redactor
@@ -54,6 +55,8 @@ class JobBody(msgspec.Struct, gc=False):
     parent: str | None
     group: str | None
     awaits: tuple[Awaited, ...]
+    # Only where one job is shown: each costs a look of its own.
+    stages: list[StageView] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Answers:

@@ -53,6 +53,12 @@ class CancelRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Reason = "cancelled over the API"
 
 
+class RetryRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """From which stage on; without one, from the first that is unfinished."""
+
+    from_stage: Text | None = msgspec.field(name="from", default=None)
+
+
 class EmptyRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Nothing to say."""
 
@@ -115,6 +121,7 @@ class KeyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 job_decoder = msgspec.json.Decoder(JobRequest)
 batch_decoder = msgspec.json.Decoder(BatchRequest)
 cancel_decoder = msgspec.json.Decoder(CancelRequest)
+retry_decoder = msgspec.json.Decoder(RetryRequest)
 empty_decoder = msgspec.json.Decoder(EmptyRequest)
 bulk_decoder = msgspec.json.Decoder(BulkRequest)
 schedule_decoder = msgspec.json.Decoder(ScheduleRequest)

@@ -53,6 +53,14 @@ class Reasons(msgspec.Struct):
     reasons: list[str]
 
 
+class Delivered(msgspec.Struct):
+    """What became of an event for a job."""
+
+    job_id: str
+    event: str
+    delivery: Literal["delivered", "already"]
+
+
 class QueuePaused(msgspec.Struct):
     """Whether a queue is paused now."""
 

@@ -1,6 +1,7 @@
 """Tasks: handlers with a policy, and the typed door to enqueue them."""
 
 from headrace.task.signature import Signature
+from headrace.task.staged import stage
 from headrace.task.task import Door, Task, TaskOptions
 
-__all__ = ["Door", "Signature", "Task", "TaskOptions"]
+__all__ = ["Door", "Signature", "Task", "TaskOptions", "stage"]

@@ -10,9 +10,10 @@ from starlette.responses import Response
 
 from headrace.errors import JobFailed, ResultTimeout
 from headrace.model.job import Job
+from headrace.model.kept import STAGE, stage_view
 from headrace.server.answers import answer, listed
 from headrace.server.auth import caller_of, router
-from headrace.server.bodies import CancelRequest, EmptyRequest, cancel_decoder, empty_decoder
+from headrace.server.bodies import CancelRequest, RetryRequest, cancel_decoder, retry_decoder
 from headrace.server.documents import accepts, answers, page
 from headrace.server.limits import read_optional_json
 from headrace.server.problems import Refused
@@ -31,8 +32,13 @@ async def the_job(request: Request, job_id: str) -> Job:
 
 @reading.get("/jobs/{job_id}", summary="Show a job", **answers("Job"))
 async def show(request: Request, job_id: JobId) -> Response:
-    """A job with its status, progress, attempts, error and result."""
-    return answer(service_of(request).answers.job(await the_job(request, job_id)))
+    """A job with its status, progress, attempts, finished stages, error and result."""
+    service = service_of(request)
+    job = await the_job(request, job_id)
+    body = service.answers.job(job)
+    kept = await service.app.engine.entries(job.id, STAGE) if job.token else []
+    body.stages = [stage_view(entry) for entry in kept]
+    return answer(body)
 
 
 @reading.get(
@@ -115,13 +121,16 @@ async def cancel(request: Request, job_id: JobId) -> Response:
     "/jobs/{job_id}/retry",
     summary="Run a job again",
     **answers("Job"),
-    **accepts("EmptyRequest", optional=True),
+    **accepts("RetryRequest", optional=True),
 )
 async def retry(request: Request, job_id: JobId) -> Response:
-    """A finished one from its first unfinished stage, or a scheduled one now. Else 409."""
+    """A finished one from its first unfinished stage, or from the one that is given; or a scheduled
+    one now. Else 409.
+    """
     service, caller = service_of(request), caller_of(request)
-    await read_optional_json(request, empty_decoder, EmptyRequest, limit=service.body_limit)
+    asked = await read_optional_json(request, retry_decoder, RetryRequest, limit=service.body_limit)
     job = await the_job(request, job_id)
-    job = await service.app.retry(job.id)
-    await service.audit.changed(caller, "job.retry", job.id)
+    job = await service.app.retry(job.id, from_stage=asked.from_stage)
+    detail = {} if asked.from_stage is None else {"from": asked.from_stage}
+    await service.audit.changed(caller, "job.retry", job.id, **detail)
     return answer(service.answers.job(job))

@@ -8,6 +8,7 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace import family
 from headrace.errors import HeadraceError
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
@@ -155,7 +156,9 @@ async def bulk(request: Request) -> Response:
         matched += len(batch)
         ids += batch[: SHOWN_IDS - len(ids)]
         if batch and not asked.dry_run:
-            done = await (engine.cancel(batch, asked.reason) if cancel else engine.rerun(batch))
+            done = await (
+                family.cancel(engine, batch, asked.reason) if cancel else engine.rerun(batch)
+            )
             changed += len(done)
     if changed:
         await service.audit.changed(

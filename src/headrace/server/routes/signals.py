@@ -1,0 +1,43 @@
+"""Events from outside, for jobs that wait for them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.server.answers import answer
+from headrace.server.auth import caller_of, router
+from headrace.server.bodies import TEXT
+from headrace.server.documents import JSON, answers
+from headrace.server.limits import read_optional_json
+from headrace.server.routes.job import JobId, the_job
+from headrace.server.state import service_of
+
+writing = router("write")
+
+EventName = Annotated[str, Path(pattern=TEXT)]
+_any: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_ANY_JSON = {"requestBody": {"required": False, "content": {JSON: {"schema": {}}}}}
+
+
+@writing.post(
+    "/jobs/{job_id}/events/{event}",
+    summary="Deliver an event to a job",
+    openapi_extra=_ANY_JSON,
+    **answers("Delivered"),
+)
+async def signal(request: Request, job_id: JobId, event: EventName) -> Response:
+    """The body, any JSON, is what `ctx.wait` answers; without one it is null. The first event of a
+    name counts: `delivery` is `delivered`, or `already` if there was one. 409 if it is finished.
+    """
+    service, caller = service_of(request), caller_of(request)
+    value = await read_optional_json(request, _any, lambda: None, limit=service.body_limit)
+    job = await the_job(request, job_id)
+    delivery = await service.app.signal(job.id, event, value)
+    if delivery == "delivered":
+        await service.audit.changed(caller, "job.signal", job.id, event=event)
+    return answer({"job_id": job.id, "event": event, "delivery": delivery})

@@ -1,0 +1,71 @@
+"""Tasks that run in child processes. Importing this does nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import msgspec
+
+import headrace
+
+app = headrace.App("sqlite://")
+
+
+class Leaf(msgspec.Struct):
+    number: int
+    pid: int
+
+
+@app.task
+async def leaf(number: int) -> Leaf:
+    return Leaf(number, os.getpid())
+
+
+@app.task(isolate="process")
+async def everything(ctx: headrace.Context) -> list[object]:
+    """A stage, a sleep, an event, children, and a stage that does all of it."""
+    first = await ctx.stage("first", os.getpid)
+    await ctx.sleep(3600)
+    by = await ctx.wait("approved")
+    leaves = await ctx.gather([leaf.job(number) for number in range(3)], group="leaves")
+    assert all(isinstance(each, Leaf) for each in leaves)
+
+    async def inner() -> int:
+        await ctx.sleep(3600)
+        return len(await ctx.gather([leaf.job(7)]))
+
+    nested = await ctx.stage("nested", inner)
+    return [first, by, [each.number for each in leaves], nested, ctx.token]
+
+
+@app.task(isolate="process")
+def in_a_function(ctx: headrace.Context) -> list[object]:
+    asyncio.run(ctx.sleep(3600))
+    try:
+        asyncio.run(ctx.wait("approved", timeout=0))
+    except headrace.WaitTimedOut as error:
+        return [str(error), ctx.token]
+    return []
+
+
+@app.task(isolate="process")
+async def greedy(ctx: headrace.Context) -> str:
+    try:
+        await ctx.sleep(3600)
+    except BaseException:
+        return "went on"
+    return "slept"
+
+
+@app.task(isolate="process", retries=0)
+async def failing(ctx: headrace.Context) -> None:
+    await ctx.stage("failing", _fail, retry=headrace.RetryPolicy(retries=2, base=0.01))
+
+
+calls: list[int] = []
+
+
+async def _fail() -> None:
+    calls.append(1)
+    raise ValueError(f"try {len(calls)}")

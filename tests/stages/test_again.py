@@ -1,0 +1,107 @@
+"""Running a finished job again from a chosen stage."""
+
+from __future__ import annotations
+
+import pytest
+
+import headrace
+from headrace.model.awaited import EVENT
+from headrace.model.job import JobFilter
+from headrace.model.kept import CHILDREN, SLEEP, STAGE, WAIT
+from headrace.model.status import Status
+from tests.orchestrator.conftest import Worker
+
+
+async def test_what_came_from_a_stage_on_is_done_again(app: headrace.App, worker: Worker) -> None:
+    ran: list[str] = []
+
+    async def step(name: str) -> str:
+        ran.append(name)
+        return f"{name} {len(ran)}"
+
+    @app.task
+    async def leaf() -> int:
+        ran.append("leaf")
+        return 1
+
+    @app.task
+    async def scan(ctx: headrace.Context) -> list[object]:
+        first = await ctx.stage("one", step, "one")
+        early = await ctx.wait("early")
+        second = await ctx.stage("two", step, "two", key=1)
+        [child] = await ctx.gather([leaf.job()], group="leaves")
+        late = await ctx.wait("late")
+        third = await ctx.stage("three", step, "three")
+        return [first, early, second, child, late, third]
+
+    orchestrator = worker(app)
+    job = await scan.enqueue()
+    await app.signal(job.id, "early", "e")
+    await orchestrator.run_until_idle()
+    await app.signal(job.id, "late", "first")
+    await orchestrator.run_until_idle()
+    before = await app.get(job.id)
+    assert before.result == ["one 1", "e", "two 2", 1, "first", "three 4"]
+    await app.retry(job.id, from_stage="two")
+    await orchestrator.run_until_idle()
+    # The approval after it has to be given once more; the one before it counts.
+    assert (await app.get(job.id)).status is Status.SCHEDULED
+    await app.signal(job.id, "late", "second")
+    await orchestrator.run_until_idle()
+    assert (await app.get(job.id)).result == ["one 1", "e", "two 5", 1, "second", "three 7"]
+    assert ran == ["one", "two", "leaf", "three", "two", "leaf", "three"]
+    assert len((await app.list(JobFilter(parent=job.id))).jobs) == 2
+    # Without a stage nothing is repeated.
+    await app.retry(job.id)
+    await orchestrator.run_until_idle()
+    assert len(ran) == 7
+
+
+async def test_unfinished_children_of_what_is_forgotten_are_cancelled(
+    app: headrace.App, worker: Worker
+) -> None:
+    async def step() -> None: ...
+
+    @app.task
+    async def leaf() -> None: ...
+
+    @app.task
+    async def scan(ctx: headrace.Context) -> None:
+        await ctx.stage("one", step)
+        await ctx.spawn(leaf.options(delay=3600).job())
+
+    orchestrator = worker(app)
+    job = await scan.enqueue()
+    await orchestrator.run_until_idle()
+    await app.retry(job.id, from_stage="one")
+    await orchestrator.run_until_idle()
+    second, first = (await app.list(JobFilter(parent=job.id))).jobs
+    assert (first.status, second.status) == (Status.CANCELLED, Status.SCHEDULED)
+    entries = await app.engine.entries(job.id)
+    assert [entry.kind for entry in entries if entry.kind in (SLEEP, WAIT, EVENT)] == []
+    assert [entry.kind for entry in entries] == [STAGE, CHILDREN]
+
+
+async def test_a_stage_that_the_job_does_not_have(local: headrace.App, worker: Worker) -> None:
+    async def step(fail: bool = False) -> None:
+        if fail:
+            raise ValueError("no")
+
+    @local.task(retries=0)
+    async def scan(ctx: headrace.Context) -> None:
+        await ctx.stage("one", step)
+        await ctx.stage("two", step)
+        await ctx.stage("three", step, fail=True)
+
+    job = await scan.enqueue()
+    with pytest.raises(headrace.JobConflict, match="is pending; only a finished job"):
+        await local.retry(job.id, from_stage="one")
+    orchestrator = worker(local)
+    await orchestrator.run_until_idle()
+    with pytest.raises(headrace.InvalidInput, match="no stage 'onw'; it has: 'one', 'two'"):
+        await local.retry(job.id, from_stage="onw")
+    assert (await local.get(job.id)).status is Status.FAILED
+    # The stage that it failed in has nothing to be forgotten.
+    await local.retry(job.id, from_stage="three")
+    await orchestrator.run_until_idle()
+    assert [entry.name for entry in await local.engine.entries(job.id)] == ["one", "two"]
