@@ -8,17 +8,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from hashlib import md5
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
 
 from headrace.clock import Clock
 from headrace.engine.postgres.engine import PostgresEngine
-from headrace.model.job import JobFilter
+from headrace.model.awaited import AwaitedChildren, AwaitedEvent
+from headrace.model.job import ClaimedJob, JobFilter
 from headrace.model.note import Entry, Note
-from headrace.model.outcome import Completed, Failed, Outcome, Released, Retry, Settlement
+from headrace.model.outcome import (
+    Completed,
+    Failed,
+    Outcome,
+    Released,
+    Retry,
+    Settlement,
+    Snoozed,
+)
 from headrace.model.status import Status
+from headrace.model.views import RecordChange
 from tests.engine.postgres.conftest import Raw
 from tests.support.verbs import A_FAILURE, a_job, a_worker
 
@@ -56,17 +68,32 @@ SELECT gen_random_uuid(), now(), now(), 4, 1, CASE WHEN n = 1 THEN 2 ELSE 1 END,
 FROM generate_series(1, least({amount}, 100000)) AS n
 WHERE {amount} > 1000;
 
+-- Children of a parent that waits for them, and many small families.
+INSERT INTO job (id, created_at, run_at, max_attempts, width, state, priority, hold, fail_on_crash,
+    queue, task, source, args, token, awaits)
+VALUES ('{parent}', now(), now() + interval '1 day', 4, 1, 0, 0, true, false, 'default', 'work',
+    'code', '{{}}', 1, '[{{"type":"children","group":"pages","left":5}}]');
+INSERT INTO job (id, created_at, run_at, max_attempts, width, state, priority, hold, fail_on_crash,
+    queue, task, source, args, parent, child_group)
+SELECT gen_random_uuid(), now(), now(), 4, 1, 2, 0, true, false, 'default', 'work', 'code', '{{}}',
+    CASE WHEN n <= {amount} / 4 THEN '{parent}' ELSE md5((n % 1000)::text)::uuid END,
+    CASE WHEN n <= {amount} / 4 THEN 'pages' ELSE 'a' END
+FROM generate_series(1, {amount} / 2) AS n;
+
 INSERT INTO lane (queue, lane, width, used)
 SELECT queue, lane, 1, count(*) FILTER (WHERE state = 2) FROM job WHERE lane IS NOT NULL
 GROUP BY queue, lane;
 
 INSERT INTO history (id, created_at, run_at, completed_at, progress, token, attempt, max_attempts,
-    width, state, priority, hold, fail_on_crash, queue, task, source, args)
+    width, state, priority, hold, fail_on_crash, queue, task, source, args, parent)
 SELECT gen_random_uuid(), now(), now(), now() - n * interval '1 millisecond', 100, 1, 1, 4, 1,
-    CASE WHEN n % 1000 = 0 THEN 5 ELSE 4 END, 0, true, false, 'default', 'work', 'code', '{{}}'
+    CASE WHEN n % 1000 = 0 THEN 5 ELSE 4 END, 0, true, false, 'default', 'work', 'code', '{{}}',
+    CASE WHEN n % 3 = 0 THEN md5((n % 1000)::text)::uuid END
 FROM generate_series(1, {amount}) AS n;
 """
-"""Many jobs of every kind, made by the rules: scheduled, in lanes of 20, ready, finished."""
+"""Many jobs made by the rules: scheduled, in lanes of 20, ready, children, finished."""
+PARENT = "00000000-0000-7000-8000-000000000001"
+FAMILY = str(UUID(md5(b"7").hexdigest()))
 
 
 class Plans:
@@ -160,6 +187,7 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
         await engine.get([job.id for job in held])
         await engine.entries(held[0].id)
         plans.judge("get and entries", large=large)
+        await suspend_and_wake(engine, plans, held.pop(), large=large)
         await engine.cancel([job.id for job in jobs[:10]] + [job.id for job in held[:5]])
         plans.judge("cancel", large=large)
         await engine.rerun([job.id for job in jobs[:10]])
@@ -179,6 +207,37 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
     plans.judge("settle", large=large)
 
 
+async def suspend_and_wake(
+    engine: PostgresEngine, plans: Plans, job: ClaimedJob, *, large: bool
+) -> None:
+    """What is new about jobs that make others and wait for them."""
+    awaits = (AwaitedChildren("a"), AwaitedChildren(None, 3), AwaitedEvent("go"))
+    await engine.exchange([Settlement(job.id, job.token, Snoozed(60, awaits))])
+    plans.judge("suspend", large=large)
+    made = [a_job(parent=job.id, group="ab"[n % 2]) for n in range(BATCH)]
+    await engine.insert(made, record=RecordChange("cron", "x", b"1"))
+    plans.judge("insert children", large=large)
+    assert await engine.wake([job.id, PARENT]) == []
+    assert await engine.wake(await engine.suspended(limit=BATCH)) == []
+    plans.judge("wake in vain", large=large)
+    for filter in (
+        JobFilter(parent=job.id),
+        JobFilter(parent=job.id, group="a", statuses=(Status.PENDING,)),
+        JobFilter(parent=FAMILY),
+        JobFilter(parent=FAMILY, group="a", statuses=(Status.FAILED,)),
+    ):
+        page = await engine.list_jobs(filter, limit=10)
+        await engine.list_jobs(filter, limit=10, cursor=page.cursor)
+        plans.judge(f"list {filter}", large=large)
+    assert await engine.signal(job.id, "go", b"1") == "delivered"
+    plans.judge("signal", large=large)
+    assert await engine.wake([PARENT, job.id]) == [job.id]
+    plans.judge("wake", large=large)
+    await engine.cancel([job.id])
+    assert await engine.forget(job.id, [("event", "go"), ("event", "other")])
+    plans.judge("forget", large=large)
+
+
 @pytest.mark.timeout(300)
 async def test_no_verb_walks_the_backlog(
     postgres: PostgresEngine, engine_url: str, raw: Raw
@@ -188,7 +247,7 @@ async def test_no_verb_walks_the_backlog(
         await work_through(engine, plans, large=False)
     for amount in (1_000, 334_000):
         await raw.execute("TRUNCATE job, history, job_key, entry, lane, bell")
-        await raw.execute(FILL.format(amount=amount))
+        await raw.execute(FILL.format(amount=amount, parent=PARENT))
         large = amount > 1_000
         # Statistics of an empty table, of the full one, and then the other way round.
         async with explained(engine_url) as (engine, plans):

@@ -16,7 +16,8 @@ WITH doomed AS MATERIALIZED (
         ) b
         ORDER BY b.completed_at DESC, b.id DESC LIMIT 1
     )
-        AND (h.parent IS NULL OR NOT EXISTS (SELECT FROM job j WHERE j.id = h.parent))
+        -- Not NOT EXISTS, for which the planner may read all jobs first.
+        AND (h.parent IS NULL OR (SELECT j.id FROM job j WHERE j.id = h.parent) IS NULL)
     ORDER BY h.completed_at, h.id LIMIT $4::integer
     FOR UPDATE OF h SKIP LOCKED
 ), gone AS (
