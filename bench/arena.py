@@ -177,7 +177,11 @@ class Arena:
             for name, value in os.environ.items()
             if not name.startswith(("HEADRACE_", "WORKER_", "BENCH_"))
         }
-        ours = {"BENCH_URL": self.url, "BENCH_RECORD": str(self.record), "PYTHONPATH": str(ROOT)}
+        ours = {
+            "BENCH_URL": self.url,
+            "BENCH_RECORD": str(self.record),
+            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        }
         return {**kept, **ours, **(more or {})}
 
 

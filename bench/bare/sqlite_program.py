@@ -9,6 +9,7 @@ import time
 from bench.bare.bare import BATCH, Bare, number_in, parts
 from bench.program import main, recorder
 from headrace.engine.sqlite.address import parse_address
+from headrace.engine.sqlite.claim import SMALL
 from headrace.engine.sqlite.connection import connect
 from headrace.engine.sqlite.sql import query
 from headrace.model.ids import new_id
@@ -51,14 +52,16 @@ class Sqlite(Bare):
             now = time.time()
             execute("BEGIN IMMEDIATE")
             if done:
-                found = {row[1]: "null" for row in execute(look, (json.dumps(done),))}
+                [(text,)] = execute(look, (json.dumps(done),)).fetchall()
+                found = {row[1]: "null" for row in json.loads(text)}
                 execute(complete, (json.dumps(found), now))
                 execute(remove, (json.dumps(list(found)),))
-            rows = execute(claimable, ("default", BATCH, now)).fetchall()
-            execute(claim, (worker, now, json.dumps([row[15] for row in rows])))
+            [(text,)] = execute(claimable, ("default", BATCH, now, SMALL)).fetchall()
+            rows = json.loads(text)
+            execute(claim, (worker, now, json.dumps([row[16] for row in rows])))
             execute("COMMIT")
             for row in rows:
-                record.start(number_in(bytes(row[5])))
+                record.start(number_in(row[5].encode()))
             done = [row[0] for row in rows]
             if not done:
                 time.sleep(0.01)

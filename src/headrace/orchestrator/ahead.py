@@ -6,7 +6,7 @@ from collections import deque
 
 # What is claimed but not started should be this much work at most.
 HORIZON = 0.05
-LIMIT = 500
+LIMIT = 1_000
 # … and should not fill the memory.
 BYTES = 32 * 1_048_576
 # A new worker does not know its jobs yet: it takes them for long ones.

@@ -31,7 +31,7 @@ log = logging.getLogger("headrace.dispatcher")
 
 LINGER = 0.005
 # Enough outcomes to make a trip worth while, before the linger is over.
-TRIP = 200
+TRIP = 400
 
 RELEASED = Released()
 

@@ -9,7 +9,7 @@ from headrace.model.outcome import Completed, Failed, Failure, Settlement
 
 log = logging.getLogger("headrace.settle")
 
-BATCH = 400
+BATCH = 600
 BATCH_BYTES = 8 * 1_048_576
 # An outcome that the engine chokes on is replaced after this many tries of its own, so that the
 # job ends and the others are not held up for ever: soon if others were taken meanwhile, else

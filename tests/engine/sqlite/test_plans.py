@@ -27,6 +27,7 @@ EXPECTED = {
     "claimable": "SEARCH job USING INDEX job_ready (queue=?)",
     "claimable_keys": "SEARCH job USING COVERING INDEX job_ready (queue=?)",
     "claimable_chosen": BY_SEQ,
+    "claimable_large": BY_SEQ,
     "claim": BY_SEQ,
     "settle_look": BY_ID,
     "complete": BY_SEQ,

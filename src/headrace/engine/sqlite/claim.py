@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
-from headrace.engine.sqlite.rows import claimed
+from headrace.engine.sqlite.rows import Claimable, claimed, decode_claimable
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
 from headrace.model.job import ClaimedJob
@@ -15,11 +16,13 @@ CLAIM = query("claim")
 CLAIMABLE = query("claimable")
 CLAIMABLE_KEYS = query("claimable_keys")
 CLAIMABLE_CHOSEN = query("claimable_chosen")
+CLAIMABLE_LARGE = query("claimable_large")
 WORKER_ALIVE = query("worker_alive")
 QUEUES_OPEN = query("queues_open")
 HELD = query("held")
 
-SEQ = 16
+# Arguments of more bytes than this are not worth the detour through JSON.
+SMALL = 4_096
 
 
 def claim(
@@ -33,17 +36,42 @@ def claim(
     if queues is not None:
         names.intersection_update(queues)
     if len(names) == 1:
-        rows = connection.execute(CLAIMABLE, (*names, limit, now)).fetchall()
-        chosen = msgspec.json.encode([row[SEQ] for row in rows]).decode()
+        found = _read(transaction, CLAIMABLE, (*names, limit, now))
     else:
         chosen = msgspec.json.encode(_best(transaction, names, limit)).decode()
-        rows = connection.execute(CLAIMABLE_CHOSEN, (chosen, now)).fetchall()
-    if len(rows) < limit:
+        found = _read(transaction, CLAIMABLE_CHOSEN, (chosen, now))
+    if len(found) < limit:
         # Nothing is left in these queues: nobody has to be told of what this call made ready.
         transaction.made_ready -= names
-    if rows:
-        connection.execute(CLAIM, (worker_id, now, chosen))
-    return [claimed(row) for row in rows]
+    if not found:
+        return []
+    found.sort(key=Claimable.place)
+    chosen = msgspec.json.encode([each.seq for each in found]).decode()
+    connection.execute(CLAIM, (worker_id, now, chosen))
+    return _complete(transaction, found)
+
+
+def _read(transaction: Transaction, statement: str, asked: tuple[Any, ...]) -> list[Claimable]:
+    """What claimable.sql or claimable_chosen.sql answers."""
+    execute = transaction.connection.execute
+    [(text,)] = execute(statement, (*asked, SMALL)).fetchall()
+    try:
+        return decode_claimable(text)
+    except msgspec.DecodeError:
+        # Arguments that are no text. Leave out all of them: `_complete` reads them as they are.
+        [(text,)] = execute(statement, (*asked, -1)).fetchall()
+        return decode_claimable(text)
+
+
+def _complete(transaction: Transaction, found: list[Claimable]) -> list[ClaimedJob]:
+    """Jobs as a worker needs them, with the arguments that were left out."""
+    jobs = [each.claimed() for each in found]
+    large = {each.seq: job for each, job in zip(found, jobs, strict=True) if each.args is None}
+    if large:
+        asked = msgspec.json.encode(list(large)).decode()
+        for seq, args, meta in transaction.connection.execute(CLAIMABLE_LARGE, (asked,)):
+            large[seq].args, large[seq].meta = args, meta
+    return jobs
 
 
 def _best(transaction: Transaction, names: Iterable[str], limit: int) -> list[int]:

@@ -35,7 +35,7 @@ def connect(address: Address) -> sqlite3.Connection:
         cached_statements=256,
     )
     try:
-        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA cache_size = -16384")
         connection.execute("PRAGMA temp_store = memory")
         # A log that grew while a long read held it up shrinks again.
         connection.execute("PRAGMA journal_size_limit = 67108864")

@@ -10,7 +10,7 @@ import msgspec
 
 from headrace.engine.sqlite.sql import query
 from headrace.model.awaited import decode_awaited
-from headrace.model.job import ClaimedJob, Job
+from headrace.model.job import ClaimedJob, Job, OnCrash
 from headrace.model.status import State
 from headrace.model.worker import Worker
 
@@ -79,7 +79,7 @@ def job(row: Row) -> Job:
 
 
 def claimed(row: Row) -> ClaimedJob:
-    """A row of claimable.sql, held.sql or lost.sql; what follows the first 16 columns is theirs."""
+    """A row of held.sql or lost.sql; what follows the first 16 columns is theirs."""
     job = ClaimedJob(
         id=row[0],
         token=row[1],
@@ -102,6 +102,61 @@ def claimed(row: Row) -> ClaimedJob:
         # all the rest together.
         job.parent = row[15]
     return job
+
+
+class Claimable(msgspec.Struct, array_like=True, gc=False):
+    """A job as claimable.sql answers it."""
+
+    id: str
+    token: int
+    attempt: int
+    task: str
+    queue: str
+    args: str | None
+    max_attempts: int
+    timeout: float | None
+    on_crash: OnCrash
+    priority: int
+    lane: str | None
+    key: str | None
+    meta: str | None
+    wait: float
+    cancel_reason: str | None
+    parent: str | None
+    seq: int
+
+    def place(self) -> tuple[int, int]:
+        """By priority, then arrival: the key to sort them by."""
+        return -self.priority, self.seq
+
+    def claimed(self) -> ClaimedJob:
+        """As a worker needs it."""
+        job = ClaimedJob(
+            id=self.id,
+            token=self.token,
+            attempt=self.attempt,
+            task=self.task,
+            queue=self.queue,
+            args=b"" if self.args is None else self.args.encode(),
+            max_attempts=self.max_attempts,
+            timeout=self.timeout,
+            on_crash=self.on_crash,
+            priority=self.priority,
+            lane=self.lane,
+            key=self.key,
+            wait=self.wait,
+        )
+        # Few have these; see `claimed`.
+        if self.meta is not None:
+            job.meta = self.meta.encode()
+        if self.cancel_reason is not None:
+            job.cancel_requested = True
+        if self.parent is not None:
+            job.parent = self.parent
+        return job
+
+
+decode_claimable = msgspec.json.Decoder(list[Claimable]).decode
 
 
 def worker(row: Row, now: float) -> Worker:

@@ -36,6 +36,10 @@ FINISH_REMOVE = query("finish_remove")
 REQUEUE = query("requeue")
 SUSPEND = query("suspend")
 
+# Id, seq, token, queue, lane, width, hold, pinned, reason of a cancel.
+_Looked = tuple[str, int, int, str, str | None, int, int, int, str | None]
+_decode_looked = msgspec.json.Decoder(list[_Looked]).decode
+
 SCHEDULED, WAITING, READY, RUNNING, COMPLETED, FAILED, TIMEOUT, CANCELLED = range(8)
 
 # What one settlement that cannot be stored raises; the others are then settled without it.
@@ -83,7 +87,8 @@ class Batch:
         """Judge each settlement, then write all that were accepted."""
         connection = self.transaction.connection
         ids = id_list([settlement.job_id for settlement in settlements])
-        found = {row[0]: row for row in connection.execute(LOOK, (ids,))}
+        [(text,)] = connection.execute(LOOK, (ids,)).fetchall()
+        found = {row[0]: row for row in _decode_looked(text)}
         refused = []
         for settlement in settlements:
             row = found.get(settlement.job_id)
