@@ -64,6 +64,10 @@ def make_app(url: str, folder: Path, **settings: Any) -> headrace.App:
     async def ingest(ctx: headrace.Context, file: str, language: str = "en") -> int:
         return len((folder / "artifacts" / file).read_bytes())
 
+    sums = app.workflow("sums", params={"a": int, "b": 2})
+    first = sums.step("first", add, {"a": sums.params.a, "b": sums.params.b})
+    second = sums.step("second", add, {"a": first.output, "b": sums.item}, each=[1, 2, 3])
+    sums.step("end", "add", {"a": second.output[2], "b": 0}, when=f"{first.output} != 0")
     return app
 
 

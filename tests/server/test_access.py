@@ -23,6 +23,8 @@ VALUES = {
     "name": "x",
     "key_id": "0" * 16,
     "letter_id": "kafka:orders:0:1",
+    "workflow_id": "sums",
+    "event": "approved",
 }
 
 
@@ -33,7 +35,9 @@ def routes() -> list[tuple[str, str, Any]]:
     for route in api.routes:
         assert isinstance(route, APIRoute), f"{route} is not behind a guard"
         access = type(route).access  # type: ignore[attr-defined]
-        found += [(method, route.path_format, access) for method in route.methods or ()]
+        # HEAD is GET without its body, behind the same guard; nothing could be read from it here.
+        methods = (route.methods or set()) - {"HEAD"}
+        found += [(method, route.path_format, access) for method in methods]
     return sorted(found)
 
 
@@ -60,7 +64,7 @@ def test_the_list_of_routes_is_as_agreed() -> None:
     for (method, path), access in needed.items():
         if method == "GET" and path not in OPEN | LOCAL | {"/keys", "/audit"}:
             assert access == "read", path
-        elif path.startswith("/jobs") and method != "GET":
+        elif path.startswith(("/jobs", "/workflows", "/api/v2/workflows")):
             assert access == "write", path
         elif path not in OPEN | LOCAL:
             assert access == "admin", path

@@ -12,6 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from headrace.app import App
+from headrace.errors import InvalidInput, MissingDriver
 from headrace.model.job import PRIORITY_LIMIT
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
@@ -26,6 +27,7 @@ from headrace.server.task_schemas import (
     schedule_schema,
     upload_schemas,
 )
+from headrace.server.workflow_schemas import execute_schema
 from headrace.task.task import MOST_RETRIES
 from headrace.version import __version__
 from headrace.workflows.model import Workflow
@@ -125,9 +127,19 @@ def _schemas(app: App) -> dict[str, Any]:
         schemas["JobRequest"] = {"oneOf": variants}
         schemas["ScheduleRequest"] = {"oneOf": schedules}
     nothing: list[Any] = [False]
+    runs = schemas["ExecuteRequest"]["properties"]
+    known = [execute_schema(workflow, runs) for workflow in _workflows(app)]
+    schemas["ExecuteRequest"] = {"oneOf": known} if known else {"anyOf": nothing}
     schemas["JobUpload"] = uploads[0] if len(uploads) == 1 else {"anyOf": uploads or nothing}
     schemas["FilterRequest"]["minProperties"] = 1
     return schemas
+
+
+def _workflows(app: App) -> list[Workflow]:
+    try:
+        return app.workflows.all()
+    except (InvalidInput, MissingDriver):
+        return []  # whoever asks for them is told what is wrong
 
 
 @functools.cache

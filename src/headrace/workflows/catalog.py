@@ -234,6 +234,8 @@ def complete_params(workflow: Workflow, given: dict[str, Any]) -> dict[str, Any]
 
 
 def _fitting(place: str, name: str, param: Param, value: Any) -> Any:
+    if param.type == "integer" and isinstance(value, float) and value.is_integer():
+        value = int(value)  # to JSON 5.0 is a whole number too
     try:
         return msgspec.convert(value, _KINDS[param.type])
     except msgspec.ValidationError:

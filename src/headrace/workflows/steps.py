@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from headrace.engine.base import Engine
-from headrace.errors import InvalidInput, JobConflict
+from headrace.errors import InvalidInput, JobConflict, UnknownWorkflow
 from headrace.model.job import Job
 from headrace.model.kept import CHILDREN, STAGE, StageRecord
 from headrace.model.note import StoredEntry
@@ -75,7 +75,7 @@ async def look(engine: Engine, job: Job) -> RunView:
 def parts_of(job: Job) -> tuple[Workflow, dict[str, Any]]:
     """The workflow that a run began with, and its parameters."""
     if job.task != TASK:
-        raise InvalidInput(f"job {job.id} runs {job.task!r}, not a workflow")
+        raise UnknownWorkflow(f"job {job.id} runs {job.task!r}, not a workflow")
     return msgspec.convert(job.args["workflow"], Workflow), job.args["params"]
 
 
