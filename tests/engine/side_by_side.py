@@ -14,11 +14,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from headrace.engine.base import Engine, LeaseKeeper
 from headrace.errors import RecordConflict
 from headrace.model.job import ClaimedJob, Job, NewJob
+from headrace.model.note import Note
 from headrace.model.outcome import Outcome, Settlement
 from headrace.model.status import State
 from headrace.model.views import RecordChange
 from tests.engine.reference import Reference
 from tests.engine.reference_parts import ModelJob
+from tests.engine.reference_waits import PRUNED_ARTIFACTS
 
 T = TypeVar("T")
 
@@ -123,8 +125,9 @@ class SideBySide(RuleBasedStateMachine):
         assert self.run(self.engine.get(list(self.model.jobs))) == []
         for worker in self.model.workers:
             self.run(self.engine.retire(worker))
-        for kind, key in self.model.records:
-            assert self.run(self.engine.record_delete(kind, key))
+        for kind in ("cron", PRUNED_ARTIFACTS):
+            for record in self.run(self.engine.record_list(kind)):
+                assert self.run(self.engine.record_delete(kind, record.key))
 
     # -- verbs on both sides ---------------------------------------------------------------------
 
@@ -160,6 +163,14 @@ class SideBySide(RuleBasedStateMachine):
             for job in expected
         ]
         return answer.jobs
+
+    def settle_both(self, settlements: list[Settlement]) -> None:
+        answer = self.run(self.engine.exchange(settlements))
+        assert set(answer.refused) == self.model.settle(settlements)
+        assert answer.jobs == []
+
+    def note_both(self, notes: list[Note]) -> None:
+        assert set(self.run(self.engine.note(notes))) == self.model.note(notes)
 
     # -- what the walk knows --------------------------------------------------------------------
 
@@ -206,11 +217,17 @@ class SideBySide(RuleBasedStateMachine):
             held = self.run(self.engine.held(worker))
             assert {job.id for job in held} == self.model.held(worker)
         for job in self.model.jobs.values():
-            entries = self.run(self.engine.entries(job.new.id))
-            assert [((e.kind, e.name), (bytes(e.body), e.token)) for e in entries] == list(
-                job.entries.items()
-            )
+            self.look_at_entries(job)
 
+        self.look_at_records()
+
+    def look_at_entries(self, job: ModelJob) -> None:
+        entries = self.run(self.engine.entries(job.new.id))
+        assert [((each.kind, each.name), (bytes(each.body), each.token)) for each in entries] == [
+            *job.entries.items()
+        ]
+
+    def look_at_records(self) -> None:
         for (kind, key), version in self.model.records.items():
             record = self.run(self.engine.record_get(kind, key))
             assert record is not None

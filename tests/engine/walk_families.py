@@ -9,7 +9,7 @@ from hypothesis.stateful import precondition, rule
 
 from headrace.model.awaited import EVENT, AwaitedChildren, AwaitedEvent
 from headrace.model.job import JobFilter, NewJob
-from headrace.model.outcome import Outcome, Snoozed
+from headrace.model.outcome import Outcome, Settlement, Snoozed
 from headrace.model.status import State
 from headrace.model.views import RecordChange
 from tests.engine.side_by_side import SideBySide
@@ -67,23 +67,45 @@ class Families(SideBySide):
         change = RecordChange("cron", key, b"body", expected)
         self.store([self.request(fields) for fields in wanted], change)
 
+    @rule(
+        wanted=requests,
+        children=st.lists(requests, max_size=4),
+        wait=st.sampled_from(WAITS),
+        over=st.integers(0, 3),
+    )
+    def make_family(
+        self, wanted: dict[str, Any], children: list[dict[str, Any]], wait: Outcome, over: int
+    ) -> None:
+        """A job makes others and waits, and some of them are over. Rare if only single steps made
+        it come about.
+        """
+        parent = self.request(wanted | {"priority": 9, "delay": 0.0, "lane": None, "key": None})
+        self.store([parent])
+        made = [self.request(fields | {"family": None, "key": None}) for fields in children]
+        for child, group in zip(made, ["g", "g", "h", None], strict=False):
+            child.parent, child.group = parent.id, group
+        self.store(made)
+        for job in self.exchange([], 0, None, 1):
+            self.settle_both([Settlement(job.id, job.token, wait)])
+        ids = [child.id for child in made[:over]]
+        assert self.run(self.engine.cancel(ids, "a")) == self.model.cancel(ids, "a")
+
     @precondition(lambda self: self.model.jobs)
     @rule(number=picks, waiting=st.booleans(), event=st.sampled_from(EVENTS))
     def signal(self, number: int, waiting: bool, event: str) -> None:
-        """An event for some job, or for one that waits for something."""
-        job_id = self.some_job(number, waiting)
+        """An event for some job, or for one that waits for something, or for nobody."""
         body = b"%d" % number
-        answer = self.run(self.engine.signal(job_id, event, body))
-        assert answer == self.model.signal(job_id, event, body)
-
-    @rule(event=st.sampled_from(EVENTS))
-    def signal_nobody(self, event: str) -> None:
-        assert self.run(self.engine.signal(self.new_id(), event, b"1")) == "unknown"
+        for job_id in (self.some_job(number, waiting), self.new_id()):
+            answer = self.run(self.engine.signal(job_id, event, body))
+            assert answer == self.model.signal(job_id, event, body)
+        self.look_at_entries(self.model.jobs[self.some_job(number, waiting)])
 
     @precondition(lambda self: self.model.suspended())
-    @rule(numbers=st.lists(picks, max_size=2), everybody=st.booleans())
-    def wake(self, numbers: list[int], everybody: bool) -> None:
+    @rule(numbers=st.lists(picks, max_size=2), everybody=st.booleans(), signalled=st.booleans())
+    def wake(self, numbers: list[int], everybody: bool, signalled: bool) -> None:
         """Look after those that wait, and after others, that are left alone."""
+        if signalled:
+            self.signal(0, True, "e")
         ids = {self.some_job(number, waiting=False) for number in numbers}
         ids.update(self.model.suspended() if everybody else self.model.suspended()[:1])
         # Which one comes first into an empty lane is not promised, so one of each lane is woken.
