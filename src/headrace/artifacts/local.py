@@ -166,6 +166,11 @@ def _sync(folder: Path) -> None:
 
 def _remove_folder(folder: Path) -> None:
     """Remove a folder, also while others remove it."""
-    while folder.exists():
+    while True:
+        try:
+            # A path through something that is no folder raises: the disk may not be mounted.
+            folder.lstat()
+        except FileNotFoundError:
+            return
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)

@@ -24,6 +24,7 @@ COMMANDS = {
     "dead-letters": "headrace.cli.dead_letters",
     "enqueue": "headrace.cli.enqueue",
     "jobs": "headrace.cli.jobs",
+    "artifacts": "headrace.cli.artifacts",
     "running": "headrace.cli.running",
     "queues": "headrace.cli.queues",
     "lanes": "headrace.cli.lanes",

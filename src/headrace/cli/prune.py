@@ -9,12 +9,14 @@ import typer
 
 from headrace.app import App
 from headrace.cli.command import command, group, whole
+from headrace.cli.errors import tell
 from headrace.cli.output import print_json, print_line, progress
 from headrace.cli.session import Session
 from headrace.cli.words import parse_span, plural, span
-from headrace.errors import InvalidInput
+from headrace.errors import EngineError, InvalidInput
 from headrace.model.job import JobFilter
 from headrace.model.status import FINAL
+from headrace.upkeep.files import remove_pruned
 
 commands = group("Delete old finished jobs.")
 
@@ -36,7 +38,7 @@ async def prune(
 ) -> None:
     """Delete old finished jobs.
 
-    Oldest first, in small steps that disturb nobody.
+    Oldest first, in small steps that disturb nobody. The files that they kept go with them.
 
     Without options the settings history_seconds and history_count decide, as workers do it.
 
@@ -53,7 +55,8 @@ async def prune(
             keep = app.settings.history_count
         else:
             age = None if older_than is None else parse_span("--older-than", older_than)
-        count = 0
+        count = files = 0
+        trouble: EngineError | None = None
         if dry_run:
             count = await _count(app, age, keep)
         else:
@@ -61,13 +64,29 @@ async def prune(
                 while step := await app.engine.prune(older_than=age, keep=keep, limit=STEP):
                     count += step
                     advance(count)
+            try:
+                files = await remove_pruned(app.engine, app.artifacts, app.clock)
+            except EngineError as error:
+                trouble = error
+    if trouble is not None:
+        tell(f"note: files of pruned jobs are left; workers go on trying to remove them: {trouble}")
     if session.json:
-        print_json({"pruned": count, "older_than": age, "keep": keep, "dry_run": dry_run})
+        print_json(
+            {
+                "pruned": count,
+                "files_removed_of": files,
+                "older_than": age,
+                "keep": keep,
+                "dry_run": dry_run,
+            }
+        )
     else:
         which = [] if age is None else [f"finished more than {span(age)} ago"]
         which += [] if keep is None else [f"beyond the newest {keep:,}"]
         verb = "Would delete" if dry_run else "Deleted"
         print_line(f"{verb} {plural(count, 'job')} ({' or '.join(which)}).")
+        if files:
+            print_line(f"Removed the files of {plural(files, 'pruned job')}.")
 
 
 async def _count(app: App, age: float | None, keep: int | None) -> int:

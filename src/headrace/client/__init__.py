@@ -12,7 +12,6 @@ from headrace.client.errors import AccessDenied, NotFound, RateLimited, Unexpect
 from headrace.client.sync import SyncClient
 from headrace.client.uploads import File
 from headrace.client.views import (
-    Artifact,
     BulkAnswer,
     Running,
     RunningJob,
@@ -20,6 +19,7 @@ from headrace.client.views import (
     TaskView,
 )
 from headrace.client.wire import JobOptions, JobRequest
+from headrace.model.artifact import Artifact
 
 __all__ = [
     "AccessDenied",

@@ -7,9 +7,9 @@ with headrace.client.sync.Client("https://jobs.example.com") as client:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 from headrace.client.blocking import LoopThread
 from headrace.client.client import Client as AsyncClient
@@ -22,6 +22,8 @@ from headrace.model.job import Job, JobFilter
 from headrace.model.note import StoredEntry
 from headrace.model.views import Delivery, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
+
+T = TypeVar("T")
 
 
 class SyncClient:
@@ -141,6 +143,15 @@ class SyncClient:
         """The content of one file of a job."""
         return self._run(self.client.download(job_id, name, layer=layer))
 
+    def stream(self, job_id: str, name: str, *, layer: str = "artifacts") -> Iterator[bytes]:
+        """The same in chunks."""
+        chunks = self.client.stream(job_id, name, layer=layer)
+        try:
+            while (chunk := self._run(_next(chunks))) is not None:
+                yield chunk
+        finally:
+            self._run(chunks.aclose())
+
     def download_to(
         self, job_id: str, name: str, target: Path, *, layer: str = "artifacts"
     ) -> None:
@@ -208,6 +219,5 @@ class SyncClient:
 Client = SyncClient
 
 
-async def _next(changes: Any) -> Job | None:
-    job: Job | None = await anext(changes, None)
-    return job
+async def _next(stream: AsyncGenerator[T, None]) -> T | None:
+    return await anext(stream, None)

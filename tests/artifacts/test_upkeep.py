@@ -1,0 +1,232 @@
+"""Files go with their job, and only with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace.artifacts import ArtifactStore, handed_in, open_store, place
+from headrace.artifacts.index import files_of
+from headrace.clock import Clock
+from headrace.engine.base import Engine
+from headrace.errors import ArtifactNotFound, EngineUnavailable
+from headrace.model.ids import new_id
+from headrace.upkeep import Files, Prune, files
+from headrace.upkeep.files import PRUNED, remove_pruned
+from tests.conftest import ENGINES, Servers, store_url
+from tests.orchestrator.conftest import until
+from tests.server.conftest import client_of
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def app(setting: str, tmp_path: Path, clock: Clock) -> AsyncIterator[headrace.App]:
+    """An App on SQLite over each kind of store."""
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    async with headrace.App(url, artifacts=setting, clock=clock) as app:
+        yield app
+
+
+def the_loop(app: headrace.App) -> Files:
+    return Files(engine=app.engine, artifacts=app.artifacts, clock=app.clock)
+
+
+async def put(store: ArtifactStore, job_id: str) -> list[str]:
+    """Files of a job in two layers."""
+    return [
+        (await store.put(place(layer, job_id, 1, "a/b"), b"x")).path for layer in ("bronze", "gold")
+    ]
+
+
+async def there(store: ArtifactStore, paths: list[str]) -> list[bool]:
+    """Which of these files exist."""
+
+    async def exists(path: str) -> bool:
+        try:
+            await store.size(path)
+        except ArtifactNotFound:
+            return False
+        return True
+
+    return [await exists(path) for path in paths]
+
+
+async def records(engine: Engine, kind: str = PRUNED) -> list[str]:
+    return [record.key for record in await engine.record_list(kind)]
+
+
+async def test_files_of_pruned_jobs_are_removed(app: headrace.App) -> None:
+    pruned, other = new_id(), new_id()
+    paths, others = await put(app.artifacts, pruned), await put(app.artifacts, other)
+    await app.engine.record_put(PRUNED, pruned, b"{}")
+    assert await the_loop(app).tick() > 30
+    assert await there(app.artifacts, paths) == [False, False]
+    assert await there(app.artifacts, others) == [True, True]
+    assert await records(app.engine) == []
+
+
+async def test_files_of_a_job_that_exists_are_left_alone(app: headrace.App) -> None:
+    @app.task
+    async def nothing() -> None: ...
+
+    job = await nothing.enqueue()
+    paths = await put(app.artifacts, job.id)
+    await app.engine.record_put(PRUNED, job.id, b"{}")
+    await the_loop(app).tick()
+    assert await there(app.artifacts, paths) == [True, True]
+    assert await records(app.engine) == []
+
+
+async def test_it_works_in_bounded_steps_and_with_several_at_once(
+    app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "BATCH", 5)
+    paths = []
+    for _ in range(12):
+        job_id = new_id()
+        paths += await put(app.artifacts, job_id)
+        await app.engine.record_put(PRUNED, job_id, b"{}")
+    one, other = the_loop(app), the_loop(app)
+    assert max(await asyncio.gather(one.tick(), other.tick())) < 1
+    assert 2 <= len(await records(app.engine)) <= 7
+    for _ in range(3):
+        await asyncio.gather(one.tick(), other.tick())
+    assert await records(app.engine) == []
+    assert not any(await there(app.artifacts, paths))
+
+
+async def test_whoever_is_killed_half_way_leaves_it_to_the_next(app: headrace.App) -> None:
+    job_id = new_id()
+    paths = await put(app.artifacts, job_id)
+    await app.engine.record_put(PRUNED, job_id, b"{}")
+    # Some files are gone, the record is not: as after a kill.
+    await app.artifacts.remove(paths[0])
+    await the_loop(app).tick()
+    assert await there(app.artifacts, paths) == [False, False]
+    # All files are gone, the record is not.
+    await app.engine.record_put(PRUNED, job_id, b"{}")
+    await the_loop(app).tick()
+    assert await records(app.engine) == []
+
+
+async def test_a_record_that_is_no_job_leads_nowhere(app: headrace.App, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    for key in ("../..", "precious", "bronze"):
+        await app.engine.record_put(PRUNED, key, b"{}")
+    await the_loop(app).tick()
+    assert await records(app.engine) == []
+    assert (tmp_path / "precious").exists()
+
+
+async def test_a_store_that_is_away_is_asked_again_later(tmp_path: Path, clock: Clock) -> None:
+    url, folder = f"sqlite:///{tmp_path}/jobs.db", tmp_path / "artifacts"
+    async with headrace.App(url, artifacts=str(folder), clock=clock) as app:
+        app.artifacts.pauses = (0.01,)
+        job_id = new_id()
+        paths = await put(app.artifacts, job_id)
+        await app.engine.record_put(PRUNED, job_id, b"{}")
+        folder.rename(tmp_path / "away")
+        folder.write_text("not mounted")
+        loop = the_loop(app)
+        with pytest.raises(EngineUnavailable):
+            await loop.tick()
+        assert await records(app.engine) == [job_id]
+        folder.unlink()
+        (tmp_path / "away").rename(folder)
+        await loop.tick()
+        assert await there(app.artifacts, paths) == [False, False]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_from_put_to_prune_on_every_engine(
+    engine: str, servers: Servers, tmp_path: Path, clock: Clock
+) -> None:
+    url = store_url(engine, servers, tmp_path)
+    async with headrace.App(url, artifacts=str(tmp_path / "artifacts"), clock=clock) as app:
+
+        @app.task
+        async def keep(ctx: headrace.Context) -> str:
+            return await ctx.artifacts.put("a", b"x")
+
+        @app.task
+        async def nothing() -> None: ...
+
+        old = await keep.enqueue()
+        await nothing.enqueue()
+        await headrace.JobOrchestrator(app).run_until_idle()
+        clock.advance(100)
+        new = await keep.enqueue()
+        await headrace.JobOrchestrator(app).run_until_idle()
+        paths = [(await app.get(job.id)).result for job in (old, new)]
+        await Prune(engine=app.engine, history_seconds=50, history_count=None).tick()
+        assert await records(app.engine) == [old.id]
+        assert await remove_pruned(app.engine, app.artifacts, clock) == 1
+        assert await there(app.artifacts, paths) == [False, True]
+        assert await records(app.engine) == []
+        assert await app.engine.audit() == []
+
+
+async def test_handed_in_files_go_with_their_job(app: headrace.App, clock: Clock) -> None:
+    @app.task
+    async def ingest(file: str) -> str:
+        return file
+
+    upload = {"file": ("a.txt", b"hello")}
+    async with client_of(app) as client:
+        answers = [
+            (await client.post("/jobs", data={"task": "ingest"}, files=upload)).json()
+            for _ in range(2)
+        ]
+    done, waiting = (answer["job_id"] for answer in answers)
+    await app.cancel(done)
+    assert await records(app.engine, handed_in.KIND) == sorted([done, waiting])
+    paths = [
+        file.path
+        for job_id in (done, waiting)
+        for file in (await files_of(app.engine, await app.get(job_id))).values()
+    ]
+    loop = the_loop(app)
+    clock.advance(7_200)
+    await loop.tick()
+    assert await there(app.artifacts, paths) == [True, True]
+    assert await app.engine.prune(older_than=3_600) == 1
+    await loop.tick()
+    assert await there(app.artifacts, paths) == [False, True]
+    assert await records(app.engine, handed_in.KIND) == [waiting]
+
+
+async def test_files_whose_job_never_came_are_removed_after_a_while(
+    app: headrace.App, clock: Clock
+) -> None:
+    job_id = new_id()
+    await handed_in.expect(app.engine, job_id)
+    paths = await put(app.artifacts, job_id)
+    loop = the_loop(app)
+    await loop.tick()
+    assert await there(app.artifacts, paths) == [True, True], "the job may still come"
+    clock.advance(3_700)
+    await loop.tick()
+    assert await there(app.artifacts, paths) == [False, False]
+    assert await records(app.engine, handed_in.KIND) == []
+
+
+async def test_every_worker_runs_it(tmp_path: Path) -> None:
+    folder = tmp_path / "artifacts"
+    async with headrace.App(f"sqlite:///{tmp_path}/jobs.db", artifacts=str(folder)) as app:
+        job_id = new_id()
+        paths = await put(open_store(folder), job_id)
+        await app.engine.record_put(PRUNED, job_id, b"{}")
+
+        async def gone() -> bool:
+            return not any(await there(app.artifacts, paths))
+
+        async with headrace.JobOrchestrator(app):
+            await until(gone)
