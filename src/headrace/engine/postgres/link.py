@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 else:
     Connection = asyncpg.Connection
 Rows = list[Any]
+T = TypeVar("T")
 
 
 class Link:
@@ -76,11 +77,19 @@ class Link:
 
     async def fetch(self, statement: str, *arguments: object) -> Rows:
         """Run one statement and answer its rows."""
+
+        async def run(connection: Connection) -> Rows:
+            rows: Rows = await connection.fetch(statement, *arguments)
+            return rows
+
+        return await self.repeated(run)
+
+    async def repeated(self, step: Callable[[Connection], Awaitable[T]]) -> T:
+        """Take a step with the connection, again if the server has rolled it back to end a tie."""
         for repeat in range(REPEATS):
             try:
                 async with self.hold() as connection:
-                    rows: Rows = await connection.fetch(statement, *arguments)
-                    return rows
+                    return await step(connection)
             except EngineUnavailable as error:
                 if repeat == REPEATS - 1 or not isinstance(error.__cause__, REPEATABLE):
                     raise

@@ -14,28 +14,38 @@ from headrace.errors import EngineError, SchemaTooNew
 KNOWN = migrations()
 NEWEST = KNOWN[-1][0]
 OLDEST_SERVER = 15
+# New indexes on a large history take their time.
+LONGEST_SECONDS = 3600.0
 
 
 async def migrate(link: Link) -> int:
-    """Apply what is missing and answer the version. Any number of processes may do it at once."""
-    async with link.hold() as connection:
+    """Apply what is missing and answer the version. Any number of processes may do it at once, and
+    others may be at work: whoever waits for a table that they use may have to begin again.
+    """
+
+    async def apply(connection: Connection) -> int:
         _check_server(connection, link)
         version = await _version(connection, link)
-        if version == NEWEST:
-            return version
-        async with connection.transaction():
-            # One process at a time; the others find it done.
-            await connection.execute(query("migrate_lock"), link.address.schema)
-            version = await _version(connection, link)
-            if version == 0:
-                if not await connection.fetchval(query("schema_exists"), link.address.schema):
-                    await connection.execute(f"CREATE SCHEMA {link.address.quoted_schema}")
-                await connection.execute(query("create_migration"))
-            for number, script in KNOWN:
-                if number > version:
-                    await connection.execute(script)
-                    await connection.execute(query("add_migration"), number)
-    return NEWEST
+        if version < NEWEST:
+            async with connection.transaction():
+                await _apply_missing(connection, link)
+        return NEWEST
+
+    return await link.repeated(apply)
+
+
+async def _apply_missing(connection: Connection, link: Link) -> None:
+    # One process at a time; the others find it done.
+    await connection.execute(query("migrate_lock"), link.address.schema, timeout=LONGEST_SECONDS)
+    version = await _version(connection, link)
+    if version == 0:
+        if not await connection.fetchval(query("schema_exists"), link.address.schema):
+            await connection.execute(f"CREATE SCHEMA {link.address.quoted_schema}")
+        await connection.execute(query("create_migration"))
+    for number, script in KNOWN:
+        if number > version:
+            await connection.execute(script, timeout=LONGEST_SECONDS)
+            await connection.execute(query("add_migration"), number)
 
 
 def _check_server(connection: Connection, link: Link) -> None:
