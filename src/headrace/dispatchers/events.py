@@ -9,6 +9,7 @@ from typing import Self
 import msgspec
 
 from headrace.dispatchers.adapter import QueueAdapter
+from headrace.dispatchers.doors import doors
 from headrace.dispatchers.host import Host
 from headrace.dispatchers.inbox import Inbox
 from headrace.dispatchers.intake import Intake
@@ -20,7 +21,7 @@ from headrace.model.names import check_name
 
 log = logging.getLogger("headrace.events")
 
-BATCH_SIZE = 1_000
+BATCH_SIZE = 2_000
 LARGEST_BATCH = 10_000
 HOLD_SECONDS = 20.0
 
@@ -61,12 +62,21 @@ class QueueDispatcher:
             raise InvalidSetting(f"hold_seconds must be between 0 and 86400, got {hold_seconds}")
         self.host = host
         self.adapter = adapter
-        inbox = Inbox(batch_size=batch_size)
+        ways = doors(host)
+        self._inbox = inbox = Inbox(batch_size=batch_size, trays=len(ways))
         gate = asyncio.Event()
         self.reader = Reader(adapter=adapter, intake=Intake(host), inbox=inbox, gate=gate)
-        self.storer = Storer(
-            host=host, adapter=adapter, inbox=inbox, gate=gate, hold_seconds=hold_seconds
-        )
+        self.storers = [
+            Storer(
+                door=door,
+                adapter=adapter,
+                inbox=inbox,
+                tray=tray,
+                gate=gate,
+                hold_seconds=hold_seconds,
+            )
+            for tray, door in enumerate(ways)
+        ]
         self.presence = Presence(
             host=host,
             type="queue",
@@ -74,7 +84,6 @@ class QueueDispatcher:
             report=self.report,
             name=None if name is None else check_name("dispatcher", name),
         )
-        self._stopping: asyncio.Future[None] | None = None
 
     @property
     def name(self) -> str:
@@ -89,17 +98,17 @@ class QueueDispatcher:
     @property
     def healthy(self) -> bool:
         """False while the broker or the engine fails again and again."""
-        return self.reader.healthy and self.storer.healthy
+        return self.reader.healthy and all(each.healthy for each in self.storers)
 
     @property
     def counts(self) -> EventCounts:
         """What it has done so far."""
         return EventCounts(
             received=self.reader.received,
-            stored=self.storer.stored,
-            duplicates=self.storer.duplicates,
-            set_aside=self.storer.set_aside,
-            held=self.storer.held,
+            stored=sum(each.stored for each in self.storers),
+            duplicates=sum(each.duplicates for each in self.storers),
+            set_aside=sum(each.set_aside for each in self.storers),
+            held=len(self._inbox) + sum(each.held for each in self.storers),
         )
 
     async def lag(self) -> int | None:
@@ -122,14 +131,15 @@ class QueueDispatcher:
 
     async def start(self) -> None:
         """Begin. A broker or an engine that is away is waited for."""
-        self.storer.start()
+        for each in self.storers:
+            each.start()
         self.reader.start()
         self.presence.start()
 
     async def stop(self, patience: float = 10.0) -> None:
         """Take no more messages, store those that are here, tell the broker, and leave it."""
         await self.reader.stop()
-        await self.storer.stop(patience)
+        await asyncio.gather(*(each.stop(patience) for each in self.storers))
         await self.reader.leave()
         await self.presence.stop()
         log.info("Dispatcher %s has stopped: %s", self.name, self.counts)

@@ -62,8 +62,8 @@ class Reader(Loop):
             raise BrokerUnavailable(
                 f"{self.adapter.name}: {type(error).__name__}: {error}"
             ) from error
-        self.received += len(messages)
-        await self._inbox.put(self._intake.sort(messages))
+        self._take_in(messages)
+        await self._inbox.room()
         return 0.0
 
     async def stop(self, patience: float = 0.0) -> None:
@@ -71,8 +71,7 @@ class Reader(Loop):
         await super().stop(patience)
         task = self._next
         if task is not None and task.done() and not task.cancelled() and not task.exception():
-            self.received += len(task.result())
-            self._inbox.add(self._intake.sort(task.result()))
+            self._take_in(task.result())
         await self._drop()
 
     async def leave(self) -> None:
@@ -84,6 +83,12 @@ class Reader(Loop):
                 await self.adapter.disconnect()
         except Exception as error:  # it is gone either way
             log.warning("Leaving %s: %s: %s", self.adapter.name, type(error).__name__, error)
+
+    def _take_in(self, messages: Sequence[Message]) -> None:
+        self.received += len(messages)
+        for tray, share in enumerate(self._inbox.shares(messages)):
+            if share:
+                self._inbox.add(tray, self._intake.sort(share))
 
     async def _receive(self) -> Sequence[Message]:
         if self._stream is None:

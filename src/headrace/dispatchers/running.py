@@ -56,7 +56,7 @@ async def _until(told: asyncio.Event, dispatcher: QueueDispatcher) -> None:
             async with asyncio.timeout(LOOK):
                 await told.wait()
         except TimeoutError:
-            for each in (dispatcher.reader, dispatcher.storer):
+            for each in (dispatcher.reader, *dispatcher.storers):
                 if retries is not None and each.failures > retries:
                     raise WorkerUnhealthy(
                         f"{each.name} failed {each.failures} times in a row and "

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from headrace.dispatchers.adapter import Message, QueueAdapter
 from headrace.dispatchers.dead_letters import KIND, DeadLetters
-from headrace.dispatchers.doors import Doors
-from headrace.dispatchers.host import Host
+from headrace.dispatchers.doors import Door
 from headrace.dispatchers.inbox import Inbox
+from headrace.dispatchers.inserting import insert_all
 from headrace.dispatchers.intake import Sorted
 from headrace.loop import Loop
 
@@ -21,7 +21,8 @@ LOOK_AGAIN = 1.0
 
 
 class Storer(Loop):
-    """Stores batch after batch. While one is stored, the broker is told about the last.
+    """Stores what lies in one tray, batch after batch. While one is stored, the broker is told
+    about the last.
 
     While the engine is away the same batch is tried again and again, and the gate lets the reader
     take little more. After `hold_seconds` everything is given back to the broker, so that another
@@ -33,9 +34,10 @@ class Storer(Loop):
     def __init__(
         self,
         *,
-        host: Host,
+        door: Door,
         adapter: QueueAdapter,
         inbox: Inbox,
+        tray: int,
         gate: asyncio.Event,
         hold_seconds: float,
     ) -> None:
@@ -44,11 +46,11 @@ class Storer(Loop):
         self.duplicates = 0
         self.set_aside = 0
         self.untold = 0
-        self._host = host
+        self._door = door
         self._adapter = adapter
-        self._doors = Doors(host)
-        self._letters = DeadLetters(host)
+        self._letters = DeadLetters(door.host)
         self._inbox = inbox
+        self._tray = tray
         self._gate = gate
         self._hold_seconds = hold_seconds
         self._holding: Sorted | None = None
@@ -57,15 +59,15 @@ class Storer(Loop):
 
     @property
     def held(self) -> int:
-        """How many messages are taken from the broker and not stored yet."""
-        return len(self._inbox) + (0 if self._holding is None else len(self._holding.messages))
+        """How many messages are being stored, or will be tried again."""
+        return 0 if self._holding is None else len(self._holding.messages)
 
     async def tick(self) -> float:
         """Store one batch, or see whether the engine is back."""
         if not self._gate.is_set() or self.failures:
             await self._find_engine()
         if self._holding is None:
-            self._holding = await self._inbox.take(LOOK_AGAIN)
+            self._holding = await self._inbox.take(self._tray, LOOK_AGAIN)
         if self._holding is not None:
             await self._store(self._holding)
             messages, self._holding = self._holding.messages, None
@@ -89,17 +91,17 @@ class Storer(Loop):
         except Exception as error:  # what is not stored goes back
             log.warning("The last messages could not be stored: %s", error)
         await self._give_back()
-        await self._doors.close()
+        await self._door.close()
 
     async def _finish(self) -> None:
-        while (batch := self._holding or self._inbox.take_now()) is not None:
+        while (batch := self._holding or self._inbox.take_now(self._tray)) is not None:
             self._holding = batch
             await self._store(batch)
             self._holding = None
             await self._tell(batch.messages)
 
     async def _store(self, batch: Sorted) -> None:
-        created, unfit = await self._doors.insert(batch)
+        created, unfit = await insert_all(await self._door.open(), batch)
         # Letters after jobs: a flood of bad messages must not delay the good ones beside them.
         refused = [*batch.refused, *unfit]
         await self._letters.keep(self._adapter.name, refused)
@@ -117,18 +119,18 @@ class Storer(Loop):
         if away > self._hold_seconds:
             if self._gate.is_set():
                 self._gate.clear()
-                log.warning("The engine is away: %d messages go back to the broker", self.held)
+                log.warning("The engine is away: messages in hand go back to the broker")
             # Each time: what the reader was waiting for may have come after the gate was closed.
             await self._give_back()
-        await self._host.open()
-        await self._host.engine.record_get(KIND, "is the engine there?")
+        engine = await self._door.open()
+        await engine.record_get(KIND, "is the engine there?")
         if not self._gate.is_set():
             self._away_since = None
             self._gate.set()
 
     async def _give_back(self) -> None:
         await self._told()
-        while (batch := self._holding or self._inbox.take_now()) is not None:
+        while (batch := self._holding or self._inbox.take_now(self._tray)) is not None:
             self._holding = None
             try:
                 await self._adapter.abandon(batch.messages)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
+from typing import Any
 
 import headrace
 from headrace.engine.base import Engine
@@ -35,13 +36,14 @@ def mortal(kind: type[Engine], when: str) -> None:
     insert = kind.insert
     left = int(count)
 
-    async def watched(engine: Engine, jobs: Sequence[NewJob]) -> list[Inserted]:
+    async def watched(engine: Engine, jobs: Sequence[NewJob], **options: Any) -> list[Inserted]:
         nonlocal left
         left -= 1
-        if left == 0 and where == "before":
+        last = left == 0  # now: two may be stored at the same time
+        if last and where == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        answers = await insert(engine, jobs)
-        if left == 0:
+        answers = await insert(engine, jobs, **options)
+        if last:
             os.kill(os.getpid(), signal.SIGKILL)
         return answers
 

@@ -42,7 +42,7 @@ def test_a_file_says_all_that_an_adapter_needs(tmp_path: Path) -> None:
     assert config.options["sasl_password"] == "se$cret"
     adapter = make_adapter(config)
     assert isinstance(adapter, KafkaAdapter)
-    assert adapter._batch_size == 200
+    assert adapter._piece == 100
     assert adapter._settings["sasl_plain_password"] == "se$cret"
 
 

@@ -17,7 +17,7 @@ async def test_dispatchers_that_are_killed_lose_nothing_and_repeat_nothing(
     kafka_of_eight: KafkaTopic, scene: Scene, tmp_path: Path
 ) -> None:
     topic = kafka_of_eight
-    config = scene.config("kafka", topic.options | {"session_timeout_ms": 2_000}, batch_size=100)
+    config = scene.config("kafka", topic.options | {"session_timeout_ms": 2_000}, batch_size=200)
     half = MESSAGES // 2
     await topic.send(numbered(half))
     await topic.send([b"not a message"] * (BAD // 2))

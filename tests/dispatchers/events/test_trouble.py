@@ -51,7 +51,7 @@ async def test_while_the_engine_is_away_messages_wait_at_the_broker(
         share = adapter._epoch
         server.kill()
         await kafka.send(numbered(2_000, start=100))
-        await until(lambda: dispatcher.storer.failures >= 2, "trouble")
+        await until(lambda: dispatcher.storers[0].failures >= 2, "trouble")
         await until(lambda: dispatcher.counts.held == 0, "that messages are given back")
         received = dispatcher.counts.received
         assert received <= 100 + 4 * BATCH
@@ -74,7 +74,7 @@ async def test_a_short_absence_is_waited_out_with_what_is_here(
         await mortal.has_jobs(100)
         server.kill()
         await stream.send(numbered(2_000, start=100))
-        await until(lambda: dispatcher.storer.failures >= 2, "trouble")
+        await until(lambda: dispatcher.storers[0].failures >= 2, "trouble")
         assert 0 < dispatcher.counts.held <= 4 * BATCH
         assert dispatcher.counts.received <= 100 + 4 * BATCH
         server.start()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import ssl
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Literal
 
 from headrace.dispatchers.adapter import Message, QueueAdapter
+from headrace.dispatchers.adapters.tls import tls_context
 from headrace.errors import InvalidSetting, MissingDriver
 
 try:
@@ -37,10 +38,15 @@ NEVER_ASKED_MS = 2**31 - 1
 ASK_MS = 1_000
 COMMIT_SECONDS = 10.0
 CONNECT_SECONDS = 20.0
+# At most so many at once: while they are looked at nothing else is done.
+PIECE = 500
+# With more partitions than this, looking for one after the other takes longer than it saves.
+MANY = 64
 NOTHING = (0, 0)
 
 # Topic and partition. The driver's own tuple is equal to it, and slower to make.
 Place = tuple[str, Any]
+Records = dict[TopicPartition, list[Any]]
 LEAVE_SECONDS = 5.0
 
 
@@ -59,7 +65,7 @@ class KafkaAdapter(QueueAdapter):
         topics: list[str],
         bootstrap_servers: str | list[str] = "localhost:9092",
         group: str = "headrace",
-        batch_size: int = 1_000,
+        batch_size: int = 2_000,
         auto_offset_reset: Literal["earliest", "latest"] = "earliest",
         isolation_level: Literal["read_committed", "read_uncommitted"] = "read_committed",
         session_timeout_ms: int = 10_000,
@@ -76,7 +82,7 @@ class KafkaAdapter(QueueAdapter):
         if not topics:
             raise InvalidSetting("topics must name at least one topic, got none")
         self._topics = topics
-        self._batch_size = batch_size
+        self._piece = min(-(-batch_size // 2), PIECE)
         self._patience = session_timeout_ms / 2_000
         self._tls = (
             (ssl_ca_file, ssl_certificate_file, ssl_key_file)
@@ -111,7 +117,7 @@ class KafkaAdapter(QueueAdapter):
 
     async def connect(self) -> None:
         """Join the group; answers when partitions have been shared out."""
-        context = None if self._tls is None else _context(*self._tls)
+        context = None if self._tls is None else tls_context(*self._tls)
         consumer = AIOKafkaConsumer(**self._settings, ssl_context=context)
         consumer.subscribe(self._topics, listener=_Rebalance(self))
         self._consumer = consumer
@@ -130,26 +136,42 @@ class KafkaAdapter(QueueAdapter):
     async def receive(self) -> AsyncIterator[Sequence[Message]]:
         """Records of all partitions, of each in order."""
         consumer = self._connected()
+        served: set[TopicPartition] = set()
         while True:
-            found = await consumer.getmany(timeout_ms=ASK_MS, max_records=self._batch_size)
-            if not found:
-                continue
-            # No pause between the two: a partition must not be taken away unseen.
-            yield self._hand_out(found)
+            found = await self._next(consumer, served)
+            served |= found.keys()
+            if found:
+                # No pause between the two: a partition must not be taken away unseen.
+                yield self._hand_out(found)
+
+    async def _next(self, consumer: AIOKafkaConsumer, served: set[TopicPartition]) -> Records:
+        """Records of those partitions whose turn it is, and nothing if none come for a while.
+
+        The driver would empty one partition before it comes to the next. In turns, a long one does
+        not hold up the others, and several can be stored at the same time.
+        """
+        others = [place for place in consumer.assignment() if place not in served]
+        if served and 0 < len(others) <= MANY:
+            found: Records = await consumer.getmany(*others, max_records=self._piece)
+            if found:
+                return found
+        served.clear()
+        found = await consumer.getmany(timeout_ms=ASK_MS, max_records=self._piece)
+        return found
 
     async def complete(self, messages: Sequence[Message]) -> None:
         """Commit the offsets after these."""
         now = self._epoch
         offsets: dict[Place, int] = {}
-        counts: dict[Place, int] = {}
-        for message in messages:
-            epoch, batch = message.receipt
-            place = (message.topic, message.partition)
+        counts: Counter[Place] = Counter()
+        numbers = Counter(message.receipt for message in messages)
+        # Of each receipt the last one counts.
+        lasts: dict[Any, Any] = {message.receipt: message.offset for message in messages}
+        for (place, epoch, batch), last in lasts.items():
             # What will come again anyway must not be committed: there are others before it.
             if epoch == now and batch > self._void.get(place, NOTHING)[0]:
-                offset: Any = message.offset
-                offsets[place] = max(offsets.get(place, 0), offset + 1)
-                counts[place] = counts.get(place, 0) + 1
+                offsets[place] = max(offsets.get(place, 0), last + 1)
+                counts[place] += numbers[place, epoch, batch]
         if offsets and self._consumer is not None:
             try:
                 async with asyncio.timeout(COMMIT_SECONDS):
@@ -168,8 +190,7 @@ class KafkaAdapter(QueueAdapter):
         """Go back to the first of these. What was handed out after it will come again."""
         firsts: dict[Place, int] = {}
         for message in messages:
-            epoch, batch = message.receipt
-            place = (message.topic, message.partition)
+            place, epoch, batch = message.receipt
             offset: Any = message.offset
             void, back_to = self._void.get(place, NOTHING)
             comes_again = batch <= void and offset >= back_to
@@ -216,11 +237,11 @@ class KafkaAdapter(QueueAdapter):
             raise ConnectionError("not connected to Kafka; call connect() first")
         return self._consumer
 
-    def _hand_out(self, found: dict[TopicPartition, list[Any]]) -> list[Message]:
+    def _hand_out(self, found: Records) -> list[Message]:
         batch = []
         self._batch += 1
-        receipt = (self._epoch, self._batch)
         for place, records in found.items():
+            receipt = (place, self._epoch, self._batch)
             self._out[place] = self._out.get(place, 0) + len(records)
             topic, partition = place
             prefix = f"kafka:{topic}:{partition}:"
@@ -275,15 +296,3 @@ class _Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
         log.info(
             "Kafka gave us %s", ", ".join(f"{t}/{p}" for t, p in sorted(assigned)) or "nothing"
         )
-
-
-def _context(
-    ca_file: str | None, certificate_file: str | None, key_file: str | None
-) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=ca_file)
-        if certificate_file is not None:
-            context.load_cert_chain(certificate_file, key_file)
-    except (OSError, ssl.SSLError) as error:
-        raise InvalidSetting(f"the TLS files cannot be used: {error}") from None
-    return context
