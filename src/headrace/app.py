@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from headrace.workflows.catalog import Workflows
     from headrace.workflows.code import WorkflowBuilder
 
+# The task that runs workflows; its module is loaded when one is run.
+WORKFLOW = "headrace.workflow"
+
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=Task[..., Any])
@@ -240,7 +243,7 @@ class App:
 
     def built_in(self, name: str) -> Task[..., Any] | None:
         """A task that every worker has, whatever its App."""
-        return self._workflow_task if name == "headrace.workflow" else None
+        return self._workflow_task if name == WORKFLOW else None
 
     # -- opening and closing -------------------------------------------------------------------
 
@@ -397,12 +400,27 @@ class App:
         except from `from_stage` on.
         """
         before = await self.get(job_id)
+        if from_stage is not None and before.task == WORKFLOW:
+            await self.workflows.retry(before, from_stage)
+            return await self.get(job_id)
         if from_stage is not None:
             await family.forget_from(self._engine, before, from_stage)
-        if not await self._engine.rerun([before.id]):
+        if not await self.rerun([before]):
             now = await self.get(job_id)
             raise JobConflict(f"job {job_id} is {now.status}: it needs no retry")
         return await self.get(job_id)
+
+    async def rerun(self, jobs: Sequence[Job]) -> Sequence[str]:
+        """Run finished jobs again, and scheduled ones now; runs of workflows go on with what did
+        not complete. Answers the ids of those that were moved.
+        """
+        runs = [job for job in jobs if job.task == WORKFLOW and job.status.final]
+        moved = await self._engine.rerun([job.id for job in jobs if job not in runs])
+        for job in runs:
+            with contextlib.suppress(JobConflict):
+                await self.workflows.retry(job)
+                moved.append(job.id)
+        return moved
 
     async def why(self, job_id: str) -> Sequence[str]:
         """Why is it not running? In sentences."""

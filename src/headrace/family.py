@@ -102,7 +102,7 @@ async def forget_from(engine: Engine, job: Job, stage: str) -> None:
         raise InvalidInput(f"job {job.id} has no stage {stage!r}; it has: {known}{more}")
     after = entries[first:]
     for group in [entry.name for entry in after if entry.kind == CHILDREN]:
-        await _cancel_group(engine, job.id, group)
+        await cancel_group(engine, job.id, group)
     forgotten = [(entry.kind, entry.name) for entry in after if entry.kind in _STEPS]
     if not await engine.forget(job.id, forgotten):
         raise JobConflict(f"job {job.id} is being run again already")
@@ -112,7 +112,8 @@ def _is_stage(name: str, wanted: str) -> bool:
     return name == wanted or name.startswith(f"{wanted}[")
 
 
-async def _cancel_group(engine: Engine, parent: str, group: str) -> None:
+async def cancel_group(engine: Engine, parent: str, group: str) -> None:
+    """Cancel the children of a group that have not ended, because others take their place."""
     unfinished = JobFilter(statuses=tuple(sorted(ACTIVE)), group=group)
     reason = f"its parent {parent} was run again from an earlier stage"
     async for page in children(engine, parent, filter=unfinished):

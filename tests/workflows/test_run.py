@@ -221,6 +221,19 @@ async def test_a_run_is_begun_again_where_it_failed(scene: Scene) -> None:
     assert scene.done == ["first", "bad", "bad", "last"]
 
 
+async def test_a_plain_retry_of_a_run_goes_on_where_it_failed(scene: Scene) -> None:
+    scene.broken.add("bad")
+    scene.workflow(say("first"), {"id": "bad", "task": "fragile", "params": {"word": "bad"}})
+    job = await scene.run()
+    scene.broken.clear()
+    assert await scene.app.rerun([job]) == [job.id]
+    await scene.work()
+    assert (await scene.app.get(job.id)).status is Status.COMPLETED
+    await scene.app.retry(job.id, from_stage="bad")
+    await scene.work()
+    assert sorted(scene.done) == ["bad", "bad", "bad", "first"]
+
+
 async def test_a_run_is_begun_again_from_a_step(scene: Scene) -> None:
     scene.workflow(say("a"), say("b", "a"), say("c", "b"), say("other"))
     job = await scene.run()

@@ -123,7 +123,7 @@ class Direct:
                         await family.cancel(self._app.engine, batch, reason or "cancelled")
                     )
                 case "retry":
-                    changed += len(await self._app.engine.rerun(batch))
+                    changed += len(await self._app.rerun(page.jobs))
             seen += len(batch)
             advance(seen)
         return changed

@@ -10,6 +10,7 @@ import msgspec
 
 from headrace.engine.base import Engine
 from headrace.errors import InvalidInput, JobConflict, UnknownWorkflow
+from headrace.family import cancel_group
 from headrace.model.job import Job
 from headrace.model.kept import CHILDREN, STAGE, StageRecord
 from headrace.model.note import StoredEntry
@@ -96,6 +97,9 @@ async def begin_again(engine: Engine, job: Job, from_step: str | None) -> list[s
         raise InvalidInput(f'workflow "{workflow.id}" has no step "{from_step}"; it has: {known}')
     else:
         anew = workflow.after(from_step)
+    for entry in await engine.entries(job.id, CHILDREN):
+        if entry.name in anew:
+            await cancel_group(engine, job.id, entry.name)
     names = [(kind, name) for name in sorted(anew) for kind in (STAGE, CHILDREN)]
     if not await engine.forget(job.id, names) or not await engine.rerun([job.id]):
         raise JobConflict(f"run {job.id} was begun again by somebody else")

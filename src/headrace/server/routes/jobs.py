@@ -157,7 +157,7 @@ async def bulk(request: Request) -> Response:
         ids += batch[: SHOWN_IDS - len(ids)]
         if batch and not asked.dry_run:
             done = await (
-                family.cancel(engine, batch, asked.reason) if cancel else engine.rerun(batch)
+                family.cancel(engine, batch, asked.reason) if cancel else app.rerun(some)
             )
             changed += len(done)
     if changed:
