@@ -168,6 +168,22 @@ async def test_a_server_stops_although_streams_are_open(local_app: headrace.App)
     await stream.__aexit__()
 
 
+async def test_a_server_stops_although_somebody_waits_for_a_result(
+    local_app: headrace.App,
+) -> None:
+    job = await local_app.enqueue("add", {"a": 1, "b": 2})
+    async with httpx.AsyncClient(timeout=60) as client:
+        async with listening(local_app, port=0) as url:
+            path = f"{url}/jobs/{job.id}/result?timeout=50"
+            waiting = asyncio.create_task(client.get(path))
+            await until(lambda: local_app._results._waiters, "the wait")
+            began = time.monotonic()
+        assert time.monotonic() - began < 5
+        answer = await waiting
+    # As if the time were over: who waits asks again, when the server is back.
+    assert (answer.status_code, answer.json()["status"]) == (202, "pending")
+
+
 def test_signals_are_left_to_the_program() -> None:
     assert "capture_signals" in vars(Listener)
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from headrace.app import App
 from headrace.cli.command import command, group, whole
 from headrace.cli.errors import FAILED, OK, tell
+from headrace.cli.letter_verbs import LetterVerbs, letter_verbs
 from headrace.cli.output import (
     JsonList,
     Table,
@@ -23,7 +23,9 @@ from headrace.cli.output import (
 )
 from headrace.cli.session import Session
 from headrace.cli.words import ago, bytes_of, plural
-from headrace.dispatchers.dead_letters import DeadLetter, DeadLetterNotFound, DeadLetters
+from headrace.client.admin_views import DeadLetterView
+from headrace.client.errors import NotFound
+from headrace.dispatchers.dead_letters import DeadLetterNotFound
 from headrace.errors import InvalidInput, JobConflict
 
 commands = group("Messages that made no job: list, show, replay, remove.")
@@ -54,9 +56,9 @@ async def list_letters(
     table = Table(("ID", "TOPIC", "SIZE", "SET ASIDE", "REASON"), right=("SIZE",))
     document = JsonList("dead_letters") if session.json else None
     shown = 0
-    async with session.store() as app:
-        now = app.clock.utcnow()
-        async for letter in _chosen(app, topic):
+    async with letter_verbs(session) as verbs:
+        now = verbs.now()
+        async for letter in verbs.every(topic):
             if shown == limit:
                 tell(f"note: there are more; ask with --limit {limit * 10}")
                 break
@@ -86,9 +88,8 @@ async def show(
       headrace dead-letters show kafka:orders:3:1042
       headrace dead-letters show kafka:orders:3:1042 --raw > message.json
     """
-    async with session.store() as app:
-        letter = await DeadLetters(app).get(letter_id)
-        now = app.clock.utcnow()
+    async with letter_verbs(session) as verbs:
+        letter, now = await verbs.get(letter_id), verbs.now()
     if raw:
         sys.stdout.buffer.write(letter.raw)
         sys.stdout.buffer.flush()
@@ -106,7 +107,11 @@ async def show(
                 ("set aside", f"{letter.set_aside_at:%Y-%m-%dT%H:%M:%SZ}, {_ago(letter, now)}"),
                 ("error", letter.error),
                 ("reason", letter.reason),
-                ("size", bytes_of(letter.size) + (", kept in part" if letter.cut else "")),
+                (
+                    "size",
+                    bytes_of(letter.size)
+                    + (", kept in part" if letter.kept_bytes < letter.size else ""),
+                ),
                 ("message", letter.raw.decode("utf-8", "backslashreplace")),
             ]
         )
@@ -130,16 +135,9 @@ async def replay(
       headrace dead-letters replay kafka:orders:3:1042 --app shop.jobs
       headrace dead-letters replay --all --yes --app shop.jobs
     """
-    app = session.load_app()
-    async with app:
-        letters = DeadLetters(app)
-
-        async def act(letter_id: str) -> dict[str, Any]:
-            job = await letters.replay(letter_id)
-            return {"job_id": job.id, "created": job.created}
-
-        wanted = await _wanted(app, ids, everything, topic, "replay", yes=yes)
-        return await _each(session, wanted, act)
+    async with letter_verbs(session, needs_app=True) as verbs:
+        wanted = await _wanted(verbs, ids, everything, topic, "replay", yes=yes)
+        return await _each(session, wanted, verbs.replay)
 
 
 @command(commands, "remove")
@@ -158,15 +156,9 @@ async def remove(
       headrace dead-letters remove kafka:orders:3:1042
       headrace dead-letters remove --topic orders --yes
     """
-    async with session.store() as app:
-        letters = DeadLetters(app)
-
-        async def act(letter_id: str) -> dict[str, Any]:
-            await letters.remove(letter_id)
-            return {"removed": True}
-
-        wanted = await _wanted(app, ids, everything, topic, "remove", yes=yes)
-        return await _each(session, wanted, act)
+    async with letter_verbs(session) as verbs:
+        wanted = await _wanted(verbs, ids, everything, topic, "remove", yes=yes)
+        return await _each(session, wanted, verbs.remove)
 
 
 async def _each(
@@ -180,7 +172,7 @@ async def _each(
     for letter_id in wanted:
         try:
             answer = await act(letter_id)
-        except (InvalidInput, JobConflict, DeadLetterNotFound) as error:
+        except (InvalidInput, JobConflict, DeadLetterNotFound, NotFound) as error:
             tell(f"error: {letter_id}: {error}")
             answers.append({"id": letter_id, "done": False, "error": str(error)})
             code = FAILED
@@ -197,7 +189,7 @@ async def _each(
 
 
 async def _wanted(
-    app: App,
+    verbs: LetterVerbs,
     ids: list[str] | None,
     everything: bool,
     topic: str | None,
@@ -211,7 +203,7 @@ async def _wanted(
         return ids
     if not everything and topic is None:
         raise InvalidInput("which messages? give ids, --topic or --all")
-    found = [letter.id async for letter in _chosen(app, topic)]
+    found = [letter.id async for letter in verbs.every(topic)]
     if found and not yes:
         if not sys.stdin.isatty():
             raise InvalidInput(
@@ -221,18 +213,12 @@ async def _wanted(
     return found
 
 
-async def _chosen(app: App, topic: str | None) -> Any:
-    async for letter in DeadLetters(app).every():
-        if topic is None or letter.topic == topic:
-            yield letter
-
-
-def _fields(letter: DeadLetter) -> dict[str, Any]:
+def _fields(letter: DeadLetterView) -> dict[str, Any]:
     """What `--json` says about a letter, without the message itself."""
     fields: dict[str, Any] = msgspec.structs.asdict(letter)
-    del fields["raw"], fields["known"]
-    return fields | {"kept_bytes": len(letter.raw)}
+    del fields["raw"]
+    return fields
 
 
-def _ago(letter: DeadLetter, now: Any) -> str:
+def _ago(letter: DeadLetterView, now: Any) -> str:
     return ago(letter.set_aside_at, now)

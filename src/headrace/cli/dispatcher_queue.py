@@ -6,7 +6,7 @@ The noun itself is in `headrace.cli.dispatcher`; it mounts these with `add_queue
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,16 +20,13 @@ from headrace.cli.session import Session
 from headrace.cli.words import ago, plural, span
 from headrace.dispatchers.events import QueueDispatcher
 from headrace.dispatchers.load_adapter import make_adapter
-from headrace.dispatchers.presence import KIND, PAUSE
 from headrace.dispatchers.queue_config import DEFAULT, read_queue_config
 from headrace.dispatchers.running import run_dispatcher
 from headrace.engine.open import redacted
 from headrace.model.names import check_name
+from headrace.monitor.dispatchers import dispatchers
 
 log = logging.getLogger("headrace.events")
-
-# A dispatcher that has not been heard of for so long is probably gone.
-SILENT = timedelta(seconds=6 * PAUSE)
 
 
 def add_queue(commands: typer.Typer) -> None:
@@ -103,15 +100,16 @@ async def list_dispatchers(session: Session) -> None:
     Example:
       headrace dispatcher list
     """
-    async with session.store() as app:
-        records = await app.engine.record_list(KIND)
-        now = app.clock.utcnow()
-    found: list[dict[str, Any]] = [
-        {"name": each.key, "seen_at": each.updated_at, **msgspec.json.decode(each.body)}
-        for each in records
-    ]
-    for each in found:
-        each["silent"] = now - each["seen_at"] > SILENT
+    found: list[dict[str, Any]]
+    if session.remote:
+        async with session.client() as client:
+            views = await client.dispatchers()
+        now = datetime.now(UTC)
+        found = msgspec.to_builtins(views, builtin_types=(datetime,))
+    else:
+        async with session.store() as app:
+            now = app.clock.utcnow()
+            found = await dispatchers(app.engine, now)
     if session.json:
         print_json({"dispatchers": found})
     elif not found and is_terminal():
@@ -137,7 +135,7 @@ async def list_dispatchers(session: Session) -> None:
 
 def _lag(dispatcher: dict[str, Any]) -> str:
     if dispatcher.get("type") == "cron":
-        return span(dispatcher.get("late_seconds", 0.0))
+        return span(dispatcher.get("late_seconds") or 0.0)
     lag = dispatcher.get("lag")
     return "-" if lag is None else f"{lag:,}"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -11,8 +12,9 @@ from headrace.cli.errors import tell
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json, print_line, print_table
 from headrace.cli.session import Session
+from headrace.client.admin_views import KeyView, NewKey
 from headrace.errors import InvalidInput
-from headrace.server.keys import create_key, list_keys, revoke_key
+from headrace.server.keys import Key, create_key, list_keys, revoke_key
 
 commands = group("Keys for the HTTP API.")
 
@@ -35,26 +37,32 @@ async def create(
 ) -> None:
     """Make a key. It is shown this once; only a hash of it is kept.
 
-    From the first key on the API answers nobody without one.
+    From the first key on the API answers nobody without one. With API_URL that server makes it, for
+    whom HEADRACE_API_KEY is a key of scope admin.
 
     \b
     Examples:
       headrace keys create ci --scope write
       headrace keys create ada --scope write --user ada --queues mail,scans
     """
-    async with session.store() as app:
-        key, secret = await create_key(
-            app,
-            name=name,
-            scope=scope,
-            user=user,
-            queues=parts([queues]) if queues else (),
-            rate=None if rate is None else _number(rate),
-        )
+    wanted: dict[str, Any] = {
+        "name": name,
+        "scope": scope,
+        "user": user,
+        "queues": parts([queues]) if queues else (),
+        "rate": None if rate is None else _number(rate),
+    }
+    if session.remote:
+        async with session.client() as client:
+            key: NewKey = await client.create_key(**wanted)
+    else:
+        async with session.store() as app:
+            made, secret = await create_key(app, **wanted)
+        key = NewKey(**made.shown(), secret=secret)  # type: ignore[arg-type]
     if session.json:
-        print_json(key.shown() | {"secret": secret})
+        print_json(key)
         return
-    print_line(secret)
+    print_line(key.secret)
     tell(f"Key {key.id} ({key.name}, {key.scope}). Keep it now: it cannot be shown again.")
 
 
@@ -66,10 +74,15 @@ async def show(session: Session) -> None:
     Example:
       headrace keys list
     """
-    async with session.store() as app:
-        keys = await list_keys(app)
+    keys: Sequence[KeyView]
+    if session.remote:
+        async with session.client() as client:
+            keys = await client.keys()
+    else:
+        async with session.store() as app:
+            keys = [_view(key) for key in await list_keys(app)]
     if session.json:
-        print_json({"keys": [key.shown() for key in keys]})
+        print_json({"keys": keys})
     elif not keys:
         print_line("No keys: the API is open to this machine, and closed to all others.")
     else:
@@ -100,12 +113,20 @@ async def revoke(
     Example:
       headrace keys revoke 0123456789abcdef
     """
-    async with session.store() as app:
-        key = await revoke_key(app, key_id)
+    if session.remote:
+        async with session.client() as client:
+            key = await client.revoke_key(key_id)
+    else:
+        async with session.store() as app:
+            key = _view(await revoke_key(app, key_id))
     if session.json:
-        print_json(key.shown())
+        print_json(key)
     else:
         print_line(f"Key {key.id} ({key.name}) is revoked.")
+
+
+def _view(key: Key) -> KeyView:
+    return KeyView(**key.shown())  # type: ignore[arg-type]
 
 
 def _number(text: str) -> float:

@@ -49,6 +49,11 @@ async def prune(
     """
     if keep is not None and keep < 0:
         raise InvalidInput(f"--keep must be 0 or more, got {keep}")
+    if session.remote:
+        raise InvalidInput(
+            "prune works on an engine, and workers do it by themselves; name the engine with "
+            "--url, or unset API_URL"
+        )
     async with session.store() as app:
         if older_than is None and keep is None:
             age: float | None = app.settings.history_seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +12,7 @@ from headrace.cli.arguments import read_arguments
 from headrace.cli.command import command, group, whole
 from headrace.cli.errors import tell
 from headrace.cli.output import is_terminal, print_fields, print_json, print_line, print_table
+from headrace.cli.schedule_verbs import schedule_verbs, shown_times
 from headrace.cli.session import Session
 from headrace.cli.show_schedule import fields, state_of, times_table
 from headrace.cli.words import ago
@@ -19,6 +20,7 @@ from headrace.errors import InvalidInput
 
 commands = group("List, add, change and try schedules.")
 
+MISSED = ("skip", "latest", "all")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]
 Count = Annotated[
     int, typer.Option("--count", "-n", metavar="N", parser=whole, help="How many times.")
@@ -33,11 +35,8 @@ async def list_schedules(session: Session) -> None:
     Example:
       headrace schedules list
     """
-    async with session.store() as app:
-        schedules, now = app.schedules, app.clock.utcnow()
-        from headrace.dispatchers.look import views  # noqa: PLC0415 - an extra
-
-        found = await views(schedules, now)
+    async with schedule_verbs(session) as verbs:
+        found, now = await verbs.views(), verbs.now()
     if session.json:
         print_json({"schedules": found})
     elif not found and is_terminal():
@@ -68,11 +67,8 @@ async def show(session: Session, *, name: Name) -> None:
     Example:
       headrace schedules show nightly
     """
-    async with session.store() as app:
-        schedules, now = app.schedules, app.clock.utcnow()
-        from headrace.dispatchers.look import view  # noqa: PLC0415 - an extra
-
-        found = await view(schedules, name, now, runs=10)
+    async with schedule_verbs(session) as verbs:
+        found, now = await verbs.view(name), verbs.now()
     if session.json:
         print_json(found)
         return
@@ -124,29 +120,21 @@ async def add(
       headrace schedules add nightly "0 3 * * *" report.build days=1 --tz Asia/Seoul
       headrace schedules add nightly "30 3 * * *" report.build --no-overlap --replace
     """
-    app = session.load_app(task)
-    schedules = app.schedules
-    from headrace.dispatchers.look import view  # noqa: PLC0415 - an extra
-    from headrace.dispatchers.yaml_files import read_file  # noqa: PLC0415
-    from headrace.model.schedule import MISSED, Schedule  # noqa: PLC0415
-
     if missed not in MISSED:
         raise InvalidInput(f"--missed must be skip, latest or all, got {missed!r}")
-    if file := read_file(None if config is None else Path(config)):
-        schedules.least_interval = file.settings.min_cron_interval_seconds
-    schedule = Schedule(
-        name=name,
-        expression=expression,
-        task=task,
-        tz=tz,
-        params=read_arguments(values or [], args, app.payload_limit),
-        allow_overlap=overlap,
-        enabled=not disabled,
-        missed=missed,
-    )
-    async with app:
-        await schedules.add(schedule, origin="cli", replace=replace)
-        found = await view(schedules, name, app.clock.utcnow())
+    async with schedule_verbs(session, needs_app=True, task=task) as verbs:
+        found = await verbs.add(
+            name,
+            replace=replace,
+            config=config,
+            expression=expression,
+            task=task,
+            tz=tz,
+            params=read_arguments(values or [], args, session.settings.payload_limit),
+            allow_overlap=overlap,
+            enabled=not disabled,
+            missed=missed,
+        )
     _answer(session, found, f"Schedule {name} runs {task} {found['words']}, {tz}.")
 
 
@@ -158,11 +146,11 @@ async def remove(session: Session, *, name: Name) -> None:
     Example:
       headrace schedules remove nightly
     """
-    async with session.store() as app:
-        kept = await app.schedules.remove(name)
-    if kept.declared is not None:
+    async with schedule_verbs(session) as verbs:
+        declared = await verbs.remove(name)
+    if declared is not None:
         tell(
-            f"note: it is declared in {kept.origin} and comes back when a dispatcher starts; "
+            f"note: it is declared in {declared} and comes back when a dispatcher starts; "
             f"to keep it quiet: headrace schedules disable {name}"
         )
     _answer(session, {"name": name, "removed": True}, f"Schedule {name} is removed.")
@@ -191,8 +179,8 @@ async def disable(session: Session, *, name: Name) -> None:
 
 
 async def _enable(session: Session, name: str, *, enabled: bool) -> None:
-    async with session.store() as app:
-        await app.schedules.enable(name, enabled)
+    async with schedule_verbs(session) as verbs:
+        await verbs.enable(name, enabled)
     word = "enabled" if enabled else "disabled"
     _answer(session, {"name": name, "enabled": enabled}, f"Schedule {name} is {word}.")
 
@@ -222,31 +210,20 @@ async def next_(
     if tz is not None and not tried:
         raise InvalidInput("--tz is for an expression; a schedule has its own zone")
     if tried:
-        app = App(settings=session.settings)
-        schedule = _tried(app, what, tz or "UTC")
+        now = datetime.now(UTC)
+        found = shown_times(_tried(session, what, tz or "UTC"), now, count)
     else:
-        async with session.store() as app:
-            schedule = (await app.schedules.get(what)).schedule
-    from headrace.dispatchers.look import next_times  # noqa: PLC0415 - an extra
-
-    now = app.clock.utcnow()
-    found = next_times(schedule, now, count)
+        async with schedule_verbs(session) as verbs:
+            found, now = await verbs.next_times(what, count), verbs.now()
     if session.json:
-        print_json(
-            {
-                "expression": schedule.expression,
-                "words": schedule.cron.words,
-                "tz": schedule.tz,
-                "next": found,
-            }
-        )
+        print_json(found)
         return
-    print_line(f"{schedule.expression}: {schedule.cron.words}, {schedule.tz}")
-    times_table({"next": found, "last_runs": [], "skipped": []}, now)
+    print_line(f"{found['expression']}: {found['words']}, {found['tz']}")
+    times_table(found | {"last_runs": [], "skipped": []}, now)
 
 
-def _tried(app: App, expression: str, tz: str) -> Any:
-    _ = app.schedules  # tells how to install what is missing
+def _tried(session: Session, expression: str, tz: str) -> Any:
+    _ = App(settings=session.settings).schedules  # tells how to install what is missing
     from headrace.model.schedule import Schedule  # noqa: PLC0415 - an extra
 
     return Schedule(name="tried", expression=expression, task="none", tz=tz).checked()
@@ -267,9 +244,8 @@ async def trigger(
     Example:
       headrace schedules trigger nightly --app shop.jobs
     """
-    app = session.load_app()
-    async with app:
-        job = await app.schedules.trigger(name, source="cli", force=force)
+    async with schedule_verbs(session, needs_app=True) as verbs:
+        job = await verbs.trigger(name, force=force)
     if session.json:
         print_json(job.to_dict())
     else:

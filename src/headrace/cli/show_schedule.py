@@ -79,7 +79,12 @@ def times_table(found: dict[str, Any], now: datetime) -> None:
         print_table(
             ("SKIPPED", "FIRST", "LAST", "TIMES"),
             [
-                (each.reason, _utc(each.first), _utc(each.last), plural(each.count, "time"))
+                (
+                    each["reason"],
+                    _utc(each["first"]),
+                    _utc(each["last"]),
+                    plural(each["count"], "time"),
+                )
                 for each in found["skipped"]
             ],
         )

@@ -7,6 +7,21 @@ async with headrace.Client("https://jobs.example.com", api_key="…") as client:
 
 from __future__ import annotations
 
+from headrace.client.admin_views import (
+    AuditEntry,
+    AuditPage,
+    DeadLetterPage,
+    DeadLetterView,
+    DispatcherView,
+    KeyView,
+    NewKey,
+    Replayed,
+    ScheduleRun,
+    ScheduleTime,
+    ScheduleTimes,
+    ScheduleView,
+    SkippedTimes,
+)
 from headrace.client.client import Client
 from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
 from headrace.client.sync import SyncClient
@@ -24,16 +39,29 @@ from headrace.model.artifact import Artifact
 __all__ = [
     "AccessDenied",
     "Artifact",
+    "AuditEntry",
+    "AuditPage",
     "BulkAnswer",
     "Client",
+    "DeadLetterPage",
+    "DeadLetterView",
+    "DispatcherView",
     "File",
     "JobOptions",
     "JobRequest",
+    "KeyView",
+    "NewKey",
     "NotFound",
     "RateLimited",
+    "Replayed",
     "Running",
     "RunningJob",
     "RunningSummary",
+    "ScheduleRun",
+    "ScheduleTime",
+    "ScheduleTimes",
+    "ScheduleView",
+    "SkippedTimes",
     "SyncClient",
     "TaskView",
     "UnexpectedAnswer",

@@ -12,6 +12,7 @@ import msgspec
 from headrace.engine.base import Engine
 from headrace.model.views import LaneView, QueueView, Record
 from headrace.model.worker import Worker
+from headrace.monitor import dispatchers
 from headrace.monitor.published import KIND, decode
 from headrace.telemetry import Telemetry
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 FRESH_SECONDS = 1.0
 MOST_LANES = 100
-# Dispatchers tell of themselves in records of this kind.
-DISPATCHER = "dispatcher"
 MOST_DISPATCHERS = 100
 
 
@@ -73,7 +72,7 @@ class Snapshots:
             # What a lost worker counted last would stay for ever.
             telemetry={each.name: counted[each.name] for each in workers if _counts(each, counted)},
             lanes=await engine.lanes(limit=MOST_LANES),
-            dispatchers=await engine.record_list(DISPATCHER, limit=MOST_DISPATCHERS),
+            dispatchers=await engine.record_list(dispatchers.KIND, limit=MOST_DISPATCHERS),
         )
         self._last, self._taken_at = snapshot, time.monotonic()
         return snapshot

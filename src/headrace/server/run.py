@@ -84,8 +84,8 @@ async def listening(
         yield url_of(sock)
     finally:
         listener.should_exit = True
-        # Streams never end by themselves.
-        service.end_streams()
+        # Streams never end by themselves, and some waits last a minute.
+        service.let_go()
         await asyncio.gather(serving, return_exceptions=True)
         sock.close()
 

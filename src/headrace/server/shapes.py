@@ -134,6 +134,21 @@ class RunningAnswer(msgspec.Struct):
     data: RunningData
 
 
+class DispatcherView(msgspec.Struct):
+    """A dispatcher, with what it said last. `lag` is messages that are still to become jobs."""
+
+    name: str
+    type: str
+    adapter: str
+    seen_at: datetime
+    silent: bool
+    healthy: bool = False
+    stored: int = 0
+    set_aside: int = 0
+    lag: int | None = None
+    late_seconds: float | None = None
+
+
 class ScheduleTime(msgspec.Struct):
     """A time of a schedule, in its own zone and in UTC."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
 from headrace.app import App
+from headrace.errors import ResultTimeout
 from headrace.monitor.changes import ChangeWatch
 from headrace.monitor.reader import JobReader
 from headrace.monitor.snapshot import Snapshots
@@ -17,6 +19,8 @@ from headrace.server.audit import AuditLog
 from headrace.server.keys import Key, Keyring
 from headrace.server.limits import SLACK, Bucket
 from headrace.server.redact import Redactor
+
+T = TypeVar("T")
 
 MEBIBYTE = 1_048_576
 
@@ -45,6 +49,8 @@ class Service:
         self.user_argument = user_argument
         self.most_streams = most_streams
         self.followers: set[Follower] = set()
+        self._held: set[asyncio.Future[Any]] = set()
+        self._leaving = False
         self._rate = rate
         self._buckets: dict[str, Bucket] = {}
 
@@ -66,14 +72,35 @@ class Service:
             bucket = self._buckets[key.id] = Bucket(rate)
         return bucket
 
-    def end_streams(self) -> None:
-        """Let every open stream come to its end, so that a server can stop."""
+    async def hold(self, waiting: Coroutine[Any, Any, T]) -> T:
+        """Wait for something that may take long. Raises `ResultTimeout` when the server stops."""
+        if self._leaving:
+            waiting.close()
+            raise ResultTimeout("the server stops")
+        task = asyncio.ensure_future(waiting)
+        self._held.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if task.cancelled() and (current is None or not current.cancelling()):
+                raise ResultTimeout("the server stops") from None
+            raise
+        finally:
+            task.cancel()
+            self._held.discard(task)
+
+    def let_go(self) -> None:
+        """Let every open stream and every long wait come to its end, so that a server can stop."""
+        self._leaving = True
         for follower in self.followers:
             follower.end()
+        for task in self._held:
+            task.cancel()
 
     async def close(self) -> None:
         """Write what is not written yet, and stop looking for changes."""
-        self.end_streams()
+        self.let_go()
         await self.changes.close()
         await self.audit.close()
 

@@ -56,7 +56,7 @@ async def result(
     job = await the_job(request, job_id)
     try:
         if not job.status.final:
-            await service.app.result(job.id, timeout)
+            await service.hold(service.app.result(job.id, timeout))
             job = await the_job(request, job_id)
     except ResultTimeout:
         return answer(service.answers.job(await the_job(request, job_id)), 202)

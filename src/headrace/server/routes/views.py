@@ -8,6 +8,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.monitor.dispatchers import dispatchers
 from headrace.monitor.running import running as look
 from headrace.server.answers import answer, listed
 from headrace.server.auth import caller_of, router
@@ -45,6 +46,18 @@ async def workers(request: Request) -> Response:
     if caller.queues:
         found = [each for each in found if not each.queues or caller.queues & set(each.queues)]
     return listed("workers", found)
+
+
+@reading.get(
+    "/dispatchers", summary="List dispatchers", **answers(page("dispatchers", "DispatcherView"))
+)
+async def find_dispatchers(request: Request) -> Response:
+    """Who makes jobs by the clock or of messages, when they were last well, how far behind."""
+    service = service_of(request)
+    caller_of(request).check_unrestricted("dispatchers")
+    await service.app.open()
+    found = await dispatchers(service.app.engine, service.app.clock.utcnow())
+    return listed("dispatchers", found)
 
 
 @reading.get("/tasks", summary="List tasks", **answers(page("tasks", "TaskView")))
