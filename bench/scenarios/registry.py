@@ -11,6 +11,7 @@ from bench.scenarios.handlers import handlers, payloads
 from bench.scenarios.http import http
 from bench.scenarios.memory import memory
 from bench.scenarios.stage import Stage
+from bench.scenarios.stages import stages
 
 SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "growth": growth,
@@ -19,4 +20,5 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "memory": memory,
     "budget": budget,
     "http": http,
+    "stages": stages,
 }

@@ -142,6 +142,18 @@ def born(url: str, seed: int, *, way: str) -> int:
         os._exit(code)
 
 
+def ended(pid: int, limit: float) -> int:
+    """How a life ended; if it has not within the limit, it does now."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
 def main() -> None:
     """All lives, one after the other."""
     url, lives, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -150,10 +162,9 @@ def main() -> None:
     for life in range(lives):
         way = "by itself" if chance.random() < 0.5 else "from outside"
         pid = born(url, chance.randrange(2**32), way=way)
-        if way == "from outside":
-            time.sleep(chance.uniform(0.05, LONGEST))
-            os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
+        # One that has nothing left to do would live for ever.
+        limit = chance.uniform(0.05, LONGEST) if way == "from outside" else 5 * LONGEST
+        status = ended(pid, limit)
         ends["killed" if os.WIFSIGNALED(status) else f"life {life} ended: {status}"] += 1
     pid = born(url, 0, way="to the end")
     _, status = os.waitpid(pid, 0)

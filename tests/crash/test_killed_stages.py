@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("HEADRACE_TEST_KILLS", "60"))
 
 LIVES = -(-KILLS // len(FAMILIES))
 # A life is long enough for about so many jobs.
-JOBS_PER_LIFE = 1.5
+JOBS_PER_LIFE = 3
 
 
 @pytest.mark.timeout(300 + LIVES * 3)

@@ -21,19 +21,20 @@ class Wake(Loop):
 
     name = "wake"
 
-    def __init__(self, *, engine: Engine) -> None:
+    def __init__(self, *, engine: Engine, page: int = PAGE) -> None:
         super().__init__()
         self.engine = engine
+        self.page = page
         self._after = ""
 
     async def tick(self) -> float:
         """Look through one page of suspended jobs; the next follows at once."""
-        ids = await self.engine.suspended(after=self._after, limit=PAGE)
+        ids = await self.engine.suspended(after=self._after, limit=self.page)
         if ids:
             woken = await self.engine.wake(ids)
             if woken:
                 log.info("Woke %d suspended jobs that nobody had told", len(woken))
-        if len(ids) == PAGE:
+        if len(ids) == self.page:
             self._after = ids[-1]
             return 0.0
         self._after = ""
