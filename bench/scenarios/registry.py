@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from bench.figures import Finding
 from bench.scenarios.budget import budget
+from bench.scenarios.events import events
 from bench.scenarios.growth import growth
 from bench.scenarios.handlers import handlers, payloads
 from bench.scenarios.http import http
@@ -21,4 +22,5 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "budget": budget,
     "http": http,
     "stages": stages,
+    "events": events,
 }

@@ -5,48 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.dispatchers.events.harness import KafkaTopic
-from tests.dispatchers.events.program import DIE
+from tests.dispatchers.events.ordeal import ordeal
 from tests.dispatchers.events.scene import Scene, numbered
-from tests.support.processes import Processes, until
+from tests.support.processes import until
 
-MESSAGES = 10_000
+MESSAGES = 6_000
 BAD = 20
+KILLS = 3
 
 
 async def test_dispatchers_that_are_killed_lose_nothing_and_repeat_nothing(
     kafka_of_eight: KafkaTopic, scene: Scene, tmp_path: Path
 ) -> None:
-    topic = kafka_of_eight
-    config = scene.config("kafka", topic.options | {"session_timeout_ms": 2_000}, batch_size=200)
-    half = MESSAGES // 2
-    await topic.send(numbered(half))
-    await topic.send([b"not a message"] * (BAD // 2))
-    with Processes(tmp_path) as processes:
-        # One dies with a batch that is stored and not committed, one with a batch that is not
-        # stored, one is killed at no special moment; and each has a successor.
-        first = scene.process(processes, config, **{DIE: "after:4"})
-        await first.ended()
-        doomed = [
-            scene.process(processes, config, **{DIE: "after:9"}),
-            scene.process(processes, config, **{DIE: "before:9"}),
-        ]
-        await scene.has_jobs(half // 4)
-        steady = scene.process(processes, config, "--json")
-        await topic.send(numbered(half, start=half))
-        await topic.send([b"not a message"] * (BAD // 2))
-        for process in doomed:
-            await process.ended()
-        victim = scene.process(processes, config)
-        await until(lambda: "Kafka gave us" in victim.said, "a share for the last")
-        victim.kill()
-        await scene.has_jobs(MESSAGES, limit=60)
-        letters = await scene.has_letters(BAD)
-        steady.terminate()
-        assert await steady.ended() == 0, steady.said
-    assert first.code == -9
-    assert await scene.numbers() == dict.fromkeys(range(MESSAGES), 1)
-    assert len(letters) == BAD
-    assert {letter.raw for letter in letters} == {b"not a message"}
+    outcome = await ordeal(scene, kafka_of_eight, tmp_path, messages=MESSAGES, bad=BAD, kills=KILLS)
+    assert (outcome.jobs, outcome.twice, outcome.missing) == (MESSAGES, 0, 0)
+    assert outcome.letters == BAD
+    assert outcome.killed >= KILLS
+    # Partitions were shared out at the start, and anew after each death and each arrival.
+    assert outcome.assignments > KILLS
 
 
 async def test_a_partition_is_given_up_with_nothing_in_hand(
