@@ -19,10 +19,11 @@ from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 from headrace.engine.postgres.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.errors import InvalidInput
-from headrace.model.outcome import Completed, Settlement
+from headrace.model.awaited import AwaitedChildren
+from headrace.model.outcome import Completed, Settlement, Snoozed
 from tests.engine.conftest import Opener
 from tests.engine.postgres.conftest import Raw
-from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, the_job
+from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, settle, the_job
 
 Finish = Callable[[bool], Awaitable[None]]
 """Commits (True) or rolls back (False)."""
@@ -253,6 +254,34 @@ async def test_commits_are_heard(postgres: PostgresEngine, address: Address) -> 
         await asyncio.wait_for(heard.wait(), 10)
     stop()
     assert len(await claim(postgres, await a_worker(postgres))) == 1
+
+
+async def test_children_of_a_job_are_made_by_the_caller_too(
+    postgres: PostgresEngine, address: Address
+) -> None:
+    worker = await a_worker(postgres)
+    parent = await enqueue(postgres, queue="parents")
+    [job] = await claim(postgres, worker)
+    children = [a_job(parent=parent, group="물", lane="l"), a_job(parent=parent), a_job()]
+    async with asyncpg_connection(address) as (connection, finish):
+        await postgres.insert_within(connection, children)
+        await settle(postgres, job, Snoozed(60, (AwaitedChildren(),)))
+        # They count from the commit on, like everything that the caller does.
+        assert await postgres.wake([parent]) == [parent]
+        [job] = await claim(postgres, worker)
+        await settle(postgres, job, Snoozed(60, (AwaitedChildren("물"),)))
+        await finish(True)
+    assert await postgres.wake([parent]) == []
+    seen = await postgres.get([each.id for each in children])
+    assert [(each.parent, each.group) for each in seen] == [
+        (parent, "물"),
+        (parent, None),
+        (None, None),
+    ]
+    jobs = await claim(postgres, worker, 10)
+    assert [each.parent for each in jobs] == [parent, parent, None]
+    await complete(postgres, jobs[0])
+    assert await postgres.wake([parent]) == [parent]
 
 
 async def test_a_delayed_job_of_a_caller_waits_for_its_time(
