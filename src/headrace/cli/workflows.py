@@ -13,6 +13,7 @@ from headrace.cli.output import is_terminal, print_fields, print_json, print_lin
 from headrace.cli.session import Session
 from headrace.cli.show_workflow import print_run, summary
 from headrace.cli.words import parse_span
+from headrace.cli.workflow_verbs import workflow_verbs
 
 commands = group("List, check and run workflows, and follow their runs.")
 
@@ -31,7 +32,8 @@ async def list_workflows(session: Session) -> None:
     Example:
       headrace workflows list --app shop.jobs
     """
-    known = session.load_app().workflows.all()
+    async with workflow_verbs(session) as verbs:
+        known = await verbs.all()
     if session.json:
         print_json({"workflows": msgspec.to_builtins(known)})
     elif not known and is_terminal():
@@ -61,7 +63,8 @@ async def show(session: Session, *, workflow: WorkflowId, version: Version = Non
     Example:
       headrace workflows show prices --app shop.jobs
     """
-    found = session.load_app().workflows.find(workflow, version)
+    async with workflow_verbs(session) as verbs:
+        found = await verbs.find(workflow, version)
     if session.json:
         print_json(msgspec.to_builtins(found))
         return
@@ -142,17 +145,16 @@ async def run(
     """
     limit = None if timeout is None else parse_span("--timeout", timeout)
     given = read_arguments(values or [], params, session.settings.payload_limit)
-    app = session.load_app()
-    async with app:
-        job = await app.workflows.run(workflow, given, version=version, key=key)
+    async with workflow_verbs(session) as verbs:
+        job = await verbs.run(workflow, given, version=version, key=key)
         if not wait:
             if session.json:
                 print_json(job.to_dict())
             else:
                 print_line(job.id)
             return
-        result = await app.result(job.id, limit)
-        print_json((await app.get(job.id)).to_dict() if session.json else result)
+        result = await verbs.result(job.id, limit)
+        print_json((await verbs.get(job.id)).to_dict() if session.json else result)
 
 
 @command(commands, "status")
@@ -163,12 +165,12 @@ async def status(session: Session, *, run_id: RunId) -> None:
     Example:
       headrace workflows status 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11
     """
-    async with session.store() as app:
-        view = await app.workflows.look(await app.get(run_id))
+    async with workflow_verbs(session, tasks=False) as verbs:
+        view = await verbs.look(run_id)
         if session.json:
             print_json(msgspec.to_builtins(view))
         else:
-            print_run(view, app.clock.utcnow())
+            print_run(view, verbs.now())
 
 
 @command(commands, "retry")
@@ -189,8 +191,8 @@ async def retry(
     Example:
       headrace workflows retry 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11 --from parse
     """
-    async with session.store() as app:
-        steps = await app.workflows.retry(await app.get(run_id), from_step)
+    async with workflow_verbs(session, tasks=False) as verbs:
+        steps = await verbs.again(run_id, from_step)
     if session.json:
         print_json({"job_id": run_id, "steps": steps})
     else:

@@ -24,6 +24,7 @@ from headrace.client.admin_views import (
 )
 from headrace.client.client import Client
 from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
+from headrace.client.runs import RunBegun
 from headrace.client.sync import SyncClient
 from headrace.client.uploads import File
 from headrace.client.views import (
@@ -54,6 +55,7 @@ __all__ = [
     "NotFound",
     "RateLimited",
     "Replayed",
+    "RunBegun",
     "Running",
     "RunningJob",
     "RunningSummary",

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from headrace.client.administration import Administration
 from headrace.client.batches import batches
 from headrace.client.calls import Call
 from headrace.client.files import Files
 from headrace.client.remote import given
+from headrace.client.runs import Runs
 from headrace.client.stream import follow
 from headrace.client.uploads import File, form_fields, read_files
 from headrace.client.views import (
@@ -56,7 +56,7 @@ SHORTEST_HOLD = 0.1
 BULK_PATIENCE = 600.0
 
 
-class Client(Files, Administration):
+class Client(Files, Runs):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.

@@ -49,6 +49,7 @@ _BY_TYPE: dict[str, type[HeadraceError]] = {
         errors.InvalidInput,
         errors.UnknownTask,
         errors.UnknownSchedule,
+        errors.UnknownWorkflow,
         errors.InvalidArguments,
         errors.PayloadTooLarge,
         errors.InvalidName,

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 from headrace.client.blocking import LoopThread
 from headrace.client.client import Client as AsyncClient
 from headrace.client.client import OnProgress
+from headrace.client.runs import SyncRuns
 from headrace.client.sync_administration import SyncAdministration
 from headrace.client.uploads import File
 from headrace.client.views import BulkAnswer, Running, TaskView
@@ -27,7 +28,7 @@ from headrace.model.worker import Worker
 T = TypeVar("T")
 
 
-class SyncClient(SyncAdministration):
+class SyncClient(SyncAdministration, SyncRuns):
     """A Client whose verbs block. `.client` is the ordinary Client behind it.
 
     Any number of threads may share it: they share its connections too.
@@ -42,7 +43,7 @@ class SyncClient(SyncAdministration):
         retries: int = 4,
     ) -> None:
         self.client = AsyncClient(url, api_key=api_key, timeout=timeout, retries=retries)
-        self._admin = self.client
+        self._admin = self._runs = self.client
         self._thread = LoopThread("headrace-client")
         self._run = self._thread.run
 

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from headrace.client.errors import UnexpectedAnswer
 from headrace.errors import InvalidArguments, InvalidSetting
 from headrace.model.awaited import Awaited
+from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.names import check_name, check_text
 from headrace.model.outcome import AttemptEntry
@@ -125,6 +126,8 @@ def filter_fields(wanted: JobFilter) -> dict[str, Any]:
         "lane": wanted.lane,
         "key": wanted.key,
         "source": wanted.source,
+        "parent": None if wanted.parent is None else parse_id(wanted.parent),
+        "group": wanted.group,
         "since": _moment("created_after", wanted.created_after),
         "until": _moment("created_before", wanted.created_before),
     }
