@@ -136,6 +136,21 @@ async def test_running_jobs_are_locked_in_one_order(
     await called
 
 
+@pytest.mark.parametrize("lanes", [(None, None), ("a", "b")])
+async def test_a_cancel_locks_running_and_pending_jobs_in_one_order(
+    postgres: PostgresEngine, inside: Raw, lanes: tuple[str | None, str | None]
+) -> None:
+    worker = await a_worker(postgres)
+    running, pending = [await enqueue(postgres, lane=lane) for lane in lanes]
+    await claim(postgres, worker)
+    lock = "SELECT FROM job WHERE id = $1 FOR UPDATE NOWAIT"
+    async with inside.transaction():
+        await inside.execute(lock, running)
+        cancelling = await meeting(inside, postgres.cancel([running, pending]))
+        await inside.execute(lock, pending)
+    assert await cancelling == {running: False, pending: True}
+
+
 async def test_what_a_job_awaits_is_looked_at_again_when_it_is_locked(
     postgres: PostgresEngine, inside: Raw
 ) -> None:
