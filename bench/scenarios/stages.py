@@ -58,7 +58,7 @@ def _rate(stage: Stage) -> Finding:
 def _dbos(stage: Stage, jobs: int) -> float:
     dbos = next(each for each in CONTENDERS if each.program.endswith("dbos_program"))
     with stage.fresh():
-        rates = stage.arena.call(
+        rates: dict[str, float] = stage.arena.call(
             DBOS_PROGRAM, "--jobs", jobs, "--stages", STAGES, python=python_for(dbos)
         )
     return max(rates.values())

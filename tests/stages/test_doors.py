@@ -119,6 +119,22 @@ async def test_a_client_signals_and_retries(
         assert again.status is Status.PENDING
 
 
+async def test_children_are_listed_and_cancelled_by_their_parent(
+    shop: headrace.App, http: httpx.AsyncClient, worker: Worker
+) -> None:
+    job_id = await waiting(shop, worker, "fan")
+    stranger = await shop.enqueue("leaf", delay=3600)
+    async with headrace.Client(str(http.base_url)) as client:
+        page = await client.list(headrace.JobFilter(parent=job_id, group="pages"))
+        assert [job.parent for job in page.jobs] == [job_id] * 3
+        assert (await client.list(headrace.JobFilter(parent=job_id, group="other"))).jobs == []
+        answer = await client.bulk("cancel", headrace.JobFilter(parent=job_id, tasks=("leaf",)))
+        assert (answer.matched, answer.changed) == (1, 1)
+    assert (await shop.get(stranger.id)).status is Status.SCHEDULED
+    wrong = await http.get("/jobs", params={"parent": "nobody"})
+    assert wrong.status_code == 422
+
+
 async def test_code_without_a_loop_signals(local: headrace.App) -> None:
     @local.task
     async def order(ctx: headrace.Context) -> object:

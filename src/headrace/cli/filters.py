@@ -10,6 +10,7 @@ import typer
 
 from headrace.cli.words import parse_moment
 from headrace.errors import InvalidInput
+from headrace.model.ids import parse_id
 from headrace.model.job import JobFilter
 from headrace.model.names import check_name, check_text
 from headrace.model.status import Status
@@ -35,6 +36,9 @@ Key = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Only this
 SourceName = Annotated[
     str | None, typer.Option("--source", metavar="SOURCE", help=f"One of {', '.join(SOURCES)}.")
 ]
+Parent = Annotated[
+    str | None, typer.Option("--parent", metavar="ID", help="Only jobs that this job made.")
+]
 Since = Annotated[
     str | None,
     typer.Option("--since", metavar="TIME", help="Created after: 30m, 2h, 7d ago, or ISO 8601."),
@@ -53,6 +57,7 @@ def make_filter(
     lane: str | None = None,
     key: str | None = None,
     source: str | None = None,
+    parent: str | None = None,
     since: str | None = None,
     until: str | None = None,
 ) -> JobFilter:
@@ -66,6 +71,7 @@ def make_filter(
         lane=None if lane is None else check_text("lane", lane),
         key=None if key is None else check_text("key", key),
         source=source,
+        parent=None if parent is None else parse_id(parent),
         created_after=None if since is None else parse_moment("--since", since, now),
         created_before=None if until is None else parse_moment("--until", until, now),
     )

@@ -38,6 +38,7 @@ async def list_jobs(
     lane: filters.LaneName = None,
     key: filters.Key = None,
     source: filters.SourceName = None,
+    parent: filters.Parent = None,
     since: filters.Since = None,
     until: filters.Until = None,
     limit: Annotated[
@@ -66,6 +67,7 @@ async def list_jobs(
             lane=lane,
             key=key,
             source=source,
+            parent=parent,
             since=since,
             until=until,
         )

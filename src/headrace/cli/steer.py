@@ -45,6 +45,7 @@ async def cancel(
     lane: filters.LaneName = None,
     key: filters.Key = None,
     source: filters.SourceName = None,
+    parent: filters.Parent = None,
     since: filters.Since = None,
     until: filters.Until = None,
     everything: Everything = False,
@@ -61,7 +62,7 @@ async def cancel(
       headrace jobs cancel 01980000-0000-7000-8000-000000000000
       headrace jobs cancel --queue mail --status pending --dry-run
     """
-    flags = _flags(status, queue, task, lane, key, source, since, until)
+    flags = _flags(status, queue, task, lane, key, source, parent, since, until)
     async with session.verbs() as verbs:
         if ids:
             stop = functools.partial(verbs.cancel, reason=reason)
@@ -83,6 +84,7 @@ async def retry(
     lane: filters.LaneName = None,
     key: filters.Key = None,
     source: filters.SourceName = None,
+    parent: filters.Parent = None,
     since: filters.Since = None,
     until: filters.Until = None,
     everything: Everything = False,
@@ -103,7 +105,7 @@ async def retry(
       headrace jobs retry 01980000-0000-7000-8000-000000000000 --from parsing
       headrace jobs retry --task invoice.send --since 2h --yes
     """
-    flags = _flags(status, queue, task, lane, key, source, since, until)
+    flags = _flags(status, queue, task, lane, key, source, parent, since, until)
     async with session.verbs() as verbs:
         if ids:
             again = functools.partial(verbs.retry, from_stage=from_stage)
@@ -152,7 +154,7 @@ async def signal(
 
 
 def _flags(*values: Any) -> dict[str, Any]:
-    names = ("status", "queue", "task", "lane", "key", "source", "since", "until")
+    names = ("status", "queue", "task", "lane", "key", "source", "parent", "since", "until")
     return {name: value for name, value in zip(names, values, strict=True) if value}
 
 

@@ -17,6 +17,7 @@ from headrace.task.task import LONGEST_WAIT
 
 NAME = rf"^[A-Za-z0-9_][A-Za-z0-9_.:\-]{{0,{NAME_LIMIT - 1}}}$"
 TEXT = rf"^[^\x00-\x1f\x7f]{{1,{TEXT_LIMIT}}}$"
+UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 BATCH_JOBS = 1_000
 
 Name = Annotated[str, Meta(pattern=NAME)]
@@ -77,6 +78,8 @@ class FilterRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, om
     lane: Text | UnsetType = UNSET
     key: Text | UnsetType = UNSET
     source: Source | UnsetType = UNSET
+    parent: Annotated[str, Meta(pattern=UUID)] | UnsetType = UNSET
+    group: Text | UnsetType = UNSET
     since: Moment | UnsetType = UNSET
     until: Moment | UnsetType = UNSET
 

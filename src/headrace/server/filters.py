@@ -34,6 +34,8 @@ async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
     lane: Text = None,
     key: Text = None,
     source: Annotated[Source | None, Query()] = None,
+    parent: Annotated[str | None, Query(json_schema_extra={"format": "uuid"})] = None,
+    group: Text = None,
     since: Time = None,
     until: Time = None,
 ) -> JobFilter:
@@ -45,6 +47,8 @@ async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
         lane=lane,
         key=key,
         source=source,
+        parent=None if parent is None else parse_id(parent),
+        group=group,
         created_after=_parsed("since", since),
         created_before=_parsed("until", until),
     )
@@ -68,6 +72,8 @@ def body_filter(wanted: FilterRequest, *, default: tuple[Status, ...]) -> JobFil
         lane=given.get("lane"),
         key=given.get("key"),
         source=given.get("source"),
+        parent=given.get("parent") and parse_id(given["parent"]),
+        group=given.get("group"),
         created_after=_in_utc(given.get("since")),
         created_before=_in_utc(given.get("until")),
     )
