@@ -119,6 +119,7 @@ def scenarios(engine: str, names: list[str], options: argparse.Namespace, report
                 continue
             try:
                 for finding in scenario(stage):
+                    finding.part = name
                     report.findings.append(finding)
                     say(told(finding))
             except Exception:  # the other scenarios are still worth having

@@ -52,7 +52,8 @@ class Finding:
     """One result of a scenario.
 
     `reference` is what `value` is compared with, `ratio` one over the other as `bar` means it;
-    `met` is None where there is no bar or it does not apply here, and `note` says why.
+    `met` is None where there is no bar or it does not apply here, and `note` says why. `part` is
+    the name by which it is measured again, if that is not the table it is shown in.
     """
 
     scenario: str
@@ -66,6 +67,7 @@ class Finding:
     met: bool | None = None
     note: str = ""
     series: list[tuple[float, float]] = field(default_factory=list)
+    part: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -64,7 +64,9 @@ class Report:
             results=[each for each in self.results if f"{each.engine} table" not in again]
             + newer.results,
             findings=[
-                each for each in self.findings if f"{each.engine} {each.scenario}" not in again
+                each
+                for each in self.findings
+                if f"{each.engine} {each.part or each.scenario}" not in again
             ]
             + newer.findings,
             runs={**self.runs, **newer.runs},

@@ -1,4 +1,4 @@
-"""PostgreSQL: the functions `insert_jobs` and `exchange` through asyncpg."""
+"""PostgreSQL: the functions `insert_alike` and `exchange` through asyncpg."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.program import main, recorder
 from headrace.engine.postgres.sql import query
 from headrace.model.ids import new_id
 
-INSERT = query("insert")
+INSERT = query("insert_alike")
 EXCHANGE = query("exchange")
 
 
@@ -38,20 +38,7 @@ class Postgres(Bare):
                 0.0,
                 [new_id() for _ in part],
                 [b'{"number":%d}' % number for number in part],
-                ["touch"],
-                ["default"],
-                [0],
-                [0.0],
-                None,
-                None,
-                None,
-                [1],
-                [True],
-                [4],
-                [600.0],
-                [False],
-                ["code"],
-                None,
+                *("touch", "default", 0, 0.0, None, 1, True, 4, 600.0, False, "code", None),
             )
 
     def worker(self) -> None:
@@ -68,7 +55,7 @@ class Postgres(Bare):
             rows = await self.connection.fetch(
                 EXCHANGE,
                 *(0.0, ids, tokens, nothing, nothing, [b"null"] * len(ids)),
-                *(nothing, nothing, nothing, False, worker, None, BATCH),
+                *(nothing, nothing, nothing, nothing, False, worker, None, BATCH),
             )
             ids, tokens = [], []
             for row in rows:

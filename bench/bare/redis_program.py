@@ -38,7 +38,8 @@ class Redis(Bare):
             jobs = [
                 NewJob(id=new_id(), task="touch", args=b'{"number":%d}' % number) for number in part
             ]
-            await self._call("insert", *insert_arguments(jobs))
+            arguments, _ = insert_arguments(jobs)
+            await self._call("insert", *arguments)
 
     def worker(self) -> None:
         asyncio.run(self._work())

@@ -1,4 +1,4 @@
-"""What a worker takes: memory over a million jobs, and connections while a hundred run."""
+"""What a worker takes while a hundred jobs run: memory and connections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 
 from bench.figures import Finding
-from bench.scenarios.million import million
 from bench.scenarios.stage import Stage
 
 RUNNING = 100
@@ -15,31 +14,10 @@ RUN_SECONDS = 12.0
 WATCH_SECONDS = 7.0
 MOST_MB = 60.0
 MOST_CONNECTIONS = 3
-# Less than this is the allocator's business.
-GROWTH_MB = 2.0
 
 
 def memory(stage: Stage) -> Iterator[Finding]:
     """Both questions on one engine."""
-    run = million(stage)
-    shares = {share: run.memory_at(share) for share in (0.0, 0.1, 0.5, 1.0)}
-    grown = shares[1.0] - shares[0.1]
-    yield Finding(
-        scenario="memory",
-        engine=stage.engine,
-        case=f"one worker over {run.count:,} jobs",
-        value=shares[1.0],
-        unit="MB",
-        reference=shares[0.1],
-        ratio=shares[1.0] / shares[0.1],
-        bar=f"no growth (< {GROWTH_MB:g} MB after a tenth)",
-        met=grown < GROWTH_MB,
-        note=", ".join(
-            f"{'at the first job' if share == 0 else f'{share:.0%}'} {size:.1f}"
-            for share, size in shares.items()
-        ),
-        series=run.memory,
-    )
     with stage.fresh():
         record = stage.recorder(RUNNING)
         stage.fill("wait", RUNNING, seconds=RUN_SECONDS)

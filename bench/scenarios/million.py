@@ -1,14 +1,18 @@
-"""One worker, one store, a million jobs: what it says about growth and about memory."""
+"""One worker, one store, a million jobs: what that says about growth and about memory."""
 
 from __future__ import annotations
 
-import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from bench.figures import Finding
 from bench.recorder import Ticks
+from bench.scenarios.growth import compared
 from bench.scenarios.stage import RUNS, Stage
 
 SAMPLES = 50
+# Less than this is the allocator's business.
+GROWTH_MB = 2.0
 
 
 @dataclass
@@ -29,16 +33,39 @@ class Million:
         return min(self.memory, key=lambda at: abs(at[0] - share * self.count))[1]
 
 
-# Both growth and memory are read off one run.
-_RUN: weakref.WeakKeyDictionary[Stage, Million] = weakref.WeakKeyDictionary()
+def million(stage: Stage) -> Iterator[Finding]:
+    """Pending, history and memory on one engine, read off one run."""
+    with stage.fresh():
+        run = _million(stage)
+    yield compared(
+        stage,
+        f"{stage.jobs(1_000_000):,} pending",
+        run.pending,
+        0.8,
+        f"stored at {run.filled:,.0f}/s; the whole of it was drained at {run.whole:,.0f}/s",
+    )
+    yield compared(stage, f"{stage.jobs(1_000_000):,} of history", run.history, 0.8)
+    yield _memory(stage, run)
 
 
-def million(stage: Stage) -> Million:
-    """Run it once for each stage."""
-    if stage not in _RUN:
-        with stage.fresh():
-            _RUN[stage] = _million(stage)
-    return _RUN[stage]
+def _memory(stage: Stage, run: Million) -> Finding:
+    shares = {share: run.memory_at(share) for share in (0.0, 0.1, 0.5, 1.0)}
+    return Finding(
+        scenario="memory",
+        engine=stage.engine,
+        case=f"one worker over {run.count:,} jobs",
+        value=shares[1.0],
+        unit="MB",
+        reference=shares[0.1],
+        ratio=shares[1.0] / shares[0.1],
+        bar=f"no growth (< {GROWTH_MB:g} MB after a tenth)",
+        met=shares[1.0] - shares[0.1] < GROWTH_MB,
+        note=", ".join(
+            f"{'at the first job' if share == 0 else f'{share:.0%}'} {size:.1f}"
+            for share, size in shares.items()
+        ),
+        series=run.memory,
+    )
 
 
 def _million(stage: Stage) -> Million:

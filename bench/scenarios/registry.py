@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterator
 from bench.figures import Finding
 from bench.scenarios.budget import budget
 from bench.scenarios.events import events
-from bench.scenarios.growth import growth
+from bench.scenarios.growth import growth, held
 from bench.scenarios.handlers import handlers, payloads
 from bench.scenarios.http import http
 from bench.scenarios.memory import memory
+from bench.scenarios.million import million
 from bench.scenarios.stage import Stage
 from bench.scenarios.stages import stages
 
 SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "growth": growth,
+    "million": million,
+    "held": held,
     "handlers": handlers,
     "payloads": payloads,
     "memory": memory,

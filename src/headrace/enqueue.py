@@ -17,6 +17,8 @@ from headrace.model.status import State
 BATCH_JOBS = 1_000
 BATCH_BYTES = 4 * 1_048_576
 
+CLOSED = "the App was closed while jobs were being stored"
+
 OnProgress = Callable[[int], None]
 _Sent = tuple[list[NewJob], asyncio.Task[list[Inserted]]]
 
@@ -28,17 +30,26 @@ class Enqueuer:
         self._engine = engine
         self._clock = clock
         self._waiting: list[tuple[NewJob, asyncio.Future[Inserted]]] = []
+        self._busy = False
         self._sender: asyncio.Task[None] | None = None
 
     async def one(self, job: NewJob) -> Job:
         """Store one job, together with whatever else is being stored at this moment."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Inserted] = loop.create_future()
-        self._waiting.append((job, future))
-        if self._sender is None:
-            # A task of its own: a caller that is cancelled must not take the others with it.
-            self._sender = loop.create_task(self._send())
-        return await self._answer(job, await future)
+        if self._busy:
+            future: asyncio.Future[Inserted] = asyncio.get_running_loop().create_future()
+            self._waiting.append((job, future))
+            return await self._answer(job, await future)
+        # Alone: a detour over a task and a future would cost more than the rest of this.
+        self._busy = True
+        try:
+            [inserted] = await self._engine.insert([job])
+        finally:
+            if self._waiting:
+                # A task of its own: a caller that is cancelled must not take the others with it.
+                self._sender = asyncio.get_running_loop().create_task(self._send())
+            else:
+                self._busy = False
+        return await self._answer(job, inserted)
 
     async def within(self, connection: Any, job: NewJob) -> Job:
         """Store one job as part of the caller's own transaction."""
@@ -102,10 +113,13 @@ class Enqueuer:
     async def _send(self) -> None:
         try:
             while self._waiting:
-                group = self._take()
-                await self._send_group(group)
+                await self._send_group(self._take())
+                # Those who were answered just now may have more: it travels with what waits.
+                await asyncio.sleep(0)
         finally:
-            self._sender = None
+            self._busy, self._sender = False, None
+            rest, self._waiting = self._waiting, []
+            _refuse(rest, EngineUnavailable(CLOSED))
 
     def _take(self) -> list[tuple[NewJob, asyncio.Future[Inserted]]]:
         size = count = 0
@@ -130,7 +144,7 @@ class Enqueuer:
             for each in group:
                 await self._send_group([each])
         except BaseException:
-            _refuse(group, EngineUnavailable("the App was closed while jobs were being stored"))
+            _refuse(group, EngineUnavailable(CLOSED))
             raise
         else:
             for (_, future), answer in zip(group, answers, strict=True):
@@ -152,25 +166,33 @@ def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:
         due = datetime.fromtimestamp(job.run_at, UTC)
     elif job.delay:
         due = now + timedelta(seconds=job.delay)
-    return Job(
+    # No more than 15 keywords, and the others where they differ: with more, Python makes a
+    # dictionary of them, at the cost of all the rest together.
+    made = Job(
         id=job_id or job.id,
         task=job.task,
         queue=job.queue,
         state=State.SCHEDULED if due > now else State.READY if job.lane is None else State.WAITING,
         args_json=job.args,
         priority=job.priority,
-        lane=job.lane,
         width=job.width,
         hold=job.hold,
-        key=job.key,
         source=job.source,
         max_attempts=job.max_attempts,
         timeout=job.timeout,
         on_crash=job.on_crash,
         created_at=now,
         run_at=due,
-        meta_json=job.meta,
     )
+    if job.lane is not None:
+        made.lane = job.lane
+    if job.key is not None:
+        made.key = job.key
+    if job.meta is not None:
+        made.meta_json = job.meta
+    if job.parent is not None:
+        made.parent, made.group = job.parent, job.group
+    return made
 
 
 def _refuse(group: list[tuple[NewJob, asyncio.Future[Inserted]]], error: BaseException) -> None:

@@ -115,7 +115,7 @@ async def test_an_exchange_is_one_statement(
         await drain(app)
         calls = counted(app).calls
         assert statements[query("exchange")] == calls["exchange"]
-        assert statements[query("insert")] == calls["insert"] == JOBS / 1_000
+        assert statements[query("insert_alike")] == calls["insert"] == JOBS / 1_000
         assert statements.total() <= calls["exchange"] + calls["insert"] + CONSTANT
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
@@ -14,6 +15,37 @@ T = TypeVar("T")
 
 # What stands for "no timeout" where a column is sent as one element.
 NO_TIMEOUT = -1.0
+
+
+_shared = attrgetter(
+    *("task", "queue", "priority", "delay", "run_at", "width", "hold", "max_attempts", "timeout"),
+    *("on_crash", "source", "meta", "key", "lane", "parent"),
+)
+
+
+def alike(jobs: Sequence[NewJob]) -> tuple[object, ...] | None:
+    """What the jobs share if they differ in id and arguments only and have no key, lane or parent;
+    else None.
+    """
+    first = jobs[0]
+    if first.key is not None or first.lane is not None or first.parent is not None:
+        return None
+    if len(jobs) > 1 and len(set(map(_shared, jobs))) > 1:
+        return None
+    return (
+        first.task,
+        first.queue,
+        first.priority,
+        wait_seconds(first.delay),
+        first.run_at,
+        first.width,
+        first.hold,
+        first.max_attempts,
+        first.timeout,
+        first.on_crash == "fail",
+        first.source,
+        first.meta,
+    )
 
 
 def columns(jobs: Sequence[NewJob]) -> tuple[list[object] | None, ...]:

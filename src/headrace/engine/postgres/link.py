@@ -88,36 +88,61 @@ class Link:
         """Take a step with the connection, again if the server has rolled it back to end a tie."""
         for repeat in range(REPEATS):
             try:
-                async with self.hold() as connection:
-                    return await step(connection)
+                return await self._take(step)
             except EngineUnavailable as error:
                 if repeat == REPEATS - 1 or not isinstance(error.__cause__, REPEATABLE):
                     raise
             await asyncio.sleep(random.random() * 0.01 * 2**repeat)  # noqa: S311 - only a jitter
         raise AssertionError("unreachable")
 
+    async def _take(self, step: Callable[[Connection], Awaitable[T]]) -> T:
+        """Like `hold` around a step, without what a context manager costs."""
+        async with self._turn:
+            self._begin_use()
+            connection: Connection | None = None
+            try:
+                connection = await self._opened()
+                return await step(connection)
+            except Exception as error:
+                better = self._trouble(connection, error)
+                if better is None:
+                    raise
+                raise better from error
+            finally:
+                self._end_use()
+
     @contextlib.asynccontextmanager
     async def hold(self) -> AsyncIterator[Connection]:
         """Have the connection alone for several statements. Errors become those of the contract."""
         async with self._turn:
-            if self._idle is not None:
-                self._idle.cancel()
-                self._idle = None
+            self._begin_use()
             connection: Connection | None = None
             try:
                 connection = await self._opened()
                 yield connection
             except Exception as error:
-                if connection is not None and isinstance(error, USELESS):
-                    connection.terminate()
-                better = translated(error, self.address)
+                better = self._trouble(connection, error)
                 if better is None:
                     raise
                 raise better from error
             finally:
-                if self._idle_seconds is not None and self.is_open:
-                    loop = asyncio.get_running_loop()
-                    self._idle = loop.call_later(self._idle_seconds, self._close_when_idle)
+                self._end_use()
+
+    def _begin_use(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    def _end_use(self) -> None:
+        if self._idle_seconds is not None and self.is_open:
+            loop = asyncio.get_running_loop()
+            self._idle = loop.call_later(self._idle_seconds, self._close_when_idle)
+
+    def _trouble(self, connection: Connection | None, error: Exception) -> Exception | None:
+        """The error in the contract's words, if it has any; a useless connection is dropped."""
+        if connection is not None and isinstance(error, USELESS):
+            connection.terminate()
+        return translated(error, self.address)
 
     def allow(self) -> None:
         """Let it be used (again)."""

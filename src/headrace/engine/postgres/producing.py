@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.engine.postgres.jobs import as_json, columns
+from headrace.engine.postgres.jobs import alike, as_json, columns
 from headrace.engine.postgres.link import Rows
 from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import query
@@ -14,6 +14,8 @@ from headrace.model.job import Inserted, NewJob
 from headrace.model.views import RecordChange
 
 _INSERT = query("insert")
+_INSERT_ONE = query("insert_one")
+_INSERT_ALIKE = query("insert_alike")
 _INSERT_AND_RECORD = query("insert_and_record")
 
 
@@ -31,10 +33,22 @@ class Producing(Records):
         fresh = _once(jobs)
         await self._ensure_queues({job.queue for job in fresh})
         if record is None:
-            found = await self._common.fetch(_INSERT, self.clock.offset, *columns(fresh))
+            found = await self._insert(fresh)
         else:
             found = await self._insert_and_change(fresh, record)
         return _answer(jobs, fresh, found)
+
+    async def _insert(self, jobs: Sequence[NewJob]) -> Rows:
+        offset, shared = self.clock.offset, alike(jobs)
+        if shared is None:
+            return await self._common.fetch(_INSERT, offset, *columns(jobs))
+        if len(jobs) == 1:
+            [job] = jobs
+            found = await self._common.fetch(_INSERT_ONE, offset, job.id, job.args, *shared)
+            return [] if found[0][0] else [(1, job.id)]
+        return await self._common.fetch(
+            _INSERT_ALIKE, offset, [job.id for job in jobs], [job.args for job in jobs], *shared
+        )
 
     async def _insert_and_change(self, jobs: Sequence[NewJob], record: RecordChange) -> Rows:
         found = await self._common.fetch(
@@ -68,10 +82,12 @@ class Producing(Records):
 
 def _once(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
     """The jobs without those whose id came earlier in the call."""
+    if len(jobs) == 1 or len({job.id for job in jobs}) == len(jobs):
+        return jobs
     first: dict[str, NewJob] = {}
     for job in jobs:
         first.setdefault(job.id, job)
-    return jobs if len(first) == len(jobs) else list(first.values())
+    return list(first.values())
 
 
 def _answer(jobs: Sequence[NewJob], sent: Sequence[NewJob], found: Sequence[Any]) -> list[Inserted]:
