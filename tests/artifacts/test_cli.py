@@ -62,9 +62,8 @@ async def test_list_and_get(tmp_path: Path, setting: str) -> None:
     await look(cli, job_id, tmp_path, {"HEADRACE_ARTIFACTS": setting})
 
 
-async def test_list_and_get_over_http(tmp_path: Path, setting: str) -> None:
-
-    url = f"sqlite:///{tmp_path}/jobs.db"
+async def test_list_and_get_over_http(tmp_path: Path) -> None:
+    url, setting = f"sqlite:///{tmp_path}/jobs.db", str(tmp_path / "artifacts")
     job_id = await a_job(url, setting)
     cli = Cli(tmp_path, "sqlite:////nowhere/at/all.db")
     async with headrace.App(url, artifacts=setting) as app, client_of(app) as client:

@@ -18,6 +18,7 @@ from headrace.model.ids import new_id
 from tests.artifacts.conftest import chunks
 
 DATA = bytes(range(256)) * 5_000
+JOB = "01980000-0000-7000-8000-000000000000"
 
 
 def sha256(data: bytes) -> str:
@@ -93,6 +94,7 @@ async def test_what_is_not_there_is_not_found(store: ArtifactStore) -> None:
     with pytest.raises(ArtifactNotFound):
         await store.size(path)
     await store.remove(path)
+    await store.put(a_place(), b"another")
     await store.remove_job(new_id())
 
 
@@ -205,13 +207,13 @@ async def test_a_name_may_be_the_folder_of_another(store: ArtifactStore) -> None
     [
         "../secret",
         "bronze/../../secret",
-        f"bronze/{new_id()}/1/../../../../secret",
-        f"bronze/{new_id()}/../x",
-        f"bronze/{new_id()}/1/",
-        f"lead/{new_id()}/1/x",
+        f"bronze/{JOB}/1/../../../../secret",
+        f"bronze/{JOB}/../x",
+        f"bronze/{JOB}/1/",
+        f"lead/{JOB}/1/x",
         "bronze/not-a-job/1/x",
-        f"/bronze/{new_id()}/1/x",
-        f"bronze/{new_id()}/1/a\x00b",
+        f"/bronze/{JOB}/1/x",
+        f"bronze/{JOB}/1/a\x00b",
         "",
     ],
 )

@@ -16,7 +16,7 @@ from headrace.engine.base import Engine
 from headrace.errors import ArtifactNotFound, EngineUnavailable
 from headrace.model.ids import new_id
 from headrace.upkeep import Files, Prune, files
-from headrace.upkeep.files import PRUNED, remove_pruned
+from headrace.upkeep.files import PRUNED
 from tests.conftest import ENGINES, Servers, store_url
 from tests.orchestrator.conftest import until
 from tests.server.conftest import client_of
@@ -145,6 +145,26 @@ async def test_a_store_that_is_away_is_asked_again_later(tmp_path: Path, clock: 
         assert await there(app.artifacts, paths) == [False, False]
 
 
+async def test_who_has_another_folder_leaves_the_record_to_others(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    job_id = new_id()
+    paths = await put(open_store(tmp_path / "shared"), job_id)
+    async with headrace.App(url, artifacts=str(tmp_path / "absent"), clock=clock) as laptop:
+        await laptop.engine.record_put(PRUNED, job_id, b"{}")
+        loop = the_loop(laptop)
+        assert await loop.tick() > 30
+        await loop.tick()
+        assert await records(laptop.engine) == [job_id]
+        assert "set HEADRACE_ARTIFACTS to where" in str(loop.refused[job_id])
+        assert caplog.text.count("cannot be removed") == 1, "an old story is told once"
+    async with headrace.App(url, artifacts=str(tmp_path / "shared"), clock=clock) as right:
+        await the_loop(right).tick()
+        assert await there(right.artifacts, paths) == [False, False]
+        assert await records(right.engine) == []
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_from_put_to_prune_on_every_engine(
     engine: str, servers: Servers, tmp_path: Path, clock: Clock
@@ -168,7 +188,7 @@ async def test_from_put_to_prune_on_every_engine(
         paths = [(await app.get(job.id)).result for job in (old, new)]
         await Prune(engine=app.engine, history_seconds=50, history_count=None).tick()
         assert await records(app.engine) == [old.id]
-        assert await remove_pruned(app.engine, app.artifacts, clock) == 1
+        assert await the_loop(app).remove_pruned() == 1
         assert await there(app.artifacts, paths) == [False, True]
         assert await records(app.engine) == []
         assert await app.engine.audit() == []

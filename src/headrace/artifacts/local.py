@@ -74,6 +74,12 @@ class LocalFolder:
 
     async def remove_job(self, job_id: str) -> None:
         """Remove the job's folder in each layer."""
+        if not await asyncio.to_thread(self.folder.exists):
+            # Nothing was ever kept here, so what is looked for must be elsewhere.
+            raise EngineError(
+                f"there is no folder {self.where} on this machine; set HEADRACE_ARTIFACTS to where "
+                f"job {job_id} has kept its files"
+            )
         for layer in LAYERS:
             await self._do(f"{layer}/{job_id}", _remove_folder, self.folder / layer / job_id)
 

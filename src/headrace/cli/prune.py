@@ -16,7 +16,7 @@ from headrace.cli.words import parse_span, plural, span
 from headrace.errors import EngineError, InvalidInput
 from headrace.model.job import JobFilter
 from headrace.model.status import FINAL
-from headrace.upkeep.files import remove_pruned
+from headrace.upkeep import Files
 
 commands = group("Delete old finished jobs.")
 
@@ -60,7 +60,7 @@ async def prune(
             keep = app.settings.history_count
         else:
             age = None if older_than is None else parse_span("--older-than", older_than)
-        count = files = 0
+        count = removed = 0
         trouble: EngineError | None = None
         if dry_run:
             count = await _count(app, age, keep)
@@ -69,17 +69,19 @@ async def prune(
                 while step := await app.engine.prune(older_than=age, keep=keep, limit=STEP):
                     count += step
                     advance(count)
+            files = Files(engine=app.engine, artifacts=app.artifacts, clock=app.clock)
             try:
-                files = await remove_pruned(app.engine, app.artifacts, app.clock)
+                removed = await files.remove_pruned()
+                trouble = next(iter(files.refused.values()), None)
             except EngineError as error:
                 trouble = error
     if trouble is not None:
-        tell(f"note: files of pruned jobs are left; workers go on trying to remove them: {trouble}")
+        tell(f"note: files of pruned jobs are left, workers go on trying to remove them: {trouble}")
     if session.json:
         print_json(
             {
                 "pruned": count,
-                "files_removed_of": files,
+                "files_removed_of": removed,
                 "older_than": age,
                 "keep": keep,
                 "dry_run": dry_run,
@@ -90,8 +92,8 @@ async def prune(
         which += [] if keep is None else [f"beyond the newest {keep:,}"]
         verb = "Would delete" if dry_run else "Deleted"
         print_line(f"{verb} {plural(count, 'job')} ({' or '.join(which)}).")
-        if files:
-            print_line(f"Removed the files of {plural(files, 'pruned job')}.")
+        if removed:
+            print_line(f"Removed the files of {plural(removed, 'pruned job')}.")
 
 
 async def _count(app: App, age: float | None, keep: int | None) -> int:

@@ -34,6 +34,8 @@ class Shelf(Artifacts):
     def __init__(self, context: JobContext) -> None:
         self._context = context
         self._names: dict[tuple[str, str], _Name] = {}
+        # While it has the lease nobody else writes the index, so it is read at most once.
+        self._index: dict[tuple[str, str], Artifact] | None = None
         self._guard = threading.Lock()
 
     async def put(
@@ -63,9 +65,18 @@ class Shelf(Artifacts):
         except BaseException:
             self._end(layer, name, None)
             raise
-        replaced = self._end(layer, name, stored.path)
+        file = Artifact(
+            layer=layer,
+            name=name,
+            path=stored.path,
+            size=stored.size,
+            sha256=stored.sha256,
+            media_type=media_type,
+            metadata=told,
+        )
+        replaced = self._end(layer, name, file)
         if replaced is not None:
-            await self._discard(replaced)
+            await self._discard(replaced.path)
         return stored.path
 
     async def stream(
@@ -90,7 +101,7 @@ class Shelf(Artifacts):
             return await self._at(name)
         check_layer(layer)
         check_name(name)
-        found = read_entries(await context.entries(KIND)).get((layer, name))
+        found = await self._find(layer, name)
         if found is not None:
             return found
         try:
@@ -105,6 +116,19 @@ class Shelf(Artifacts):
     async def list(self) -> list[Artifact]:
         """The files that this job has kept, in the order in which they were first kept."""
         return list(read_entries(await self._context.entries(KIND)).values())
+
+    async def _find(self, layer: str, name: str) -> Artifact | None:
+        """From what this attempt has put itself, or from the engine's index."""
+        with self._guard:
+            own = self._names.get((layer, name))
+            if own is not None and own.file is not None and not own.contended:
+                return own.file
+            index = None if own is not None and own.contended else self._index
+        if index is None:
+            index = read_entries(await self._context.entries(KIND))
+            with self._guard:
+                self._index = index
+        return index.get((layer, name))
 
     async def _at(self, path: str) -> Artifact:
         """A file by its path: of another job, or handed in with this one."""
@@ -129,25 +153,25 @@ class Shelf(Artifacts):
                 each.contended = True
             return each.versions
 
-    def _end(self, layer: str, name: str, path: str | None) -> str | None:
-        """Answers the path of what this put has replaced, if that can be told for sure."""
+    def _end(self, layer: str, name: str, file: Artifact | None) -> Artifact | None:
+        """Answers what this put has replaced, if that can be told for sure."""
         with self._guard:
             each = self._names[layer, name]
             each.under_way -= 1
-            if path is None:
+            if file is None:
                 return None
-            replaced, each.path = each.path, path
+            replaced, each.file = each.file, file
             return None if each.contended else replaced
 
 
 class _Name:
     """What this attempt has done under one name."""
 
-    __slots__ = ("contended", "path", "under_way", "versions")
+    __slots__ = ("contended", "file", "under_way", "versions")
 
     def __init__(self) -> None:
         self.versions = 0
         self.under_way = 0
-        self.path: str | None = None
+        self.file: Artifact | None = None
         # Two puts at once: which of them the index names last is not for us to guess.
         self.contended = False

@@ -44,6 +44,8 @@ class Files(Loop):
         self.clock = clock
         self._after = {PRUNED: "", handed_in.KIND: ""}
         self._tidied = 0.0
+        self.refused: dict[str, EngineError] = {}
+        self._told: set[str] = set()
 
     async def tick(self) -> float:
         """Do one step's worth of each kind; go on soon while there is more."""
@@ -54,6 +56,7 @@ class Files(Loop):
             self._after[kind] = records[-1].key if len(records) == BATCH else ""
             more = more or len(records) == BATCH
             await self.remove(records)
+        self._tell()
         if self.clock.now() - self._tidied > TIDY_EVERY:
             await self.artifacts.tidy()
             self._tidied = self.clock.now()
@@ -63,21 +66,36 @@ class Files(Loop):
     async def remove(self, records: list[Record]) -> int:
         """Remove the files of these jobs where they are gone, and answer of how many jobs.
 
-        Raises `EngineUnavailable` if the store is away; the records stay for another time.
+        Raises `EngineUnavailable` if the store is away; the records stay for another time. What
+        else the store says no to is in `refused`, by job.
         """
         removed = 0
         for record in await self._gone(records):
+            self.refused.pop(record.key, None)
             try:
                 await self.artifacts.remove_job(record.key)
             except EngineUnavailable:
                 raise
             except EngineError as error:
                 # Some folder is not ours to remove; the next may be.
-                log.warning("The files of job %s cannot be removed: %s", record.key, error)
+                self.refused[record.key] = error
                 continue
             await self.engine.record_delete(record.kind, record.key)
             removed += 1
         return removed
+
+    def _tell(self) -> None:
+        """Say what cannot be removed, once, and again when that changes."""
+        told = set(self.refused)
+        if told and told != self._told:
+            job_id, error = next(iter(self.refused.items()))
+            log.warning(
+                "The files of %d jobs cannot be removed, such as those of %s: %s",
+                len(told),
+                job_id,
+                error,
+            )
+        self._told = told
 
     async def _gone(self, records: list[Record]) -> list[Record]:
         """Those whose job is gone, or was never there and will not come."""
@@ -105,12 +123,10 @@ class Files(Loop):
     def _age(self, record: Record) -> float:
         return self.clock.now() - record.updated_at.timestamp()
 
-
-async def remove_pruned(engine: Engine, artifacts: ArtifactStore, clock: Clock) -> int:
-    """Remove the files of all jobs that have been pruned, and answer of how many jobs."""
-    files = Files(engine=engine, artifacts=artifacts, clock=clock)
-    removed, after = 0, ""
-    while records := await engine.record_list(PRUNED, after=after, limit=BATCH):
-        removed += await files.remove(records)
-        after = records[-1].key
-    return removed
+    async def remove_pruned(self) -> int:
+        """Remove the files of all jobs that have been pruned, and answer of how many jobs."""
+        removed, after = 0, ""
+        while records := await self.engine.record_list(PRUNED, after=after, limit=BATCH):
+            removed += await self.remove(records)
+            after = records[-1].key
+        return removed
