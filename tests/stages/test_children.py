@@ -12,6 +12,7 @@ from headrace.clock import Clock
 from headrace.model.awaited import AwaitedChildren
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
+from headrace.orchestrator.works import Works
 from tests.orchestrator.conftest import Worker, became, ended, until
 
 
@@ -177,6 +178,28 @@ async def test_a_parent_that_cancels_itself_while_it_runs_reaches_its_children(
         return not page.jobs
 
     await until(none_left)
+
+
+async def test_a_cancel_that_comes_just_before_the_wait_reaches_the_children(
+    app: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker hears of it too late: the engine turns the wait into the end."""
+    monkeypatch.setattr(Works, "cancel", lambda self, job_id: None)
+
+    @app.task
+    async def leaf() -> None: ...
+
+    @app.task
+    async def root(ctx: headrace.Context) -> None:
+        await app.engine.cancel([ctx.job_id])
+        await ctx.gather([leaf.options(delay=3600).job() for _ in range(3)])
+
+    orchestrator = worker(app)
+    job = await root.enqueue()
+    await orchestrator.run_until_idle()
+    assert (await app.get(job.id)).status is Status.CANCELLED
+    children = (await app.list(JobFilter(parent=job.id))).jobs
+    assert [child.status for child in children] == [Status.CANCELLED] * 3
 
 
 async def test_a_child_that_is_cancelled_by_hand_wakes_its_parent(

@@ -7,19 +7,30 @@ is found again by upkeep.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from headrace.engine.base import Engine
 from headrace.family import cancel_children
 from headrace.loop import Loop
+from headrace.model.awaited import AwaitedChildren
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Outcome, Settlement, Snoozed
+from headrace.model.status import Status
 
 # A parent of thousands is not asked for after each of them; after the last it always is.
 PAUSE = 0.05
 BATCH = 500
 
-_NOBODY: tuple[tuple[str, ...], bool] = (), False
+
+class Concerned(msgspec.Struct, frozen=True):
+    """Whom the outcome of one job concerns: those who may wait, and children."""
+
+    waking: tuple[str, ...] = ()
+    # It was cancelled; or it waits for children, and then a cancel may have come first.
+    cancelled: bool = False
+    perhaps: bool = False
 
 
 class Relatives(Loop):
@@ -30,10 +41,11 @@ class Relatives(Loop):
     def __init__(self, *, engine: Engine) -> None:
         super().__init__()
         self.engine = engine
-        # By job: whom to wake once its outcome is recorded, and whether it was cancelled.
-        self.expected: dict[str, tuple[tuple[str, ...], bool]] = {}
+        # By job: whom to tell once its outcome is recorded.
+        self.expected: dict[str, Concerned] = {}
         self._waking: dict[str, None] = {}
         self._cancelled: dict[str, None] = {}
+        self._perhaps: dict[str, None] = {}
         self._armed = False
         self._telling = asyncio.Lock()
 
@@ -43,18 +55,24 @@ class Relatives(Loop):
         match outcome:
             case Snoozed(awaits=awaits) if awaits:
                 # What came between the handler's look and the end of its attempt counts.
-                waking = (*waking, job.id)
-        cancelled = type(outcome) is Cancelled
-        if waking or cancelled:
-            self.expected[job.id] = waking, cancelled
+                perhaps = any(isinstance(each, AwaitedChildren) for each in awaits)
+                self.expected[job.id] = Concerned((*waking, job.id), perhaps=perhaps)
+            case Cancelled():
+                self.expected[job.id] = Concerned(waking, cancelled=True)
+            case _ if waking:
+                self.expected[job.id] = Concerned(waking)
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
         """These outcomes have been recorded; or refused, and then a look more does no harm."""
         for settlement in settlements:
-            waking, cancelled = self.expected.pop(settlement.job_id, _NOBODY)
-            self._waking.update(dict.fromkeys(waking))
-            if cancelled:
+            concerned = self.expected.pop(settlement.job_id, None)
+            if concerned is None:
+                continue
+            self._waking.update(dict.fromkeys(concerned.waking))
+            if concerned.cancelled:
                 self._cancelled[settlement.job_id] = None
+            if concerned.perhaps:
+                self._perhaps[settlement.job_id] = None
         self._arm()
 
     async def tick(self) -> None:
@@ -69,14 +87,19 @@ class Relatives(Loop):
         async with self._telling:
             waking, self._waking = self._waking, {}
             cancelled, self._cancelled = self._cancelled, {}
+            perhaps, self._perhaps = self._perhaps, {}
             try:
-                ids = list(waking)
-                for start in range(0, len(ids), BATCH):
-                    await self.engine.wake(ids[start : start + BATCH])
+                for some in _some(waking):
+                    await self.engine.wake(some)
+                for some in _some(perhaps):
+                    for job in await self.engine.get(some):
+                        if job.status is Status.CANCELLED:
+                            cancelled[job.id] = None
                 await cancel_children(self.engine, list(cancelled))
             except BaseException:
                 self._waking = waking | self._waking
                 self._cancelled = cancelled | self._cancelled
+                self._perhaps = perhaps | self._perhaps
                 raise
 
     def _rearm(self) -> None:
@@ -87,3 +110,9 @@ class Relatives(Loop):
         if (self._waking or self._cancelled) and not self._armed:
             self._armed = True
             self.wake()
+
+
+def _some(ids: dict[str, None]) -> Iterator[list[str]]:
+    everything = list(ids)
+    for start in range(0, len(everything), BATCH):
+        yield everything[start : start + BATCH]
