@@ -61,6 +61,9 @@ def test_looking_and_steering(cli: RemoteCli, tmp_path: Path) -> None:
     [_, queue] = cli("queues", "list", "--json").json["queues"]
     assert (queue["paused"], queue["ready"] + queue["waiting"]) == (True, 1_001)
     assert "ok" in cli("workers").out
+    shown = cli("top", "--json", "--interval", "100ms").json
+    assert [queue["name"] for queue in shown["queues"]] == ["elsewhere", "default"]
+    assert shown["workers"][0]["alive"]
     assert "No worker serves queue" in cli("jobs", "why", first["holders"][0]).out
     done = cli("jobs", "cancel", "--queue", "elsewhere", "--reason", "all", "--yes")
     assert "1,001 jobs of 1,001" in done.out

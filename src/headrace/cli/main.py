@@ -26,6 +26,7 @@ COMMANDS = {
     "jobs": "headrace.cli.jobs",
     "artifacts": "headrace.cli.artifacts",
     "running": "headrace.cli.running",
+    "top": "headrace.cli.top",
     "queues": "headrace.cli.queues",
     "lanes": "headrace.cli.lanes",
     "schedules": "headrace.cli.schedules",

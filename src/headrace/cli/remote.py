@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
-
-import msgspec
 
 from headrace.cli.verbs import Action, Advance
 from headrace.client import Client
 from headrace.model.job import JobFilter
+
+_ATTEMPTS = re.compile(r"headrace_attempts_total\{(.*)\} (\S+)")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Remote:
@@ -44,6 +47,11 @@ class Remote:
         advance(answer.matched)
         return answer.changed
 
-    async def running(self) -> dict[str, Any]:
-        shown: dict[str, Any] = msgspec.to_builtins(await self.client.running())
-        return shown
+    async def outcomes(self) -> Mapping[str, Mapping[str, int]]:
+        """From the metrics, which tell what all workers have counted."""
+        found: dict[str, dict[str, int]] = defaultdict(Counter)
+        for line in (await self.client.metrics()).splitlines():
+            if told := _ATTEMPTS.match(line):
+                labels = dict(_LABEL.findall(told[1]))
+                found[labels["worker"]][labels["outcome"]] += int(float(told[2]))
+        return found

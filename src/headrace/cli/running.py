@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.cli.command import command, group
 from headrace.cli.output import print_json, print_line, print_table
 from headrace.cli.session import Session
-from headrace.cli.verbs import elapsed, running_jobs
+from headrace.cli.verbs import running_now
 from headrace.cli.words import plural, span
 
 commands = group("What runs now, and what waits.")
@@ -23,13 +23,11 @@ async def running(session: Session) -> None:
       headrace running --json | jq .data.summary
     """
     async with session.verbs() as verbs:
-        if session.json:
-            print_json({"success": True, "data": await verbs.running()})
-            return
-        jobs = await running_jobs(verbs)
-        queues = await verbs.queues()
-        now = verbs.now().timestamp()
-    queued = {queue.name: queue.waiting + queue.ready for queue in queues}
+        found = await running_now(verbs, await verbs.queues())
+    if session.json:
+        print_json(found.to_dict())
+        return
+    jobs, queued = found.jobs, found.queued
     if jobs:
         print_table(
             ("ID", "QUEUE", "TASK", "RUNS FOR", "STAGE", "PROGRESS", "WORKER"),
@@ -38,7 +36,7 @@ async def running(session: Session) -> None:
                     job.id,
                     job.queue,
                     job.task,
-                    span(elapsed(job, now)),
+                    span(found.elapsed(job)),
                     job.stage or "-",
                     f"{job.progress:.0f}%",
                     job.worker or "-",

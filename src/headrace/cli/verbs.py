@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -10,10 +10,10 @@ from headrace import family
 from headrace.app import App
 from headrace.model.job import Job, JobFilter
 from headrace.model.note import StoredEntry
-from headrace.model.status import Status
 from headrace.model.views import Delivery, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.monitor.running import running
+from headrace.monitor.published import KIND, decode
+from headrace.monitor.running import RUNNING, Running
 
 Action = Literal["cancel", "retry"]
 Advance = Callable[[int], None]
@@ -76,8 +76,8 @@ class Verbs(Protocol):
     async def workers(self) -> Sequence[Worker]:
         """Workers, alive ones first."""
 
-    async def running(self) -> dict[str, Any]:
-        """What runs now, in the shape of `GET /api/v2/jobs/running`."""
+    async def outcomes(self) -> Mapping[str, Mapping[str, int]]:
+        """How many attempts ended how, by worker, as far as those have told."""
 
 
 class Direct:
@@ -128,10 +128,9 @@ class Direct:
             advance(seen)
         return changed
 
-    async def running(self) -> dict[str, Any]:
-        found = await running(self._app.engine, self._app.clock.now())
-        shown: dict[str, Any] = found.to_dict()["data"]
-        return shown
+    async def outcomes(self) -> Mapping[str, Mapping[str, int]]:
+        told = decode(await self._app.engine.record_list(KIND))
+        return {worker: counted.outcomes() for worker, counted in told.items()}
 
 
 async def pages(verbs: Verbs, wanted: JobFilter) -> AsyncIterator[JobPage]:
@@ -146,13 +145,7 @@ async def pages(verbs: Verbs, wanted: JobFilter) -> AsyncIterator[JobPage]:
             return
 
 
-async def running_jobs(verbs: Verbs) -> list[Job]:
-    """The jobs that run now, the longest first."""
-    wanted = JobFilter(statuses=(Status.RUNNING,))
-    jobs = [job async for page in pages(verbs, wanted) for job in page.jobs]
-    return sorted(jobs, key=lambda job: (job.started_at is None, job.started_at, job.id))
-
-
-def elapsed(job: Job, now: float) -> float:
-    """For how many seconds a job has run."""
-    return 0.0 if job.started_at is None else max(now - job.started_at.timestamp(), 0.0)
+async def running_now(verbs: Verbs, queues: Sequence[QueueView]) -> Running:
+    """What runs now, and what waits in these queues."""
+    jobs = [job async for page in pages(verbs, RUNNING) for job in page.jobs]
+    return Running.of(jobs, queues, verbs.now().timestamp())

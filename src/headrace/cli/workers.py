@@ -5,8 +5,8 @@ from __future__ import annotations
 from headrace.cli.command import command, group
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
 from headrace.cli.session import Session
+from headrace.cli.top_screen import state
 from headrace.cli.words import ago, bytes_of
-from headrace.model.worker import Worker
 
 commands = group("Who works, on what, and since when.")
 
@@ -45,8 +45,3 @@ async def workers(session: Session) -> None:
             ],
             right=("BUSY", "MEMORY", "CPU"),
         )
-
-
-def state(worker: Worker) -> str:
-    """A worker's state in one word."""
-    return "lost" if not worker.alive else "ok" if worker.healthy else "unhealthy"

@@ -58,6 +58,10 @@ class Surroundings(Remote):
         """Workers, alive ones first, then by name."""
         return decode(await self._read("/workers"), WorkerList, "a list of workers").workers
 
+    async def metrics(self) -> str:
+        """Numbers for Prometheus, as its text format has them."""
+        return (await self._read("/metrics")).decode()
+
     async def tasks(self) -> Sequence[TaskView]:
         """The tasks that the server knows, with their arguments as JSON schema."""
         return decode(await self._read("/tasks"), TaskList, "a list of tasks").tasks

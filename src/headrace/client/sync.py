@@ -214,6 +214,10 @@ class SyncClient(SyncAdministration, SyncRuns):
         """Workers, alive ones first, then by name."""
         return self._run(self.client.workers())
 
+    def metrics(self) -> str:
+        """Numbers for Prometheus, as its text format has them."""
+        return self._run(self.client.metrics())
+
     def tasks(self) -> Sequence[TaskView]:
         """The tasks that the server knows."""
         return self._run(self.client.tasks())

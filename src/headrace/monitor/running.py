@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,9 +10,11 @@ import msgspec
 from headrace.engine.base import Viewing
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
+from headrace.model.views import QueueView
 from headrace.monitor.paging import pages
 
 FEW = 100
+RUNNING = JobFilter(statuses=(Status.RUNNING,))
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -21,6 +23,12 @@ class Running(msgspec.Struct, frozen=True):
     jobs: Sequence[Job]
     queued: dict[str, int]
     now: float
+
+    @classmethod
+    def of(cls, jobs: Iterable[Job], queues: Iterable[QueueView], now: float) -> Running:
+        """From what was found."""
+        longest = sorted(jobs, key=lambda job: (job.started_at is None, job.started_at, job.id))
+        return cls(longest, {each.name: each.waiting + each.ready for each in queues}, now)
 
     def to_dict(self) -> dict[str, Any]:
         """The shape of `GET /api/v2/jobs/running` and `headrace running --json`."""
@@ -52,14 +60,9 @@ class Running(msgspec.Struct, frozen=True):
 
 async def running(engine: Viewing, now: float, *, queues: Collection[str] = ()) -> Running:
     """Look at all queues, or only at these."""
-    wanted = JobFilter(statuses=(Status.RUNNING,), queues=tuple(sorted(queues)))
+    wanted = msgspec.structs.replace(RUNNING, queues=tuple(sorted(queues)))
     jobs: list[Job] = []
     async for page in pages(engine, wanted, first=FEW):
         jobs += page
-    jobs.sort(key=lambda job: (job.started_at is None, job.started_at, job.id))
-    queued = {
-        queue.name: queue.waiting + queue.ready
-        for queue in await engine.queues()
-        if not queues or queue.name in queues
-    }
-    return Running(jobs, queued, now)
+    found = [each for each in await engine.queues() if not queues or each.name in queues]
+    return Running.of(jobs, found, now)

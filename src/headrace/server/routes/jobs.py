@@ -156,9 +156,7 @@ async def bulk(request: Request) -> Response:
         matched += len(batch)
         ids += batch[: SHOWN_IDS - len(ids)]
         if batch and not asked.dry_run:
-            done = await (
-                family.cancel(engine, batch, asked.reason) if cancel else app.rerun(some)
-            )
+            done = await (family.cancel(engine, batch, asked.reason) if cancel else app.rerun(some))
             changed += len(done)
     if changed:
         await service.audit.changed(
