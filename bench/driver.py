@@ -61,7 +61,9 @@ class Driver:
         setattr(figures, step, float(answer["rate"]))
 
     def _drain(self, contender: Contender, figures: Figures, step: str, workers: int) -> None:
-        count = contender.drain // self.scale
+        # Two workers do not start in the same moment: what one does alone is not counted.
+        skip = contender.drain // self.scale * (workers - 1)
+        count = skip + contender.drain // self.scale
         record = Recorder(self.arena.record, count)
         self._call(contender, "setup")
         self._call(contender, "enqueue-many", count)
@@ -73,15 +75,15 @@ class Driver:
                     raise RuntimeError(
                         f"{record.progress()} of {count} jobs started; {self.arena.said()}"
                     )
-                if not record.started(0):
-                    psutil.cpu_percent()  # idle time counts from the first start
+                if not record.started(skip):
+                    psutil.cpu_percent()  # idle time counts from the first start that does
                 elif workers == 1 and figures.memory_mb is None and record.progress() > count // 2:
                     figures.memory_mb = self.arena.memory_mb(started[0])
                     figures.connections = self.arena.connections(started[0])
                 time.sleep(LOOK_SECONDS)
             if workers == 2:
                 figures.idle_two = 1 - psutil.cpu_percent() / 100
-        setattr(figures, step, record.rate())
+        setattr(figures, step, record.rate(skip=skip))
 
     def _latency(self, contender: Contender, figures: Figures) -> None:
         count = WARM_UP + 300 // min(self.scale, 3)
