@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import functools
 import os
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from headrace import family
 from headrace.artifacts import open_store
@@ -27,20 +26,15 @@ from headrace.errors import (
     MissingDriver,
     PayloadTooLarge,
     ResultTimeout,
-    UnknownTask,
 )
-from headrace.model.context import Context
 from headrace.model.ids import parse_id
-from headrace.model.job import Job, JobFilter, NewJob, OnCrash
-from headrace.model.lane import Lane
+from headrace.model.job import Job, JobFilter, NewJob
 from headrace.model.names import check_text
-from headrace.model.policy import Isolation, TaskPolicy
-from headrace.model.retry import RetryPolicy
 from headrace.model.status import Status
 from headrace.model.views import Delivery, JobPage
 from headrace.monitor.results import ResultWatch
 from headrace.monitor.why import why
-from headrace.task import Task
+from headrace.task import Registry, Task
 from headrace.task.codec import encode
 
 if TYPE_CHECKING:
@@ -57,27 +51,10 @@ if TYPE_CHECKING:
 # The task that runs workflows; its module is loaded when one is run.
 WORKFLOW = "headrace.workflow"
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T", bound=Task[..., Any])
 
 
-class TaskDecorator(Protocol):
-    """What `@app.task(...)` answers. Handlers may take a Context first, or not."""
-
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Context, P], Awaitable[R]], /
-    ) -> Task[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
-
-
-class App:
+class App(Registry):
     """Tasks, and the engine that their jobs live in.
 
     Nothing is connected until the first verb, or `open()`. Use it as `async with` to close it.
@@ -95,7 +72,7 @@ class App:
             settings = load(url=url, **given)
         elif url is not None or given:
             raise InvalidSetting("give either settings or single values, not both")
-        self.tasks: dict[str, Task[..., Any]] = {}
+        super().__init__()
         self.reconfigure(settings, clock=clock or Clock())
 
     def __repr__(self) -> str:
@@ -117,83 +94,6 @@ class App:
         self._process = os.getpid()
         self._opening: asyncio.Lock | None = None
         self._opened = False
-
-    # -- tasks ---------------------------------------------------------------------------------
-
-    @overload
-    def task(self, function: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
-    @overload
-    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
-    @overload
-    def task(self, function: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
-    @overload
-    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
-    @overload
-    def task(
-        self,
-        name: str | None = None,
-        /,
-        *,
-        queue: str = "default",
-        lane: str | Lane | None = None,
-        retries: int | None = None,
-        retry: RetryPolicy | None = None,
-        timeout: float | None = 600.0,
-        priority: int = 0,
-        on_crash: OnCrash = "retry",
-        never_retry: Sequence[type[BaseException] | str] = (),
-        isolate: Isolation = "none",
-        memory_limit: int | None = None,
-    ) -> TaskDecorator: ...
-
-    def task(
-        self,
-        name: Any = None,
-        /,
-        *,
-        lane: str | Lane | None = None,
-        retries: int | None = None,
-        retry: RetryPolicy | None = None,
-        never_retry: Sequence[type[BaseException] | str] = (),
-        **policy: Any,
-    ) -> Any:
-        """Register a handler: `@app.task`, or `@app.task("name", queue=…, lane=…, retries=…)`."""
-        if callable(name):
-            return self.task()(name)
-        if retries is not None and retry is not None:
-            raise InvalidSetting("give retries or retry, not both")
-        made = TaskPolicy(
-            lane=Lane(lane) if isinstance(lane, str) else lane,
-            retry=retry or (RetryPolicy() if retries is None else RetryPolicy(retries=retries)),
-            never_retry=tuple(never_retry),
-            **policy,
-        )
-
-        def register(function: Callable[..., Any]) -> Task[..., Any]:
-            task: Task[..., Any] = Task(
-                function, name=name or function.__name__, policy=made, door=self
-            )
-            if task.name in self.tasks:
-                raise InvalidSetting(
-                    f'two tasks are called "{task.name}": '
-                    f"{self.tasks[task.name].function.__qualname__} and {function.__qualname__}; "
-                    'give one of them a name of its own: @app.task("other.name")'
-                )
-            self.tasks[task.name] = task
-            return task
-
-        return register
-
-    def find_task(self, name: str) -> Task[..., Any]:
-        """The task of this name, or an error that names the nearest ones."""
-        task = self.tasks.get(name)
-        if task is None:
-            near = difflib.get_close_matches(name, self.tasks, n=3) or sorted(self.tasks)[:10]
-            known = ", ".join(f'"{each}"' for each in near) or "none"
-            raise UnknownTask(
-                f'Unknown task "{name}". Registered: {known}. Load its module with --app.'
-            )
-        return task
 
     # -- schedules -----------------------------------------------------------------------------
 

@@ -1,0 +1,125 @@
+"""The tasks of an App: registered under a name, found by it."""
+
+from __future__ import annotations
+
+import difflib
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+from headrace.errors import InvalidSetting, UnknownTask
+from headrace.model.context import Context
+from headrace.model.job import Job, NewJob, OnCrash
+from headrace.model.lane import Lane
+from headrace.model.policy import Isolation, TaskPolicy
+from headrace.model.retry import RetryPolicy
+from headrace.task.task import Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class TaskDecorator(Protocol):
+    """What `@app.task(...)` answers. Handlers may take a Context first, or not."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Awaitable[R]], /
+    ) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+
+class Registry:
+    """Where tasks are registered, and the door through which their jobs are stored."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, Task[..., Any]] = {}
+
+    @property
+    @abstractmethod
+    def payload_limit(self) -> int:
+        """How many bytes the arguments of a job may have."""
+
+    @abstractmethod
+    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
+        """Store one job that a task has made."""
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        queue: str = "default",
+        lane: str | Lane | None = None,
+        retries: int | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = 600.0,
+        priority: int = 0,
+        on_crash: OnCrash = "retry",
+        never_retry: Sequence[type[BaseException] | str] = (),
+        isolate: Isolation = "none",
+        memory_limit: int | None = None,
+    ) -> TaskDecorator: ...
+
+    def task(
+        self,
+        name: Any = None,
+        /,
+        *,
+        lane: str | Lane | None = None,
+        retries: int | None = None,
+        retry: RetryPolicy | None = None,
+        never_retry: Sequence[type[BaseException] | str] = (),
+        **policy: Any,
+    ) -> Any:
+        """Register a handler: `@app.task`, or `@app.task("name", queue=…, lane=…, retries=…)`."""
+        if callable(name):
+            return self.task()(name)
+        if retries is not None and retry is not None:
+            raise InvalidSetting("give retries or retry, not both")
+        made = TaskPolicy(
+            lane=Lane(lane) if isinstance(lane, str) else lane,
+            retry=retry or (RetryPolicy() if retries is None else RetryPolicy(retries=retries)),
+            never_retry=tuple(never_retry),
+            **policy,
+        )
+
+        def register(function: Callable[..., Any]) -> Task[..., Any]:
+            task: Task[..., Any] = Task(
+                function, name=name or function.__name__, policy=made, door=self
+            )
+            if task.name in self.tasks:
+                raise InvalidSetting(
+                    f'two tasks are called "{task.name}": '
+                    f"{self.tasks[task.name].function.__qualname__} and {function.__qualname__}; "
+                    'give one of them a name of its own: @app.task("other.name")'
+                )
+            self.tasks[task.name] = task
+            return task
+
+        return register
+
+    def find_task(self, name: str) -> Task[..., Any]:
+        """The task of this name, or an error that names the nearest ones."""
+        task = self.tasks.get(name)
+        if task is None:
+            near = difflib.get_close_matches(name, self.tasks, n=3) or sorted(self.tasks)[:10]
+            known = ", ".join(f'"{each}"' for each in near) or "none"
+            raise UnknownTask(
+                f'Unknown task "{name}". Registered: {known}. Load its module with --app.'
+            )
+        return task
