@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help up venv test lint types imports bench clean
+.PHONY: help up venv test lint types imports kills bench clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ WORKERS ?= 3
 
 test: lint ## Run the whole suite on SQLite, PostgreSQL and Redis
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+kills: $(STAMP) ## Kill a thousand workers at every point around a stage
+	HEADRACE_TEST_KILLS=1000 $(BIN)/pytest -q -s tests/crash/test_killed_stages.py
 
 bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)

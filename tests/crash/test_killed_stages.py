@@ -1,8 +1,6 @@
 """Workers that die at every point around a stage: no finished stage runs twice.
 
-The suite kills a few dozen. For the thousand that are asked for before a release:
-
-    HEADRACE_TEST_KILLS=1000 pytest tests/crash/test_killed_stages.py -s
+The suite kills a few dozen; `make kills` a thousand, in some minutes.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 
 from headrace.engine.base import Engine
 from headrace.loop import Loop
@@ -12,6 +13,8 @@ log = logging.getLogger("headrace.wake")
 
 PAGE = 1_000
 PAUSE = 10.0
+# A look through all of them is followed by a rest of so many times its length.
+REST = 20
 
 
 class Wake(Loop):
@@ -26,9 +29,12 @@ class Wake(Loop):
         self.engine = engine
         self.page = page
         self._after = ""
+        self._began = 0.0
 
     async def tick(self) -> float:
         """Look through one page of suspended jobs; the next follows at once."""
+        if not self._after:
+            self._began = time.monotonic()
         ids = await self.engine.suspended(after=self._after, limit=self.page)
         if ids:
             woken = await self.engine.wake(ids)
@@ -38,5 +44,7 @@ class Wake(Loop):
             self._after = ids[-1]
             return 0.0
         self._after = ""
+        # Where very many wait, looking must not become what everybody is busy with.
+        pause = max(PAUSE, REST * (time.monotonic() - self._began))
         # Spread, so that many workers do not all ask at once.
-        return PAUSE * random.uniform(0.8, 1.2)  # noqa: S311
+        return pause * random.uniform(0.8, 1.2)  # noqa: S311
