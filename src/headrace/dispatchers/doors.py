@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import time
+
 from headrace.dispatchers.host import Host
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
+from headrace.errors import EngineUnavailable
+
+log = logging.getLogger("headrace.events")
+
+TRY_AGAIN_SECONDS = 60.0
 
 
 class Door:
@@ -23,17 +31,30 @@ class Door:
 
 
 class SideDoor(Door):
-    """A connection of its own, made when it is first used."""
+    """A connection of its own, made when it is first used.
+
+    A server may allow no more connections: then the App's own serves as well, only not as fast.
+    """
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self._engine: Engine | None = None
+        self._try_at = 0.0
 
     async def open(self) -> Engine:
         """The engine, connected. Doing it again is fine."""
         if self._engine is None:
+            main = await super().open()
+            if time.monotonic() < self._try_at:
+                return main
             engine = open_engine(self.host.settings.url, clock=self.host.clock)
-            await engine.open()
+            try:
+                await engine.open()
+            except EngineUnavailable as error:
+                log.warning("Messages are stored over one connection for now: %s", error)
+                self._try_at = time.monotonic() + TRY_AGAIN_SECONDS
+                await engine.close()
+                return main
             self._engine = engine
         return self._engine
 

@@ -84,6 +84,8 @@ def _parts(jobs: Sequence[NewJob]) -> list[slice]:
     """Where to cut, so that no call has too many jobs or bytes."""
     if not jobs:
         return []
+    if len(jobs) <= BATCH_JOBS and sum(len(job.args) for job in jobs) <= BATCH_BYTES:
+        return [slice(0, len(jobs))]
     cuts = [0]
     size = 0
     for number, job in enumerate(jobs):

@@ -8,11 +8,12 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 
 import msgspec
 
 from headrace.dispatchers.host import Host
-from headrace.errors import EngineUnavailable, HeadraceError
+from headrace.errors import EngineUnavailable, HeadraceError, RecordConflict
 from headrace.loop import Loop
 from headrace.model.ids import new_id
 
@@ -24,6 +25,8 @@ PAUSE = 5.0
 FIRST_PAUSE = 1.0
 FIRST = 5
 PATIENCE = 3.0
+# A record that was left behind by a death is shown for so long.
+FORGET_AFTER = timedelta(days=1)
 
 Report = Callable[[], Awaitable[Mapping[str, object]]]
 
@@ -31,7 +34,8 @@ Report = Callable[[], Awaitable[Mapping[str, object]]]
 class Presence(Loop):
     """Keeps a record that says when the dispatcher was last well, its counts and its lag.
 
-    The time of the record is when that was. A dispatcher that stops in good order takes it away.
+    The time of the record is when that was. A dispatcher that stops in good order takes it away;
+    that of one which died goes when another starts, a day later.
     """
 
     name = "presence"
@@ -59,8 +63,19 @@ class Presence(Loop):
         with contextlib.suppress(EngineUnavailable):
             await self._host.open()
             await self._host.engine.record_put(KIND, self.dispatcher, msgspec.json.encode(body))
+            if not self._told:
+                await self._forget_others()
         self._told += 1
         return PAUSE if self._told > FIRST else FIRST_PAUSE
+
+    async def _forget_others(self) -> None:
+        engine = self._host.engine
+        oldest = self._host.clock.utcnow() - FORGET_AFTER
+        for record in await engine.record_list(KIND):
+            if record.updated_at < oldest:
+                # Unless it has come back at this moment.
+                with contextlib.suppress(RecordConflict):
+                    await engine.record_delete(KIND, record.key, version=record.version)
 
     async def stop(self, patience: float = PATIENCE) -> None:
         """Take the record away, if the engine is there."""

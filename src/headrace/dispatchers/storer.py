@@ -64,7 +64,8 @@ class Storer(Loop):
 
     async def tick(self) -> float:
         """Store one batch, or see whether the engine is back."""
-        if not self._gate.is_set() or self.failures:
+        # The first looks for all: a second connection is not made before there is use for it.
+        if self.failures or (self._tray == 0 and not self._gate.is_set()):
             await self._find_engine()
         if self._holding is None:
             self._holding = await self._inbox.take(self._tray, LOOK_AGAIN)
@@ -79,6 +80,17 @@ class Storer(Loop):
         """Remember since when the engine is away."""
         if self._away_since is None:
             self._away_since = time.monotonic()
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait out an error. Who finds the engine and opens the gate ends the wait of all."""
+        waits = {asyncio.ensure_future(super()._rest(seconds))}
+        if not self._gate.is_set():
+            waits.add(asyncio.ensure_future(self._gate.wait()))  # type: ignore[arg-type]
+        try:
+            await asyncio.wait(waits, return_when="FIRST_COMPLETED")
+        finally:
+            for each in waits:
+                each.cancel()
 
     async def stop(self, patience: float = 5.0) -> None:
         """Store what is held if the engine is there, give back the rest, tell the broker."""
@@ -122,6 +134,7 @@ class Storer(Loop):
                 log.warning("The engine is away: messages in hand go back to the broker")
             # Each time: what the reader was waiting for may have come after the gate was closed.
             await self._give_back()
+        await self._door.close()
         engine = await self._door.open()
         await engine.record_get(KIND, "is the engine there?")
         if not self._gate.is_set():

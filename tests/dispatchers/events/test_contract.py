@@ -148,7 +148,9 @@ async def test_what_is_abandoned_comes_again_though_later_ones_are_completed(
     topic: Topic,
 ) -> None:
     await topic.send(numbered(8))
-    options = {"visibility_seconds": 600} if "visibility_seconds" in topic.options else {}
+    # The service does not notice that nobody waits for its answer any more: what is put back may go
+    # into it, and be invisible once more for so long.
+    options = {"visibility_seconds": 5} if "visibility_seconds" in topic.options else {}
     async with connected(topic, batch_size=4, **options) as adapter:
         async with receiving(adapter) as receiver:
             messages = await receiver.has(8)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import headrace
 from headrace.dispatchers.adapter import Message
 from headrace.dispatchers.adapters.redis_streams import RedisStreamsAdapter
 from headrace.dispatchers.events import QueueDispatcher
@@ -125,6 +126,25 @@ async def test_others_can_see_a_dispatcher_and_its_lag(stream: RedisTopic, scene
             return bool(told["lag"] == 0 and told["stored"] == 3 and told["healthy"])
 
         await until(seen, "the record")
+
+
+async def test_what_a_dead_dispatcher_left_is_forgotten_after_a_day(
+    stream: RedisTopic, servers: Servers, tmp_path: Path
+) -> None:
+    app = headrace.App(store_url(FAMILIES[0], servers, tmp_path))
+    async with app:
+        await app.engine.record_put(KIND, "dead", b"{}")
+        app.clock.advance(86_500)
+        await app.engine.record_put(KIND, "other", b"{}")
+        async with QueueDispatcher(app, stream.adapter(), name="mine"):
+
+            async def there() -> bool:
+                return {each.key for each in await app.engine.record_list(KIND)} == {
+                    "other",
+                    "mine",
+                }
+
+            await until(there, "the records")
 
 
 async def test_two_dispatchers_share_a_stream(stream: RedisTopic, scene: Scene) -> None:

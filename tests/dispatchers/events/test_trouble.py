@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from headrace.dispatchers.events import QueueDispatcher
@@ -82,6 +83,21 @@ async def test_a_short_absence_is_waited_out_with_what_is_here(
         await until(lambda: dispatcher.counts.held == 0, "the end")
         assert dispatcher.counts.received == 2_100
     assert await mortal.numbers() == dict.fromkeys(range(2100), 1)
+
+
+async def test_a_server_that_allows_one_connection_gets_one(
+    kafka: KafkaTopic, server: PostgresServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = await asyncpg.connect(server.url)
+    await connection.execute("CREATE ROLE lonely LOGIN CONNECTION LIMIT 1")
+    await connection.execute("GRANT CREATE ON DATABASE postgres TO lonely")
+    await connection.close()
+    lonely = Scene(f"{server.url.replace('postgres@', 'lonely@')}?schema=lonely", tmp_path)
+    async with lonely.app, lonely.dispatcher(kafka.adapter()) as dispatcher:
+        await kafka.send(numbered(200))
+        await until(lambda: dispatcher.counts.stored == 200, "200 jobs")
+        assert dispatcher.healthy
+    assert "over one connection for now" in caplog.text
 
 
 async def test_a_broker_that_is_away_is_waited_for(scene: Scene) -> None:

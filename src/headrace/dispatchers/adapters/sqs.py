@@ -25,6 +25,8 @@ log = logging.getLogger("headrace.events")
 
 # The service takes no more in one call.
 AT_ONCE = 10
+# Its calls take long: the first messages should not wait for so many others.
+MOST = 100
 COUNTS = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible",
@@ -56,7 +58,7 @@ class SqsAdapter(QueueAdapter):
             raise InvalidSetting(f"wait_seconds must be between 0 and 20, got {wait_seconds}")
         self._queue_url = queue_url
         self._queue = queue_url.rstrip("/").rpartition("/")[2]
-        self._batch_size = batch_size
+        self._batch_size = min(batch_size, MOST)
         self._wait_seconds = wait_seconds
         self._visibility_seconds = visibility_seconds
         self._settings: dict[str, Any] = {
