@@ -123,12 +123,8 @@ class App(Registry):
     @functools.cached_property
     def workflows(self) -> Workflows:
         """Tasks that hang together, from files and from code."""
-        try:
-            from headrace.workflows.catalog import Workflows  # noqa: PLC0415 - an extra
-        except ModuleNotFoundError as error:
-            raise MissingDriver(
-                f'workflows need {error.name}; install it: pip install "headrace[workflows]"'
-            ) from error
+        from headrace.workflows.catalog import Workflows  # noqa: PLC0415 - many have none
+
         return Workflows(self)
 
     def workflow(self, workflow_id: str, **fields: Any) -> WorkflowBuilder:

@@ -65,6 +65,18 @@ def _count(texts: list[str]) -> int:
     return sum(len(text.split()) for text in texts)
 
 
+@app.task("tour.shout", queue="tour")
+async def shout(greetings: list[str]) -> str:
+    """The last step of the workflow: it gets what the others returned."""
+    return " ".join(greetings).upper()
+
+
+# A workflow: greet everybody at once, then put the greetings together.
+greetings = app.workflow("tour.greetings", queue="tour", params={"names": ["Ada", "Alan", "Grace"]})
+_each = greetings.step("greet", hello, {"name": greetings.item}, each=greetings.params.names)
+greetings.step("shout", shout, {"greetings": _each.output})
+
+
 CAST = {
     "hello": "a plain function, run in a thread",
     "order 1-4": "a lane: one at a time, in the order they came",

@@ -209,7 +209,11 @@ class Show:
             ("jobs list", "all jobs, newest first"),
             (f"jobs show {failed}", "the one that failed, and why"),
             ("enqueue tour.hello name=Ada --wait", "hand in a job and wait for it"),
-            ("running", "what runs now, what waits"),
+            (
+                "workflows run tour.greetings --app headrace.cli.tour --wait",
+                "steps that hang together",
+            ),
+            ("top", "everything at a glance"),
             ("doctor", "is everything well?"),
         ):
             print_line(f"  {f'{program()} {words}{where}':<60}  {what}")

@@ -16,8 +16,8 @@ from headrace.errors import InvalidArguments, InvalidInput, RecordConflict, Unkn
 from headrace.model.job import Job, NewJob, Source
 from headrace.model.lane import Lane
 from headrace.task import Task
+from headrace.workflows.check import checked
 from headrace.workflows.code import WorkflowBuilder, params_of
-from headrace.workflows.load import checked, files, load_file
 from headrace.workflows.model import Param, Workflow
 from headrace.workflows.run import workflow_task
 from headrace.workflows.steps import RunView, begin_again, look
@@ -99,6 +99,8 @@ class Workflows:
 
     def load(self, folder: str | Path) -> list[Workflow]:
         """Read all workflow files of a folder."""
+        from headrace.workflows.load import files, load_file  # noqa: PLC0415 - an extra
+
         return [self.add(load_file(path, self.host.tasks)) for path in files(Path(folder))]
 
     @functools.cached_property

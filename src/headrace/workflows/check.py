@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.errors import InvalidInput
+from headrace.errors import InvalidInput, InvalidWorkflow
 from headrace.model.lane import Lane
 from headrace.model.names import check_name
 from headrace.model.policy import check_priority, check_timeout
@@ -32,6 +32,19 @@ class Problem(msgspec.Struct, frozen=True):
 def problems(workflow: Workflow, tasks: Tasks) -> list[Problem]:
     """Everything that keeps a workflow from being run; empty if nothing does."""
     return list(_Check(workflow, tasks).all())
+
+
+def checked(workflow: Workflow, tasks: Tasks) -> Workflow:
+    """Check a workflow that was made in code, or that came over the network."""
+    found = problems(workflow, tasks)
+    if found:
+        raise InvalidWorkflow([f"{_shown(workflow, each)}: {each.reason}" for each in found])
+    return workflow
+
+
+def _shown(workflow: Workflow, problem: Problem) -> str:
+    place = ".".join(str(part) for part in problem.place)
+    return f'workflow "{workflow.id}"' + (f" {place}" if place else "")
 
 
 class _Check:

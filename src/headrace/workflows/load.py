@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from headrace.errors import InvalidInput, InvalidWorkflow
-from headrace.workflows.check import Problem, Tasks, problems
+from headrace.workflows.check import Tasks, problems
 from headrace.workflows.model import Workflow
 from headrace.workflows.references import Place
 from headrace.workflows.source import BadDocument, Document, read_document
@@ -70,14 +70,6 @@ def from_document(document: Document, tasks: Tasks) -> Workflow:
     return workflow
 
 
-def checked(workflow: Workflow, tasks: Tasks) -> Workflow:
-    """Check a workflow that was made in code, or that came over the network."""
-    found = problems(workflow, tasks)
-    if found:
-        raise InvalidWorkflow([f"{_shown(workflow, each)}: {each.reason}" for each in found])
-    return workflow
-
-
 def _convert(document: Document) -> Workflow:
     try:
         return msgspec.convert(document.value, Workflow)
@@ -100,8 +92,3 @@ def _place(path: str) -> Place:
             break  # a key of a mapping, which msgspec does not name
         place.append(name if name is not None else int(number))
     return tuple(place)
-
-
-def _shown(workflow: Workflow, problem: Problem) -> str:
-    place = ".".join(str(part) for part in problem.place)
-    return f'workflow "{workflow.id}"' + (f" {place}" if place else "")

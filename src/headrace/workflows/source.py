@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
-from headrace.errors import InvalidInput
+from headrace.errors import InvalidInput, MissingDriver
+
+try:
+    import yaml
+except ModuleNotFoundError as error:
+    raise MissingDriver(
+        f'workflow files need {error.name}; install it: pip install "headrace[workflows]"'
+    ) from error
 
 LARGEST_FILE = 4 * 1_048_576
 # Aliases may refer to each other, so that a short file stands for an endless one.
