@@ -209,10 +209,7 @@ class Show:
             ("jobs list", "all jobs, newest first"),
             (f"jobs show {failed}", "the one that failed, and why"),
             ("enqueue tour.hello name=Ada --wait", "hand in a job and wait for it"),
-            (
-                "workflows run tour.greetings --app headrace.cli.tour --wait",
-                "steps that hang together",
-            ),
+            ("workflows run tour.greetings --wait", "run tasks that hang together"),
             ("top", "everything at a glance"),
             ("doctor", "is everything well?"),
         ):

@@ -100,13 +100,17 @@ class RemoteWorkflows:
 
 
 @asynccontextmanager
-async def workflow_verbs(session: Session, *, tasks: bool = True) -> AsyncIterator[WorkflowVerbs]:
-    """On the server of API_URL, or on the App. Without `tasks` any store will do."""
+async def workflow_verbs(
+    session: Session, name: str | None = None, *, tasks: bool = True
+) -> AsyncIterator[WorkflowVerbs]:
+    """On the server of API_URL, or on the App. That of the built-in tour needs no name. Without
+    `tasks` any store will do.
+    """
     if session.remote:
         async with session.client() as client:
             yield RemoteWorkflows(client)
     elif tasks:
-        async with session.load_app() as app:
+        async with session.load_app(name) as app:
             yield DirectWorkflows(app)
     else:
         async with session.store() as app:

@@ -63,7 +63,7 @@ async def show(session: Session, *, workflow: WorkflowId, version: Version = Non
     Example:
       headrace workflows show prices --app shop.jobs
     """
-    async with workflow_verbs(session) as verbs:
+    async with workflow_verbs(session, workflow) as verbs:
         found = await verbs.find(workflow, version)
     if session.json:
         print_json(msgspec.to_builtins(found))
@@ -145,7 +145,7 @@ async def run(
     """
     limit = None if timeout is None else parse_span("--timeout", timeout)
     given = read_arguments(values or [], params, session.settings.payload_limit)
-    async with workflow_verbs(session) as verbs:
+    async with workflow_verbs(session, workflow) as verbs:
         job = await verbs.run(workflow, given, version=version, key=key)
         if not wait:
             if session.json:
