@@ -79,6 +79,27 @@ async def test_a_wait_ends_after_its_timeout_and_stays_so(
     assert (over.status, over.result) == (Status.COMPLETED, "late: 7")
 
 
+async def test_a_second_wait_is_not_taken_for_an_event_of_that_name(
+    local: headrace.App, worker: Worker
+) -> None:
+    @local.task
+    async def order(ctx: headrace.Context) -> list[str]:
+        found = []
+        for event in ("order", "order", "order#2"):
+            try:
+                found.append(await ctx.wait(event, timeout=0 if event == "order" else 3600))
+            except headrace.WaitTimedOut:
+                found.append("too late")
+        return found
+
+    orchestrator = worker(local)
+    job = await order.enqueue()
+    await orchestrator.run_until_idle()
+    await local.signal(job.id, "order#2", "in time")
+    await orchestrator.run_until_idle()
+    assert (await local.get(job.id)).result == ["too late", "too late", "in time"]
+
+
 async def test_a_wait_that_nobody_ends_fails_the_job_for_good(
     local: headrace.App, worker: Worker, clock: Clock
 ) -> None:

@@ -72,7 +72,9 @@ class DurableContext(Context):
         check_text("event", event)
         if timeout is not None and not 0 <= timeout < math.inf:
             raise InvalidInput(f"timeout must be seconds from 0, or None, got {timeout!r}")
-        body = await self.desk.wait(self.order.place(WAIT, event), event, timeout)
+        # "a" for the second time is "a#2", and an event may be called just that.
+        place = self.order.place(WAIT, event.replace("#", "##"))
+        body = await self.desk.wait(place, event, timeout)
         try:
             return msgspec.json.decode(body, type=type, dec_hook=decode_hook)
         except msgspec.DecodeError as error:
