@@ -142,6 +142,26 @@ async def test_a_folder_that_stays_away_is_told(tmp_path: Path) -> None:
         await store.put(a_place(), b"x")
 
 
+async def test_a_store_is_checked_without_writing(
+    store: ArtifactStore, objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = await store.put(a_place(), b"x")
+    await store.check()
+    await store.remove(kept.path)
+    assert files(tmp_path) == []
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(EngineUnavailable, match="Not a directory"):
+        await open_store(tmp_path / "file").check()
+    server = objects.get()
+    sign_in(server, monkeypatch)
+    with pytest.raises(EngineUnavailable, match="s3://bucket at"):
+        await open_store("s3://bucket?endpoint=http://127.0.0.1:9").check()
+    absent = open_store(f"s3://no-such-bucket?endpoint={server.endpoint}")
+    for verb in (absent.check(), absent.remove_job(new_id()), absent.get(a_place())):
+        with pytest.raises((EngineError, ArtifactNotFound), match=r"no such bucket|no artifact"):
+            await verb
+
+
 async def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

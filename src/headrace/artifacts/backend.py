@@ -42,3 +42,6 @@ class Backend(Protocol):
 
     async def tidy(self, older_than: float) -> None:
         """Remove what writers that were killed so many seconds ago have left half-written."""
+
+    async def check(self) -> None:
+        """Raise if the store cannot be used as it is now. Nothing is written."""

@@ -87,6 +87,19 @@ class LocalFolder:
         """Remove what nobody has written to for so long."""
         await self._do(INCOMING, self._tidy, time.time() - older_than)
 
+    async def check(self) -> None:
+        """Whether files can be written there, or the folder can be made."""
+        await self._do("folder", self._check)
+
+    def _check(self) -> None:
+        folder = self.folder.absolute()
+        while not folder.exists():
+            folder = folder.parent
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
     def _read(self, path: str, start: int, end: int) -> bytes:
         with (self.folder / path).open("rb") as file:
             file.seek(start)

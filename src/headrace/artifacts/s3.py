@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +34,7 @@ PART = 8 * MEBIBYTE
 PARTS_AT_ONCE = 3
 MOST_PARTS = 10_000
 PAGE = 1_000
+NO_BUCKET = "NoSuchBucket"
 # How long one request of an upload is tried again: a stream cannot be started over.
 PATIENCE = timedelta(seconds=20)
 
@@ -115,6 +117,10 @@ class S3Bucket:
     async def tidy(self, older_than: float) -> None:
         """Parts of uploads that were given up are for the bucket's lifecycle rules to remove."""
 
+    async def check(self) -> None:
+        """Ask for the files of a job that nobody has."""
+        await self._page(f"{LAYERS[0]}/{uuid.uuid4()}")
+
     async def _page(self, prefix: str) -> list[str]:
         listed = self._obstore.list(self._store, prefix=prefix, chunk_size=PAGE)
         return [found["path"] for found in await self._do(prefix, anext(listed, []))]
@@ -171,12 +177,9 @@ class S3Bucket:
 
         try:
             return await call
-        except FileNotFoundError:
-            if writing:
-                raise EngineError(
-                    f"{self.where}: there is no such bucket; create it, or correct "
-                    "HEADRACE_ARTIFACTS"
-                ) from None
+        except FileNotFoundError as error:
+            if writing or NO_BUCKET in str(error):
+                raise self._no_bucket() from None
             raise ArtifactNotFound(
                 f"there is no artifact {path} in {self.where}; it may have been pruned, or "
                 "HEADRACE_ARTIFACTS is another store on this machine"
@@ -185,6 +188,11 @@ class S3Bucket:
             # Without its cause: a store may repeat there what it was asked with.
             raise self._error(path, error) from None
 
+    def _no_bucket(self) -> EngineError:
+        return EngineError(
+            f"{self.where}: there is no such bucket; create it, or correct HEADRACE_ARTIFACTS"
+        )
+
     def _error(self, path: str, error: Exception) -> EngineError:
         from obstore.exceptions import (  # noqa: PLC0415 - an extra
             PermissionDeniedError,
@@ -192,6 +200,8 @@ class S3Bucket:
         )
 
         reason = _reason(error)
+        if NO_BUCKET in reason:
+            return self._no_bucket()
         told = f"artifact {path} in {self.where}: {reason}"
         refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
         if refused or re.search(r"status code: 40[13]\b", reason):

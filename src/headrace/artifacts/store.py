@@ -132,6 +132,10 @@ class ArtifactStore:
         """Remove what writers that were killed long ago have left half-written."""
         await self.backend.tidy(older_than)
 
+    async def check(self) -> None:
+        """Raise if the store cannot be used as it is now, without waiting for it."""
+        await self.backend.check()
+
     def _ahead(self, path: str, start: int, end: int) -> asyncio.Task[bytes]:
         stop = min(start + READ_CHUNK, end)
         return asyncio.create_task(self.read(path, start, stop))

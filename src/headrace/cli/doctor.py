@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from headrace.app import App
+from headrace.artifacts import ArtifactStore
 from headrace.cli.command import command, group
 from headrace.cli.errors import FAILED, OK, UNAVAILABLE
 from headrace.cli.output import print_json, print_line, print_table
@@ -27,7 +28,7 @@ commands = group("Is everything well, and what to do if not.")
 async def doctor(session: Session) -> int:
     """Check that all is well, and say what to do if not.
 
-    Looks at the engine, clocks, workers, queues and settings.
+    Looks at the engine, clocks, the artifact store, workers, queues and settings.
 
     The exit code is 1 if something is wrong, 3 if the engine cannot be reached.
 
@@ -79,7 +80,16 @@ async def _engine_findings(app: App, report: EngineReport) -> list[Finding]:
     findings += broken or [Finding("ok", "audit", "jobs and lanes agree")]
     workers = await app.engine.workers()
     queues = await app.engine.queues()
-    return [*findings, *_workers(workers), *_queues(queues, workers)]
+    artifacts = await _artifacts(app.artifacts)
+    return [*findings, artifacts, *_workers(workers), *_queues(queues, workers)]
+
+
+async def _artifacts(store: ArtifactStore) -> Finding:
+    try:
+        await store.check()
+    except EngineError as error:
+        return Finding("error", "artifacts", str(error), "Look at HEADRACE_ARTIFACTS.")
+    return Finding("ok", "artifacts", f"files can be kept in {store.where}")
 
 
 def _clock(report: EngineReport, settings: Settings) -> Finding:
