@@ -55,7 +55,7 @@ async def test_an_enqueue_with_a_key_is_tried_again() -> None:
 
 
 async def test_a_batch_is_tried_again_if_every_job_has_a_key() -> None:
-    script = (hang_up, answer(202, {"jobs": [A_JOB, A_JOB]}), hang_up)
+    script = (hang_up, answer(202, {"jobs": [A_JOB, A_JOB], "created": [True, True]}), hang_up)
     async with scripted(*script) as server, headrace.Client(server.url) as client:
         assert len(await client.enqueue_many([client.job("add", key=key) for key in "ab"])) == 2
         assert len(server.requests) == 2
