@@ -65,7 +65,7 @@ class CronDispatcher(Loop):
         self.schedules.least_interval = self.settings.min_cron_interval_seconds
         self.files = files or {}
         self.id = f"{socket.gethostname()}:{os.getpid()}:{new_id()[-6:]}"
-        self.firing = Firing(app, self.schedules, settings=self.settings, by=self.id)
+        self.firing = Firing(app, self.schedules, settings=self.settings)
         self.problems: dict[str, str] = {}
         self.next_times: dict[str, datetime] = {}
         self.presence = Presence(
@@ -147,10 +147,7 @@ class CronDispatcher(Loop):
             if not schedule.enabled or not self._may_fire(schedule):
                 continue
             state = states.get(schedule.name, ScheduleState())
-            if state.intent is not None:
-                # Somebody may have left it; looking is how one finds out.
-                self.next_times[schedule.name] = now
-            elif time := next(schedule.times(state.base(each.since)), None):
+            if time := next(schedule.times(state.base(each.since)), None):
                 self.next_times[schedule.name] = time
 
     def _may_fire(self, schedule: Schedule) -> bool:

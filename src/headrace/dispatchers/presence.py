@@ -80,6 +80,8 @@ class Presence(Loop):
     async def stop(self, patience: float = PATIENCE) -> None:
         """Take the record away, if the engine is there."""
         await super().stop(patience)
+        if not self._told:
+            return  # nobody knows of it, and its App may be closed by now
         with contextlib.suppress(HeadraceError, TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 await self._host.engine.record_delete(KIND, self.dispatcher)

@@ -10,7 +10,7 @@ import msgspec
 from headrace.dispatchers.host import Host
 from headrace.errors import InvalidSetting, RecordConflict, UnknownSchedule
 from headrace.model.schedule import KeptSchedule, ScheduleState
-from headrace.model.views import Record
+from headrace.model.views import Record, RecordChange
 
 log = logging.getLogger("headrace.cron")
 
@@ -79,10 +79,9 @@ class ScheduleRecords:
         record = await self._host.engine.record_get(STATE_KIND, name)
         return (ScheduleState(), 0) if record is None else (_read_state(record), record.version)
 
-    async def put_state(self, name: str, state: ScheduleState, version: int) -> int:
-        """Change the state that was read as `version`. Raises `RecordConflict` if it has moved."""
-        body = msgspec.json.encode(state)
-        return (await self._host.engine.record_put(STATE_KIND, name, body, version=version)).version
+    def state_change(self, name: str, state: ScheduleState, version: int) -> RecordChange:
+        """The change of a state that was read as `version`, for `engine.insert`."""
+        return RecordChange(STATE_KIND, name, msgspec.json.encode(state), version)
 
     async def _list(self, kind: str) -> list[Record]:
         found: list[Record] = []

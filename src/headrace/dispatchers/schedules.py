@@ -159,12 +159,12 @@ class Schedules:
                         "(--force)"
                     )
             run = Run(job.id, None, self._host.clock.utcnow())
+            change = self.records.state_change(name, state.triggered(run), version)
             try:
-                # First the state: from here on the schedule's own times see that it is unfinished.
-                await self.records.put_state(name, state.triggered(run), version)
+                # In one step, so that the schedule's own times see that it is unfinished.
+                await self._host.engine.insert([job], record=change)
             except RecordConflict:
                 continue
-            await self._host.engine.insert([job])
             return stored(job, self._host.clock.utcnow())
         raise _busy(name)
 

@@ -1,8 +1,7 @@
 """Schedules: what people ask for, what has become of it, and what is due. No I/O.
 
-For each (schedule, time) at most one job is made. The state says how far a schedule has come
-(`cursor`) and what somebody has set out to make (`intent`); it is only ever changed under the
-version that was read, so one dispatcher at a time decides, and any other can finish its work.
+For each (schedule, time) one job is made. The state says how far a schedule has come (`cursor`); it
+is only ever changed under the version that was read, and in the same step as the jobs are made.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from headrace.model.cron import Cron, find_zone, parse_cron
 from headrace.model.names import check_name
 
 Missed = Literal["skip", "latest", "all"]
-Reason = Literal["missed", "overlap", "uncertain"]
+Reason = Literal["missed", "overlap"]
 MISSED: tuple[Missed, ...] = ("skip", "latest", "all")
 
 RUNS_KEPT = 20
@@ -101,13 +100,6 @@ class KeptSchedule(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, schedule=schedule, since=since)
 
 
-class Planned(msgspec.Struct, frozen=True):
-    """A time, and the job that is made for it."""
-
-    time: datetime
-    job_id: str
-
-
 class Skip(msgspec.Struct, frozen=True):
     """Times for which nothing was made, and why."""
 
@@ -115,17 +107,6 @@ class Skip(msgspec.Struct, frozen=True):
     first: datetime
     last: datetime
     count: int = 1
-
-
-class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs that a dispatcher has set out to make. Whoever finds it may finish it."""
-
-    jobs: list[Planned]
-    task: str
-    at: datetime
-    by: str
-    cursor: datetime
-    skips: list[Skip] = []
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -140,7 +121,6 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
     """How far a schedule has come. It outlives the schedule: its past is never done again."""
 
     cursor: datetime | None = None
-    intent: Intent | None = None
     runs: list[Run] = []
     skips: list[Skip] = []
 
@@ -148,30 +128,11 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
         """The moment after which times are still to be handled."""
         return since if self.cursor is None else max(self.cursor, since)
 
-    def intending(self, intent: Intent) -> ScheduleState:
-        """Before jobs are made."""
-        return msgspec.structs.replace(self, intent=intent)
-
-    def made(self, intent: Intent, now: datetime) -> ScheduleState:
-        """After the jobs of the intent were made."""
-        runs = [Run(job.job_id, job.time, now) for job in reversed(intent.jobs)]
-        return self.passed(intent.cursor, intent.skips, runs)
-
-    def dropped(self, intent: Intent, reason: Reason | None) -> ScheduleState:
-        """After deciding against the intent."""
-        skips = list(intent.skips)
-        if reason is not None:
-            times = [job.time for job in intent.jobs]
-            skips.append(Skip(reason, times[0], times[-1], len(times)))
-        return self.passed(intent.cursor, skips)
-
-    def passed(
-        self, cursor: datetime, skips: list[Skip], runs: list[Run] | None = None
-    ) -> ScheduleState:
-        """After all times up to `cursor` were handled."""
+    def passed(self, cursor: datetime, skips: list[Skip], runs: list[Run]) -> ScheduleState:
+        """After all times up to `cursor` were handled, and jobs were made for some of them."""
         return ScheduleState(
             cursor=cursor if self.cursor is None else max(cursor, self.cursor),
-            runs=[*(runs or ()), *self.runs][:RUNS_KEPT],
+            runs=[*reversed(runs), *self.runs][:RUNS_KEPT],
             skips=[*reversed(skips), *self.skips][:SKIPS_KEPT],
         )
 
@@ -186,7 +147,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     make: list[datetime]
     skips: list[Skip]
     cursor: datetime
-    more: bool = False
 
 
 def plan(
@@ -199,8 +159,7 @@ def plan(
 ) -> Plan | None:
     """Decide about the times after `base` that are due; None if there are none.
 
-    A time is missed when it is `missed_after` late or later. At most `limit` times are made;
-    `more` tells that others are due as well.
+    A time is missed when it is `missed_after` late or later. At most `limit` times are made.
     """
     first = next(schedule.times(base), None)
     if first is None or first > now:
@@ -227,7 +186,7 @@ def _make(
 ) -> Plan:
     due = itertools.takewhile(lambda time: time <= now, schedule.times(after))
     times = list(itertools.islice(due, limit))
-    return Plan(make=times, skips=skips, cursor=times[-1], more=next(due, None) is not None)
+    return Plan(make=times, skips=skips, cursor=times[-1])
 
 
 def _missed(schedule: Schedule, after: datetime, last: datetime) -> list[Skip]:

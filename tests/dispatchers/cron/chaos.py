@@ -27,11 +27,20 @@ class Killed(BaseException):
 
 
 class FailingEngine:
-    """An engine whose verbs may raise before or after they were done."""
+    """An engine whose verbs may raise before or after they were done.
+
+    Whoever is cancelled while one is under way does not see its end. It is done all the same, as a
+    server does what a client has sent that is gone.
+    """
 
     def __init__(self, engine: Engine, decide: Decide) -> None:
         self._engine = engine
         self._decide = decide
+        self._under_way: set[asyncio.Future[Any]] = set()
+
+    async def done(self) -> None:
+        """Wait for what is under way, whoever has asked for it."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._engine, name)
@@ -41,7 +50,10 @@ class FailingEngine:
         async def failing(*args: Any, **options: Any) -> Any:
             if error := self._decide(name, "before"):
                 raise error
-            answer = await verb(*args, **options)
+            work = asyncio.ensure_future(verb(*args, **options))
+            self._under_way.add(work)
+            work.add_done_callback(self._under_way.discard)
+            answer = await asyncio.shield(work)
             if error := self._decide(name, "after"):
                 raise error
             return answer
@@ -90,6 +102,17 @@ class At:
         return self._error
 
 
+class AtVerb:
+    """Dies whenever it calls a verb, before it is done or after."""
+
+    def __init__(self, verb: str, when: str, error: BaseException) -> None:
+        self._place = (verb, when)
+        self._error = error
+
+    def __call__(self, verb: str, when: str) -> BaseException | None:
+        return self._error if (verb, when) == self._place else None
+
+
 class AtRandom:
     """Dies, or loses its connection, now and then."""
 
@@ -116,6 +139,8 @@ async def until_death(dispatcher: CronDispatcher, dice: random.Random, patience:
         return False
     except EngineUnavailable:
         return True
+    finally:
+        await cast(FailingEngine, dispatcher.app.engine).done()
     return True
 
 

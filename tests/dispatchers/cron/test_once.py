@@ -20,7 +20,7 @@ from headrace.engine.open import open_engine
 from headrace.errors import EngineUnavailable
 from headrace.model.schedule import Schedule, ScheduleState
 from tests.dispatchers.cron.calendar import fired
-from tests.dispatchers.cron.chaos import At, AtRandom, Killed, failing, until_death
+from tests.dispatchers.cron.chaos import At, AtRandom, AtVerb, Killed, failing, until_death
 from tests.dispatchers.cron.conftest import (
     START,
     Maker,
@@ -55,89 +55,72 @@ async def test_dying_at_any_step_neither_loses_nor_repeats(
             places.append(point.where)
         if isinstance(error, EngineUnavailable):
             await settled(victim)  # it goes on by itself
-        clock.advance(61)
         await settled(make(app))
         assert await made_for(app) == expected, point.where
         await finish_all(app)
         if not point.where:
             break
-    assert {"before insert", "after insert", "before record_put", "after record_put"} <= set(places)
+    assert {"before insert", "after insert", "before record_get", "after record_get"} <= set(places)
     state, _ = await app.schedules.records.state("s")
-    assert state.intent is None
     assert state.skips == []
 
 
-async def test_a_young_intent_is_left_to_the_one_that_wrote_it(
-    app: headrace.App, clock: Clock, make: Maker
-) -> None:
-    await app.schedules.add(HOURLY)
-    await died_at_insert(app, clock)
-    dispatcher = make(app)
-    pause = await dispatcher.tick()
-    assert 0.1 < pause <= 3.1
-    assert await jobs_of(app) == []
-    clock.advance(pause + 0.01)
-    await settled(dispatcher)
-    assert await made_for(app) == ["03-01 13:00"]
-
-
-async def died_at_insert(app: headrace.App, clock: Clock, *, after: bool = False) -> None:
-    """Leave an intent behind; with `after` its job exists."""
+async def died_at_insert(app: headrace.App, clock: Clock, when: str) -> None:
+    """Let a dispatcher die right before or after it makes the job of its first time."""
     go_to(clock, at("2026-03-01T13:00"))
-    when = "after" if after else "before"
-    victim = failing(app, lambda verb, at_: Killed() if (verb, at_) == ("insert", when) else None)
     with pytest.raises(Killed):
-        await settled(victim)
-    state, _ = await app.schedules.records.state("s")
-    assert state.intent is not None
-    assert len(await jobs_of(app, "report")) == after
+        await settled(failing(app, AtVerb("insert", when, Killed())))
 
 
-async def test_a_job_whose_history_is_gone_is_not_made_again(
-    app: headrace.App, clock: Clock, make: Maker, caplog: pytest.LogCaptureFixture
+async def test_a_job_that_was_made_finished_and_pruned_in_between_is_not_made_again(
+    app: headrace.App, clock: Clock, make: Maker
 ) -> None:
+    """Its dispatcher died before it knew, and nothing but the schedule's state reminds of it."""
     await app.schedules.add(HOURLY)
-    await died_at_insert(app, clock, after=True)
-    await finish_all(app)
-    go_to(clock, at("2026-03-09T13:10"))  # history is kept for a week
-    assert await app.engine.prune(older_than=app.settings.history_seconds) == 1
+    await died_at_insert(app, clock, "after")
+    assert await finish_all(app) == 1
+    assert await app.engine.prune(keep=0) == 1
     await settled(make(app))
-    made = await made_for(app)
-    assert "03-01 13:00" not in made
-    assert made[0] == "03-01 14:00"
-    assert "they are not made, in case they were" in caplog.text
+    assert await jobs_of(app) == []
+    go_to(clock, at("2026-04-01T14:00"))
+    await settled(make(app))
+    assert (await made_for(app))[0] == "03-01 14:00"
     state, _ = await app.schedules.records.state("s")
-    assert [(skip.reason, skip.first) for skip in state.skips] == [
-        ("uncertain", at("2026-03-01T13:00"))
-    ]
+    assert state.skips == []
 
 
-async def test_a_job_that_was_never_made_is_made_later_if_that_can_be_proved(
+async def test_a_job_that_was_not_made_is_made_by_another_however_late(
     app: headrace.App, clock: Clock, make: Maker
 ) -> None:
     await app.schedules.add(HOURLY)
-    await app.enqueue("clean")
-    await finish_all(app)
-    await died_at_insert(app, clock)
+    await died_at_insert(app, clock, "before")
+    assert await jobs_of(app) == []
     go_to(clock, at("2026-03-20T13:10"))
-    # Nobody has pruned: a job that finished before is still there.
     await settled(make(app))
-    assert (await made_for(app, "report"))[0] == "03-01 13:00"
+    assert (await made_for(app))[0] == "03-01 13:00"
 
 
-@pytest.mark.parametrize("after", [True, False])
-async def test_an_intent_of_another_task_is_dropped(
-    app: headrace.App, clock: Clock, make: Maker, after: bool
+async def test_a_time_that_was_not_taken_before_the_task_changed_is_not_made_up_for(
+    app: headrace.App, clock: Clock, make: Maker
 ) -> None:
     await app.schedules.add(HOURLY)
-    await died_at_insert(app, clock, after=after)
+    await died_at_insert(app, clock, "before")
     other = Schedule(name="s", expression="0 * * * *", task="clean", missed="all")
     await app.schedules.add(other, replace=True)
-    clock.advance(61)
     await settled(make(app))
-    assert await made_for(app) == (["03-01 13:00"] if after else [])
-    state, _ = await app.schedules.records.state("s")
-    assert state.intent is None
+    assert await jobs_of(app) == []
+
+
+async def test_a_job_that_somebody_asks_for_is_made_with_its_run_or_not_at_all(
+    app: headrace.App, clock: Clock
+) -> None:
+    await app.schedules.add(HOURLY)
+    for when, jobs in (("before", 0), ("after", 1)):
+        victim = failing(app, AtVerb("insert", when, EngineUnavailable("away")))
+        with pytest.raises(EngineUnavailable):
+            await victim.schedules.trigger("s")
+        state, _ = await app.schedules.records.state("s")
+        assert len(await jobs_of(app)) == len(state.runs) == jobs
 
 
 async def test_a_dispatcher_that_was_held_up_does_not_fire_again(
@@ -213,8 +196,6 @@ async def test_months_of_three_dispatchers_that_are_killed_at_random(
     seed = random.randrange(10**6)
     dice = random.Random(seed)
     print(f"seed {seed}")
-    # All may be dead for days, but not until history is gone.
-    app.settings = msgspec.structs.replace(app.settings, history_seconds=30 * 86_400.0)
     for schedule in MONTHS:
         await app.schedules.add(msgspec.structs.replace(schedule, missed="all"))
 
@@ -245,22 +226,21 @@ async def test_months_of_three_dispatchers_that_are_killed_at_random(
         assert sorted(time for time in found if time <= END) == expected
         assert {len(ids) for ids in found.values()} == {1}
         state, _ = await app.schedules.records.state(schedule.name)
-        assert (state.intent, state.skips) == (None, [])
+        assert state.skips == []
 
 
 async def look(app: headrace.App, seen: dict[tuple[str, datetime], set[str]]) -> None:
-    """Write down which jobs there are, let them finish, and prune as workers do."""
+    """Write down which jobs there are, let them finish, and forget them: no key is left."""
     for job in await jobs_of(app):
         found = KEY.fullmatch(job.key or "")
         assert found is not None
         seen[found[1], datetime.fromisoformat(found[2])].add(f"{job.id} {job.created_at}")
     await finish_all(app)
-    await app.engine.prune(older_than=app.settings.history_seconds)
+    await app.engine.prune(keep=0)
 
 
 async def finished(app: headrace.App, clock: Clock, left: list[CronDispatcher]) -> None:
     """Let one dispatcher that nothing happens to do what the others have left."""
-    clock.advance(61)
     last = CronDispatcher(app)
     await settled(last)
     await last.stop()
