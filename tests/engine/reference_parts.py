@@ -48,6 +48,8 @@ class ModelJob:
     finished_at: float = 0.0
     entries: dict[tuple[str, str], tuple[bytes, int]] = field(default_factory=dict)
     awaits: tuple[Awaited, ...] = ()
+    # Of one that was woken after its time had come: that time. It may be shown as well.
+    overdue_since: float | None = None
 
     @property
     def place(self) -> Place | None:

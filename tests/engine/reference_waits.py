@@ -32,6 +32,7 @@ class Waits(Workforce):
         self.step += 1
         woken = [job for each in ids if (job := self.jobs.get(each)) and self.wait_is_over(job)]
         for job in woken:
+            job.overdue_since = job.run_at if job.run_at < self.now else None
             job.run_at = self.now
             self.make_pending(job)
         self.arrange(woken)
