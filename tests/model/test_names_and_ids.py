@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from headrace.errors import InvalidInput, InvalidName
-from headrace.model.ids import new_id, parse_id
+from headrace.model.ids import new_id, new_ids, parse_id
 from headrace.model.names import check_name
 
 
@@ -17,6 +17,14 @@ def test_ids_are_uuid7_and_strictly_increase() -> None:
     parsed = uuid.UUID(ids[0])
     assert (parsed.version, parsed.variant) == (7, uuid.RFC_4122)
     assert parse_id(ids[0].upper()) == ids[0]
+
+
+def test_ids_that_are_made_together_are_like_others() -> None:
+    before, together, after = new_id(), new_ids(3_000), new_id()
+    ids = [before, *together, after]
+    assert ids == sorted(set(ids))
+    assert all(uuid.UUID(each).version == 7 and parse_id(each) == each for each in together)
+    assert new_ids(0) == []
 
 
 def test_threads_never_make_the_same_id() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from copy import copy
 
 import msgspec
 
 from headrace.dispatchers.adapter import Message
 from headrace.dispatchers.host import Host
 from headrace.errors import HeadraceError, InvalidInput, PayloadTooLarge
+from headrace.model.ids import new_ids
 from headrace.model.job import NewJob
 from headrace.model.names import TEXT_LIMIT, check_text
 from headrace.task import Task, TaskOptions
@@ -58,40 +60,65 @@ class Sorted(msgspec.Struct):
         self.refused += other.refused
 
 
+class Known(msgspec.Struct):
+    """A task that messages have asked for.
+
+    Its jobs differ in id and arguments and in what a message adds. So the first is kept as the
+    pattern of the others, unless there is a lane, which depends on the arguments.
+    """
+
+    task: Task[..., object]
+    options: TaskOptions[..., object]
+    pattern: NewJob | None = None
+
+    def job(self, params: bytes, limit: int, job_id: str | None) -> NewJob:
+        """A job with these arguments, or an error that says why there is none."""
+        if self.pattern is None or job_id is None or len(params) > limit:
+            job = self.options.job_from_json(params)
+            self.pattern = copy(job) if job.lane is None else None
+            return job
+        self.task.signature.check(params)
+        job = copy(self.pattern)
+        job.id = job_id
+        job.args = params
+        return job
+
+
 class Intake:
     """Turns messages into jobs of the host's tasks."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._decode = msgspec.json.Decoder(Envelope).decode
-        self._options: dict[str, tuple[Task[..., object], TaskOptions[..., object]]] = {}
+        self._known: dict[str, Known] = {}
 
     def sort(self, messages: Sequence[Message]) -> Sorted:
         """Make what jobs can be made. One bad message does not disturb the others."""
         made = Sorted(list(messages), [], [], [])
-        for message in messages:
+        for message, job_id in zip(messages, new_ids(len(messages)), strict=True):
             try:
-                made.jobs.append(self.job(message))
+                made.jobs.append(self.job(message, job_id))
                 made.sources.append(message)
             except Exception as error:  # whatever a message provokes is told with the message
                 made.refused.append(refused(message, error))
         return made
 
-    def job(self, message: Message) -> NewJob:
+    def job(self, message: Message, job_id: str | None = None) -> NewJob:
         """The job that a message asks for, or an error that says why there is none."""
         if message.fault is not None:
             raise UnreadableMessage(message.fault)
-        limit = self._host.settings.payload_limit + ENVELOPE_BYTES
-        if len(message.body) > limit:
+        most = self._host.settings.payload_limit
+        if len(message.body) > most + ENVELOPE_BYTES:
             raise PayloadTooLarge(
-                f"the message has {len(message.body):,} bytes, the limit is {limit:,}; keep large "
-                "data elsewhere and send a reference, or raise HEADRACE_PAYLOAD_LIMIT"
+                f"the message has {len(message.body):,} bytes, the limit is "
+                f"{most + ENVELOPE_BYTES:,}; keep large data elsewhere and send a reference, or "
+                "raise HEADRACE_PAYLOAD_LIMIT"
             )
         try:
             envelope = self._decode(message.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UnreadableMessage(_unreadable(message.body, error)) from None
-        job = self._for(envelope.handler_name).job_from_json(bytes(envelope.params))
+        job = self._for(envelope.handler_name).job(bytes(envelope.params), most, job_id)
         job.key = None if message.key is None else bounded(message.key)
         if envelope.job_id is not None:
             schedule = check_text("job_id", str(envelope.job_id))
@@ -101,16 +128,15 @@ class Intake:
             job.meta = b'{"sent_at":%.3f}' % message.sent_at
         return job
 
-    def _for(self, name: str) -> TaskOptions[..., object]:
-        """The options for a task's jobs, made once: a dispatcher makes thousands a second."""
-        known = self._options.get(name)
-        task = self._host.tasks.get(name)
-        if known is not None and known[0] is task:
-            return known[1]
+    def _for(self, name: str) -> Known:
+        """How jobs of a task are made, found out once: a dispatcher makes thousands a second."""
+        known = self._known.get(name)
+        if known is not None and known.task is self._host.tasks.get(name):
+            return known
         task = self._host.find_task(name)
         options: TaskOptions[..., object] = task.options(source="event")
-        self._options[name] = (task, options)
-        return options
+        known = self._known[name] = Known(task, options)
+        return known
 
 
 def refused(message: Message, error: Exception) -> Refused:

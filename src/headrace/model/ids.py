@@ -33,6 +33,22 @@ def new_id() -> str:
     return f"{head[:8]}-{head[8:12]}-7{head[12:]}-{'89ab'[tail[0] & 3]}{rest[1:4]}-{rest[4:]}"
 
 
+def new_ids(count: int) -> list[str]:
+    """Make several at once, which strictly increase and go before all that are made later. They
+    share their random part: together they cost a third of what they would one by one.
+    """
+    global _last  # noqa: PLW0603 - as above
+    stamp = time.time_ns() * 4096 // 1_000_000
+    with _lock:
+        stamp = max(stamp, _last + 1)
+        _last = stamp + count - 1
+    tail = os.urandom(8)
+    rest = tail.hex()
+    end = f"{'89ab'[tail[0] & 3]}{rest[1:4]}-{rest[4:]}"
+    heads = [f"{each:015x}" for each in range(stamp, stamp + count)]
+    return [f"{head[:8]}-{head[8:12]}-7{head[12:]}-{end}" for head in heads]
+
+
 def nth_id(base: str, index: int) -> str:
     """The id of the `index`-th of many that are made together, from one `base` id. In their order
     they strictly increase; those of different bases differ.
