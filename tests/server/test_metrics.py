@@ -76,6 +76,7 @@ async def add(a: int, b: int) -> int:
 """
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
 async def test_a_server_tells_what_workers_in_other_processes_count(
     url: str, tmp_path: Path
 ) -> None:

@@ -30,13 +30,18 @@ async def the_job(request: Request, job_id: str) -> Job:
     return caller_of(request).check_job(await service_of(request).reader.get(job_id))
 
 
+def _may_have_stages(job: Job) -> bool:
+    """Not before its first attempt, nor if that was its only one and told of none."""
+    return job.token > 1 or (job.token == 1 and (job.stage is not None or not job.status.final))
+
+
 @reading.get("/jobs/{job_id}", summary="Show a job", **answers("Job"))
 async def show(request: Request, job_id: JobId) -> Response:
     """A job with its status, progress, attempts, finished stages, error and result."""
     service = service_of(request)
     job = await the_job(request, job_id)
     body = service.answers.job(job)
-    kept = await service.app.engine.entries(job.id, STAGE) if job.token else []
+    kept = await service.app.engine.entries(job.id, STAGE) if _may_have_stages(job) else []
     body.stages = [stage_view(entry) for entry in kept]
     return answer(body)
 
