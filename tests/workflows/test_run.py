@@ -159,6 +159,28 @@ async def test_a_step_is_run_for_each_item(scene: Scene) -> None:
     assert [(step.jobs, step.done) for step in view.steps] == [(1, 1), (50, 50), (1, 1)]
 
 
+async def test_a_fan_out_that_was_broken_off_is_completed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.workflow(
+        {"id": "each", "task": "double", "each": [1, 2, 3], "params": {"value": "${item}"}}
+    )
+    insert, cut_off = scene.app.engine.insert, iter([True])
+
+    async def broken_once(jobs: Any, **options: Any) -> Any:
+        if jobs[0].parent is not None and next(cut_off, False):
+            raise RuntimeError("cut off")
+        return await insert(jobs, **options)
+
+    monkeypatch.setattr(scene.app.engine, "insert", broken_once)
+    job = await scene.run()
+    assert job.status is Status.SCHEDULED
+    assert await scene.app.rerun([job]) == [job.id]
+    await scene.work()
+    assert (await scene.app.get(job.id)).result == {"each": [2, 4, 6]}
+    assert sorted(scene.done) == ["double 1", "double 2", "double 3"]
+
+
 async def test_a_step_for_each_of_nothing_is_over_at_once(scene: Scene) -> None:
     scene.workflow(
         {"id": "each", "task": "double", "each": [], "params": {"value": "${item}"}},
