@@ -11,7 +11,7 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import Released, Snoozed
+from headrace.model.outcome import Released
 from headrace.model.status import Status
 from tests.engine.conftest import Opener
 from tests.support.verbs import (
@@ -126,100 +126,6 @@ async def test_only_the_worst_heads_of_a_wide_lane_are_beaten(engine: Engine) ->
     low = [await enqueue(engine, lane="a", width=2) for _ in range(3)]
     urgent = await enqueue(engine, lane="a", width=2, priority=1)
     assert [job.id for job in await claim(engine, worker, 10)] == [urgent, low[0]]
-
-
-async def test_a_held_place_lets_nobody_pass(engine: Engine, clock: Clock) -> None:
-    worker = await a_worker(engine)
-    first = await enqueue(engine, lane="a", hold=True)
-    second = await enqueue(engine, lane="a", hold=True)
-    [job] = await claim(engine, worker, 10)
-    await retry(engine, job, 60)
-    await enqueue(engine, lane="a", hold=True, priority=9)
-    assert await claim(engine, worker, 10) == []
-    clock.advance(61)
-    await engine.due(10)
-    [again] = await claim(engine, worker, 10)
-    assert (again.id, again.attempt) == (first, 2)
-    await complete(engine, again)
-    [urgent] = await claim(engine, worker, 10)
-    assert urgent.priority == 9
-    await complete(engine, urgent)
-    [last] = await claim(engine, worker, 10)
-    assert last.id == second
-
-
-async def test_a_held_retry_without_delay_is_not_beaten(engine: Engine) -> None:
-    worker = await a_worker(engine)
-    first = await enqueue(engine, lane="a", hold=True)
-    [job] = await claim(engine, worker, 10)
-    await retry(engine, job, 0)
-    await enqueue(engine, lane="a", hold=True, priority=9)
-    [again] = await claim(engine, worker, 10)
-    assert again.id == first
-
-
-async def test_a_yielded_place_lets_others_pass(engine: Engine, clock: Clock) -> None:
-    worker = await a_worker(engine)
-    first = await enqueue(engine, lane="a", hold=False)
-    second = await enqueue(engine, lane="a", hold=False)
-    third = await enqueue(engine, lane="a", hold=False)
-    [job] = await claim(engine, worker, 10)
-    await retry(engine, job, 60)
-    [passing] = await claim(engine, worker, 10)
-    assert passing.id == second
-    clock.advance(61)
-    await engine.due(10)
-    assert await claim(engine, worker, 10) == []
-    await complete(engine, passing)
-    # Back in line with its old number: before the third.
-    [again] = await claim(engine, worker, 10)
-    assert again.id == first
-    await complete(engine, again)
-    [last] = await claim(engine, worker, 10)
-    assert last.id == third
-
-
-async def test_a_yield_retry_without_delay_keeps_its_number(engine: Engine) -> None:
-    worker = await a_worker(engine)
-    first = await enqueue(engine, lane="a", hold=False)
-    await enqueue(engine, lane="a", hold=False)
-    [job] = await claim(engine, worker, 10)
-    await retry(engine, job, 0)
-    [again] = await claim(engine, worker, 10)
-    assert again.id == first
-
-
-async def test_a_released_job_keeps_its_place_unless_it_is_beaten(engine: Engine) -> None:
-    worker = await a_worker(engine)
-    first = await enqueue(engine, lane="a")
-    await enqueue(engine, lane="a")
-    [job] = await claim(engine, worker, 10)
-    await settle(engine, job, Released())
-    [again] = await claim(engine, worker, 10)
-    assert again.id == first
-    urgent = await enqueue(engine, lane="a", priority=5)
-    await settle(engine, again, Released())
-    [now] = await claim(engine, worker, 10)
-    assert now.id == urgent
-
-
-@pytest.mark.parametrize("hold", [True, False])
-async def test_a_snoozed_job_treats_its_place_like_a_retry(
-    engine: Engine, clock: Clock, hold: bool
-) -> None:
-    worker = await a_worker(engine)
-    first = await enqueue(engine, lane="a", hold=hold)
-    second = await enqueue(engine, lane="a", hold=hold)
-    [job] = await claim(engine, worker, 10)
-    await settle(engine, job, Snoozed(10))
-    claimed = await claim(engine, worker, 10)
-    assert [job.id for job in claimed] == ([] if hold else [second])
-    clock.advance(11)
-    await engine.due(10)
-    for job in claimed:
-        await complete(engine, job)
-    [again] = await claim(engine, worker, 10)
-    assert (again.id, again.attempt) == (first, 1)
 
 
 async def test_a_delayed_job_holds_no_place(engine: Engine, clock: Clock) -> None:
