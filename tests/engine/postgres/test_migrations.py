@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import asyncpg
 import pytest
@@ -16,10 +17,10 @@ from headrace.engine.postgres.engine import PostgresEngine
 from headrace.engine.postgres.migrate import NEWEST
 from headrace.errors import EngineError, SchemaTooNew
 from headrace.model.awaited import AwaitedChildren
-from headrace.model.ids import new_id
-from headrace.model.outcome import Settlement, Snoozed
+from headrace.model.job import JobFilter
+from headrace.model.outcome import Snoozed
 from tests.engine.postgres.conftest import Raw
-from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, fail, the_job
+from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, fail, settle
 
 OPEN = """
 import asyncio, sys
@@ -81,112 +82,113 @@ async def test_a_migration_that_stops_half_way_leaves_nothing(
     await engine.close()
 
 
-# What a program of the first version calls; the rest is what every job has.
-EARLIER_INSERT = """
-SELECT * FROM insert_jobs(0, $1, $2, ARRAY['work'], ARRAY['default'], ARRAY[0]::smallint[],
-    ARRAY[$3]::double precision[], NULL, $4, $5, ARRAY[1], ARRAY[true], ARRAY[4],
-    ARRAY[600]::double precision[], ARRAY[false], ARRAY['code'], NULL)
-"""
-EARLIER_EXCHANGE = """
-SELECT * FROM exchange(0, $1, $2, $3, $4, '{}', '{}', '{}', '{}', false, $5, NULL, $6)
-"""
-FIRST = 7
+# Migrations of this kind meet stores that are full, and programs that are at work.
+LATER = (
+    NEWEST + 1,
+    "ALTER TABLE job ADD COLUMN colour text; ALTER TABLE history ADD COLUMN colour text;",
+)
 
 
-async def earlier_insert(
-    raw: Raw, amount: int, *, delay: float = 0, key: str | None = None, lane: str | None = None
-) -> list[str]:
-    ids = [new_id() for _ in range(amount)]
-    keys, lanes = (None if each is None else [each] * amount for each in (key, lane))
-    await raw.fetch(EARLIER_INSERT, ids, [b"{}"], delay, keys, lanes)
-    return ids
+@contextlib.contextmanager
+def knowing(patch: pytest.MonkeyPatch, known: list[tuple[int, str]]) -> Iterator[None]:
+    """A Headrace of an earlier or a later version, as far as migrations go."""
+    with patch.context() as other:
+        other.setattr(migrate_module, "KNOWN", known)
+        other.setattr(migrate_module, "NEWEST", known[-1][0])
+        yield
 
 
-async def earlier_exchange(
-    raw: Raw, worker: str, limit: int, settled: Sequence[tuple[object, int, int, float]] = ()
-) -> list[tuple[str, int]]:
-    columns = [[each[n] for each in settled] for n in range(4)]
-    claimed = await raw.fetch(EARLIER_EXCHANGE, *columns, worker, limit)
-    return [(str(row[0]), row[1]) for row in claimed if row[2] is not None]
-
-
-async def of_the_first_version(engine_url: str, patch: pytest.MonkeyPatch) -> PostgresEngine:
-    engine = PostgresEngine(engine_url, clock=Clock())
-    with patch.context() as earlier:
-        earlier.setattr(migrate_module, "KNOWN", migrate_module.KNOWN[:FIRST])
-        earlier.setattr(migrate_module, "NEWEST", FIRST)
-        await engine.open()
-    assert (await engine.report()).schema_version == FIRST
-    return engine
-
-
-async def test_a_store_of_the_first_version_is_brought_up_to_date(
+async def test_a_store_with_some_migrations_gets_the_others(
     engine_url: str, address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = await of_the_first_version(engine_url, monkeypatch)
-    worker = await a_worker(before)
-    await before._ensure_queues({"default"})
-    raw = await asyncpg.connect(address.dsn, server_settings={"search_path": address.quoted_schema})
-    finished, held, snoozed = await earlier_insert(raw, 3)
-    await earlier_exchange(raw, worker, 1)
-    [(held, token)] = await earlier_exchange(raw, worker, 1, [(finished, 1, 4, 0)])
-    [(snoozed, _)] = await earlier_exchange(raw, worker, 1)
-    await earlier_exchange(raw, worker, 0, [(snoozed, 1, 2, 60)])
-    laned = await earlier_insert(raw, 3, lane="l")
-    [later] = await earlier_insert(raw, 1, delay=60, lane="l")
-    [keyed] = await earlier_insert(raw, 1, key="k")
+    applied = f"SELECT version, applied_at FROM {address.quoted_schema}.migration ORDER BY version"
+    engine = PostgresEngine(engine_url, clock=Clock())
+    with knowing(monkeypatch, migrate_module.KNOWN[:4]):
+        await engine.open()
+    assert (await engine.report()).schema_version == 4
+    await engine.close()
+    raw = await asyncpg.connect(address.dsn)
+    before = await raw.fetch(applied)
+    assert [row[0] for row in before] == [1, 2, 3, 4]
 
-    after = PostgresEngine(engine_url, clock=Clock())
-    await after.open()
-    assert (await after.report()).schema_version == NEWEST
-    assert await after.audit() == []
-    jobs = {job.id: job for job in await after.get([finished, held, snoozed, *laned, later, keyed])}
-    assert len(jobs) == 8
-    assert {(job.parent, job.group, job.awaits) for job in jobs.values()} == {(None, None, ())}
-    [same] = await after.insert([a_job(key="k", parent=held, group="a")])
-    assert (same.id, same.created) == (keyed, False)
-    [child] = await after.insert([a_job(parent=held, group="a")])
-    awaits = (AwaitedChildren("a"),)
-    await after.exchange([Settlement(held, token, Snoozed(60, awaits))])
-    assert (await the_job(after, held)).awaits == awaits
-
-    # A program of that version that is still at work does no harm.
-    assert (laned[0], 1) in await earlier_exchange(raw, worker, 10)
-    await earlier_exchange(raw, worker, 0, [(laned[0], 1, 2, 60), (child.id, 1, 4, 0)])
-    assert (await the_job(after, child.id)).parent == held
-    assert await after.wake([held, laned[0]]) == [held]
-    await earlier_insert(raw, 2, lane="l", key="k2")
-    after.clock.advance(61)
-    assert (await after.due(10)).moved == 3
-    assert await after.audit() == []
+    await engine.open()
+    assert (await engine.report()).schema_version == NEWEST
+    after = await raw.fetch(applied)
     await raw.close()
-    await before.close()
-    await after.close()
+    assert [row[0] for row in after] == list(range(1, NEWEST + 1))
+    assert after[:4] == before
+    worker = await a_worker(engine)
+    await enqueue(engine, lane="l", key="k")
+    [job] = await claim(engine, worker)
+    assert await complete(engine, job)
+    assert await engine.audit() == []
+    await engine.close()
+
+
+async def test_a_later_migration_keeps_jobs_and_disturbs_no_program_at_work(
+    engine_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = PostgresEngine(engine_url, clock=Clock())
+    await earlier.open()
+    worker = await a_worker(earlier)
+    for _ in range(3):
+        await enqueue(earlier)
+    finished, held, suspended = await claim(earlier, worker, 3)
+    await complete(earlier, finished)
+    await earlier.insert([a_job(parent=suspended.id, group="a", lane="l") for _ in range(2)])
+    awaits = (AwaitedChildren("a"),)
+    assert await settle(earlier, suspended, Snoozed(60, awaits))
+    scheduled, keyed = await enqueue(earlier, delay=60), await enqueue(earlier, key="k")
+    before = (await earlier.list_jobs(JobFilter(), limit=10)).jobs
+    assert len(before) == 7
+
+    later = PostgresEngine(engine_url, clock=Clock())
+    with knowing(monkeypatch, [*migrate_module.KNOWN, LATER]):
+        await later.open()
+    assert (await later.report()).schema_version == NEWEST + 1
+    assert (await later.list_jobs(JobFilter(), limit=10)).jobs == before
+    assert await later.audit() == []
+
+    # The connections of the earlier one have seen the tables as they were.
+    [same] = await earlier.insert([a_job(key="k")])
+    assert (same.id, same.created) == (keyed, False)
+    assert await complete(earlier, held)
+    assert await earlier.rerun([finished.id, scheduled]) == [finished.id, scheduled]
+    assert await earlier.cancel([keyed]) == {keyed: True}
+    while jobs := await claim(earlier, worker, 10):
+        for job in jobs:
+            assert await complete(earlier, job)
+    assert await earlier.wake([suspended.id]) == [suspended.id]
+    assert await later.audit() == []
+    await earlier.close()
+    await later.close()
 
 
 async def test_a_migration_that_meets_others_at_work_begins_again(
     engine_url: str, address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They may have looked at a table that it wants, and want one that it has."""
-    before = await of_the_first_version(engine_url, monkeypatch)
+    before = PostgresEngine(engine_url, clock=Clock())
+    await before.open()
     await before.close()
     raw = await asyncpg.connect(address.dsn, server_settings={"search_path": address.quoted_schema})
     # The migration should be the one that gives way.
     await raw.execute("SET deadlock_timeout = '20s'")
     after = PostgresEngine(engine_url, clock=Clock())
-    async with raw.transaction():
-        await raw.execute("SELECT FROM history")
-        opening = asyncio.create_task(after.open())
-        waiting = """
-            SELECT count(*) FROM pg_locks
-            WHERE NOT granted AND relation = 'history'::regclass
-        """
-        async with asyncio.timeout(20):
-            while not await raw.fetchval(waiting):  # noqa: ASYNC110 - the condition is on the server
-                await asyncio.sleep(0.01)
-        await raw.execute("SELECT FROM job")
-    await opening
-    assert (await after.report()).schema_version == NEWEST
+    with knowing(monkeypatch, [*migrate_module.KNOWN, LATER]):
+        async with raw.transaction():
+            await raw.execute("SELECT FROM history")
+            opening = asyncio.create_task(after.open())
+            waiting = """
+                SELECT count(*) FROM pg_locks
+                WHERE NOT granted AND relation = 'history'::regclass
+            """
+            async with asyncio.timeout(20):
+                while not await raw.fetchval(waiting):  # noqa: ASYNC110 - it is on the server
+                    await asyncio.sleep(0.01)
+            await raw.execute("SELECT FROM job")
+        await opening
+    assert (await after.report()).schema_version == NEWEST + 1
     await raw.close()
     await after.close()
 

@@ -2,93 +2,107 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
+import pytest
+
+from headrace.engine.sqlite import connection as connections
 from headrace.engine.sqlite.connection import SCHEMA_VERSION
 from headrace.engine.sqlite.sql import migrations
 from headrace.model.awaited import AwaitedEvent
-from headrace.model.ids import new_id
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Snoozed
 from headrace.model.status import Status
 from tests.engine.sqlite.conftest import Maker
-from tests.support.verbs import a_worker, claim, complete, settle, the_job
+from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, settle
 
-INSERT_JOB = """
-INSERT INTO job (seq, id, state, token, worker, started_at, attempt, priority, queue, lane, width,
-                 hold, run_at, created_at, task, max_attempts, on_crash, source, args)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?4, 0, 'default', ?7, 1, 0, ?8, 1.0, 'work', 3, 'retry', 'code',
-        '{}')
-"""
-INSERT_FINISHED = """
-INSERT INTO history (id, state, token, attempt, completed_at, cancel_requested, priority, queue,
-                     width, hold, run_at, created_at, task, max_attempts, on_crash, source,
-                     progress, args, log)
-VALUES (?, 4, 1, 1, 2.0, 0, 0, 'default', 1, 0, 1.0, 1.0, 'work', 3, 'retry', 'code', 100, '{}',
-        x'')
-"""
+# What a later version may want.
+LATER = ["ALTER TABLE job ADD COLUMN colour TEXT", "ALTER TABLE history ADD COLUMN colour TEXT"]
 
 
-def a_file_of_version(path: Path, version: int) -> list[str]:
-    """A file as that version left it: a job in each state, and a finished one."""
-    ids = [new_id() for _ in range(5)]
-    connection = sqlite3.connect(path, isolation_level=None)
-    for number, statements in migrations():
-        if number <= version:
-            for statement in statements:
-                connection.execute(statement)
-    ready, waiting, running, scheduled, finished = ids
-    far = 1e10
-    connection.execute(INSERT_JOB, (1, ready, 2, 0, None, None, "l", 1.0))
-    connection.execute(INSERT_JOB, (2, waiting, 1, 0, None, None, "l", 1.0))
-    connection.execute(INSERT_JOB, (3, running, 3, 1, "somebody", 1.0, None, 1.0))
-    connection.execute(INSERT_JOB, (4, scheduled, 0, 0, None, None, None, far))
-    connection.execute(INSERT_FINISHED, (finished,))
-    connection.execute("INSERT INTO lane (queue, lane, width, used) VALUES ('default', 'l', 1, 1)")
-    connection.execute("INSERT INTO queue (name) VALUES ('default')")
-    connection.execute("UPDATE arrival SET seq = 4")
-    connection.close()
-    return ids
+def of_a_later_version(patch: pytest.MonkeyPatch, statements: list[str]) -> None:
+    """From here on, Headrace knows one migration more."""
+    number = SCHEMA_VERSION + 1
+    known = [*migrations(), (number, [*statements, f"PRAGMA user_version = {number}"])]
+    patch.setattr(connections, "migrations", lambda: known)
+    patch.setattr(connections, "SCHEMA_VERSION", number)
 
 
-async def test_a_file_of_the_first_version_is_brought_up_to_date(
-    path: Path, open_url: Maker
-) -> None:
-    ids = a_file_of_version(path, 1)
-    engine = await open_url(f"sqlite:///{path}")
-    with sqlite3.connect(path) as behind:
-        assert behind.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+def version_and_columns(path: Path) -> tuple[int, set[str]]:
+    """What is in the file, behind the engine's back."""
+    behind = sqlite3.connect(path)
+    [(version,)] = behind.execute("PRAGMA user_version")
+    columns = {row[1] for row in behind.execute("PRAGMA table_info(job)")}
     behind.close()
-    jobs = await engine.get(ids)
-    assert [job.status for job in jobs] == [
-        Status.PENDING,
-        Status.PENDING,
-        Status.RUNNING,
-        Status.SCHEDULED,
-        Status.COMPLETED,
-    ]
-    assert {(job.parent, job.group, job.awaits) for job in jobs} == {(None, None, ())}
-    assert await engine.audit() == []
+    return version, columns
 
 
-async def test_jobs_of_the_first_version_can_do_what_new_ones_can(
-    path: Path, open_url: Maker
+async def test_a_new_file_has_the_newest_version(path: Path, open_url: Maker) -> None:
+    await open_url(f"sqlite:///{path}")
+    assert version_and_columns(path)[0] == SCHEMA_VERSION == migrations()[-1][0]
+
+
+async def test_a_later_migration_keeps_every_job(
+    path: Path, open_url: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready, waiting, _, _, finished = a_file_of_version(path, 1)
     engine = await open_url(f"sqlite:///{path}")
     worker = await a_worker(engine)
-    [job] = await claim(engine, worker)
-    assert (job.id, job.parent) == (ready, None)
-    assert await settle(engine, job, Snoozed(60, (AwaitedEvent("go"),)))
-    assert await engine.suspended() == [ready]
-    assert await engine.signal(ready, "go", b"1") == "delivered"
-    assert await engine.wake([ready]) == [ready]
-    assert await engine.rerun([finished]) == [finished]
-    for job in await claim(engine, worker, limit=10):
-        assert await complete(engine, job)
-    [job] = await claim(engine, worker, limit=10)
-    assert job.id == waiting
-    assert (await the_job(engine, finished)).status is Status.COMPLETED
-    assert (await engine.list_jobs(JobFilter(parent=ready))).jobs == []
+    for _ in range(3):
+        await enqueue(engine)
+    finished, held, suspended = await claim(engine, worker, limit=3)
+    assert await complete(engine, finished)
+    assert await settle(engine, suspended, Snoozed(60, (AwaitedEvent("go"),)))
+    await engine.insert([a_job(parent=suspended.id, group="a", lane="l") for _ in range(2)])
+    scheduled, keyed = await enqueue(engine, delay=60), await enqueue(engine, key="k")
+    before = (await engine.list_jobs(JobFilter(), limit=10)).jobs
+    assert len(before) == 7
+    await engine.close()
+
+    of_a_later_version(monkeypatch, LATER)
+    engine = await open_url(f"sqlite:///{path}")
+    version, columns = version_and_columns(path)
+    assert (version, "colour" in columns) == (SCHEMA_VERSION + 1, True)
+    assert (await engine.list_jobs(JobFilter(), limit=10)).jobs == before
     assert await engine.audit() == []
+    [same] = await engine.insert([a_job(key="k")])
+    assert (same.id, same.created) == (keyed, False)
+    assert await complete(engine, held)
+    assert await engine.signal(suspended.id, "go", b"1") == "delivered"
+    assert await engine.wake([suspended.id]) == [suspended.id]
+    assert await engine.rerun([finished.id, scheduled]) == [finished.id, scheduled]
+    while jobs := await claim(engine, worker, limit=10):
+        for job in jobs:
+            assert await complete(engine, job)
+    jobs_now = (await engine.list_jobs(JobFilter(), limit=10)).jobs
+    assert [job.status for job in jobs_now] == [Status.COMPLETED] * 7
+    assert await engine.audit() == []
+
+
+async def test_a_migration_that_stops_half_way_leaves_the_file_as_it_was(
+    path: Path, open_url: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await open_url(f"sqlite:///{path}")
+    job_id = await enqueue(engine)
+    await engine.close()
+    before = version_and_columns(path)
+    with monkeypatch.context() as patch:
+        of_a_later_version(patch, [*LATER, "INSERT INTO nowhere VALUES (1)"])
+        with pytest.raises(Exception, match="nowhere"):
+            await open_url(f"sqlite:///{path}")
+    assert version_and_columns(path) == before
+    engine = await open_url(f"sqlite:///{path}")
+    assert [job.id for job in await engine.get([job_id])] == [job_id]
+
+
+async def test_several_may_bring_a_file_up_to_date_at_once(
+    path: Path, open_url: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column cannot be added twice, so whoever repeats what another has done fails."""
+    await (await open_url(f"sqlite:///{path}")).close()
+    of_a_later_version(monkeypatch, LATER)
+    engines = await asyncio.gather(*(open_url(f"sqlite:///{path}") for _ in range(8)))
+    ids = [await enqueue(engine) for engine in engines]
+    assert len(await engines[0].get(ids)) == 8
+    assert version_and_columns(path)[0] == SCHEMA_VERSION + 1

@@ -1,7 +1,7 @@
 -- Giving places in lanes.
 --
--- The order of locks, for every verb: jobs without a lane -> bells (SKIP LOCKED) -> lanes, sorted,
--- in one statement -> jobs with a lane -> ready jobs to claim (SKIP LOCKED), last.
+-- The order of locks, for every verb: jobs without a lane, by id -> bells (SKIP LOCKED) -> lanes,
+-- sorted, in one statement -> jobs with a lane, by id -> ready jobs to claim (SKIP LOCKED), last.
 -- A lane is locked in one statement and acted upon in a later one: a statement sees what was
 -- committed before it began, and what matters is what was committed before the lock was given.
 -- Waiting jobs change only under the lock of their lane, so no promotion has to lock them first.

@@ -1,7 +1,18 @@
 -- Recording outcomes. `kind` is the final state (4 to 7; NULL means completed), or how the job comes
 -- back: 0 retry, 1 released, 2 snoozed. Columns that no outcome of a call needs are empty.
--- Both functions take jobs that run under their token, either those with a lane (whose lanes are
--- locked) or those without, and answer what they settled, with the lanes of the former.
+-- The functions take jobs that run under their token, either those with a lane (whose lanes are
+-- locked) or those without. Those that settle answer which they did, with the lanes of the former.
+
+-- Lock such jobs in the order of ids. Where more than one statement follows, this comes first: two
+-- statements, each in that order, are together in none.
+CREATE FUNCTION lock_running(p_laned boolean, p_id uuid[], p_token integer[])
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM unnest(p_id, p_token) AS t (id, token)
+    JOIN job j ON j.id = t.id AND j.token = t.token
+    WHERE j.state + 0 = 3 AND (j.lane IS NOT NULL) = p_laned
+    ORDER BY j.id FOR UPDATE OF j;
+END $$;
 
 -- Move finished jobs to `history`. A job whose cancel was requested is finished however its attempt
 -- ended, unless it completed.
@@ -22,13 +33,14 @@ BEGIN
         RETURNING j.id, j.created_at, j.run_at, j.started_at, j.timeout, j.progress, j.token,
             j.attempt, j.max_attempts, j.width, j.priority, j.hold, j.fail_on_crash, j.queue,
             j.task, j.source, j.lane, j.key, j.worker, j.stage, j.message, j.cancel_reason, j.args,
-            j.meta, j.log, t.result, t.error_type, t.error, t.entry,
+            j.meta, j.log, j.parent, j.child_group, t.result, t.error_type, t.error, t.entry,
             CASE WHEN t.kind IS NULL THEN 4 WHEN t.kind >= 4 THEN t.kind ELSE 7 END AS state
     ), kept AS (
         INSERT INTO history (
             id, created_at, run_at, started_at, completed_at, timeout, progress, token, attempt,
             max_attempts, width, state, priority, hold, fail_on_crash, queue, task, source, lane,
-            key, worker, stage, message, error_type, error, cancel_reason, args, meta, log, result
+            key, worker, stage, message, error_type, error, cancel_reason, args, meta, log, result,
+            parent, child_group
         )
         SELECT g.id, g.created_at, g.run_at, g.started_at, greatest(p_moment, g.started_at),
             g.timeout, CASE WHEN g.state = 4 THEN 100 ELSE g.progress END, g.token, g.attempt,
@@ -38,7 +50,8 @@ BEGIN
             -- Who asked for the cancel knows the reason better than the attempt that obeyed.
             CASE WHEN g.state = 7 THEN coalesce(g.cancel_reason, g.error) ELSE g.error END,
             g.cancel_reason, g.args, g.meta,
-            CASE WHEN g.entry IS NULL THEN g.log ELSE append_to_log(g.log, g.entry) END, g.result
+            CASE WHEN g.entry IS NULL THEN g.log ELSE append_to_log(g.log, g.entry) END, g.result,
+            g.parent, g.child_group
         FROM gone g
         RETURNING id, queue, lane
     )
@@ -47,12 +60,13 @@ BEGIN
     INTO settled, queues, lanes FROM kept k;
 END $$;
 
--- Put jobs back that are to run again. `freed` says which of them gave up their place, `raised` how
--- many may run at once, `rivals` whether some may now beat others of their lane, or be beaten.
+-- Put jobs back that are to run again. One that is put off may await something meanwhile. `freed`
+-- says which of them gave up their place, `raised` how many may run at once, `rivals` whether some
+-- may now beat others of their lane, or be beaten.
 CREATE FUNCTION return_jobs(
     p_moment timestamptz, p_laned boolean,
     p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
-    p_error_type text[], p_error text[], p_entry bytea[],
+    p_error_type text[], p_error text[], p_entry bytea[], p_awaits text[],
     OUT settled uuid[], OUT queues text[], OUT lanes text[], OUT freed integer[],
     OUT raised integer, OUT rivals boolean
 ) LANGUAGE plpgsql AS $$
@@ -75,9 +89,10 @@ BEGIN
             error_type = coalesce(t.error_type, j.error_type),
             error = coalesce(t.error, j.error),
             log = CASE WHEN t.entry IS NULL THEN j.log ELSE append_to_log(j.log, t.entry) END,
+            awaits = CASE WHEN t.delay > 0 THEN t.awaits::jsonb END,
             holder = NULL, worker = NULL, started_at = NULL
-        FROM unnest(p_id, p_token, p_kind, p_delay, p_error_type, p_error, p_entry)
-            AS t (id, token, kind, delay, error_type, error, entry)
+        FROM unnest(p_id, p_token, p_kind, p_delay, p_error_type, p_error, p_entry, p_awaits)
+            AS t (id, token, kind, delay, error_type, error, entry, awaits)
         WHERE j.id = t.id AND j.token = t.token AND j.state + 0 = 3
             AND (j.lane IS NOT NULL) = p_laned
             AND t.kind < 4 AND j.cancel_reason IS NULL
@@ -100,8 +115,8 @@ $$;
 
 -- Record what running attempts tell. Each (job, token) comes once; only the one under which the job
 -- runs can match. The entries come with the id and token of their note. Answers the notes that
--- were taken, by their number. The first statement locks the jobs, in the order of ids; the second
--- sees them as they are then, so that no attempt writes an entry after it was lost.
+-- were taken, by their number. The jobs are locked before entries are written, which are kept only
+-- for those that are seen to run then: no attempt writes an entry after it was lost.
 CREATE FUNCTION note_jobs(
     p_offset double precision,
     p_id uuid[], p_token integer[], p_stage text[], p_progress double precision[],
@@ -122,6 +137,12 @@ DECLARE
     moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
     taken integer[];
 BEGIN
+    IF cardinality(p_id) > 1 THEN
+        PERFORM FROM unnest(p_id, p_token) AS t (id, token)
+        JOIN job j ON j.id = t.id AND j.token = t.token
+        WHERE j.state + 0 = 3
+        ORDER BY j.lane IS NOT NULL, j.id FOR NO KEY UPDATE OF j;
+    END IF;
     WITH taken AS (
         UPDATE job j SET stage = coalesce(t.stage, j.stage),
             progress = coalesce(t.progress, j.progress), message = coalesce(t.message, j.message)

@@ -6,6 +6,7 @@ CREATE FUNCTION exchange(
     p_offset double precision,
     p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
     p_result bytea[], p_error_type text[], p_error text[], p_entry bytea[],
+    p_awaits text[],
     -- Whether lanes are to be expected: a hint that saves a vain look, and no more.
     p_lanes boolean,
     p_worker text, p_queues text[], p_limit integer
@@ -15,7 +16,8 @@ CREATE FUNCTION exchange(
 RETURNS TABLE (
     id uuid, token integer, attempt integer, task text, queue text, args bytea,
     max_attempts integer, timeout double precision, fail_on_crash boolean, priority smallint,
-    lane text, key text, meta bytea, wait double precision, seq bigint
+    lane text, key text, meta bytea, wait double precision, seq bigint,
+    parent uuid
 )
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
@@ -31,6 +33,8 @@ DECLARE
     moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
     told integer := coalesce(cardinality(p_id), 0);
     some_return boolean := cardinality(p_kind) > 0 AND 4 > ANY (p_kind);
+    -- Those that finish and those that come back are moved by two statements.
+    in_two_steps boolean := some_return AND told > 1;
     settled uuid[] := '{}';
     raised integer := 0;
     rivals boolean := false;
@@ -48,12 +52,15 @@ BEGIN
     FOR round IN 1..3 LOOP
         EXIT WHEN told = 0;
         IF NOT p_lanes OR round > 1 THEN
+            IF in_two_steps THEN
+                PERFORM lock_running(false, p_id, p_token);
+            END IF;
             SELECT * INTO step FROM finish_jobs(moment, false, p_id, p_token, p_kind, p_result,
                 p_error_type, p_error, p_entry);
             settled := settled || step.settled;
             IF some_return THEN
                 SELECT * INTO step FROM return_jobs(moment, false, p_id, p_token, p_kind, p_delay,
-                    p_error_type, p_error, p_entry);
+                    p_error_type, p_error, p_entry, p_awaits);
                 settled := settled || step.settled;
                 raised := raised + step.raised;
             END IF;
@@ -86,6 +93,9 @@ BEGIN
         PERFORM lock_lanes(lane_queues || bell_queues, lane_names || bell_lanes,
             lane_widths || bell_widths, false);
         IF lane_names IS NOT NULL THEN
+            IF in_two_steps THEN
+                PERFORM lock_running(true, p_id, p_token);
+            END IF;
             SELECT * INTO step FROM finish_jobs(moment, true, p_id, p_token, p_kind, p_result,
                 p_error_type, p_error, p_entry);
             settled := settled || step.settled;
@@ -94,7 +104,7 @@ BEGIN
             freed := array_fill(1, ARRAY[coalesce(cardinality(step.lanes), 0)]);
             IF some_return THEN
                 SELECT * INTO step FROM return_jobs(moment, true, p_id, p_token, p_kind, p_delay,
-                    p_error_type, p_error, p_entry);
+                    p_error_type, p_error, p_entry, p_awaits);
                 settled := settled || step.settled;
                 freed_queues := freed_queues || step.queues;
                 freed_lanes := freed_lanes || step.lanes;
@@ -120,7 +130,7 @@ BEGIN
     IF cardinality(settled) < told THEN
         RETURN QUERY SELECT t.id, t.token, NULL::integer, NULL, NULL, NULL::bytea, NULL::integer,
             NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL, NULL::bytea,
-            NULL::double precision, NULL::bigint
+            NULL::double precision, NULL::bigint, NULL::uuid
             FROM unnest(p_id, p_token) AS t (id, token)
             WHERE t.id NOT IN (SELECT unnest(settled));
     END IF;
@@ -163,7 +173,8 @@ BEGIN
                 SELECT j.ctid AS place FROM job j
                 WHERE j.queue = q.name AND j.state = 2
                 ORDER BY j.priority DESC, j.seq LIMIT q.amount
-                FOR UPDATE SKIP LOCKED
+                -- Not FOR UPDATE: a job to which an event is being delivered can be claimed.
+                FOR NO KEY UPDATE SKIP LOCKED
             ) b
         );
         IF cardinality(places) < wanted THEN
@@ -175,7 +186,7 @@ BEGIN
                     SELECT j.ctid AS place, j.priority, j.seq FROM job j
                     WHERE j.queue = q.name AND j.state = 2 AND j.ctid <> ALL (places)
                     ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
-                    FOR UPDATE SKIP LOCKED
+                    FOR NO KEY UPDATE SKIP LOCKED
                 ) b
                 WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues))
                 ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)
@@ -186,7 +197,7 @@ BEGIN
     IF raised > 0 AND cardinality(places) >= p_limit THEN
         RETURN QUERY SELECT NULL::uuid, NULL::integer, NULL::integer, NULL, NULL, NULL::bytea,
             NULL::integer, NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL,
-            NULL::bytea, NULL::double precision, NULL::bigint;
+            NULL::bytea, NULL::double precision, NULL::bigint, NULL::uuid;
     END IF;
 
     IF cardinality(places) > 0 THEN
@@ -203,6 +214,6 @@ BEGIN
         WHERE j.ctid = ANY (places)
         RETURNING j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
             j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
-            greatest(date_part('epoch', moment - j.run_at), 0), j.seq;
+            greatest(date_part('epoch', moment - j.run_at), 0), j.seq, j.parent;
     END IF;
 END $$;

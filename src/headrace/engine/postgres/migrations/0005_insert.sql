@@ -61,15 +61,17 @@ BEGIN
 END $$;
 
 -- Store jobs in a transaction of our own. A column whose values are all the same is sent as one
--- element; `p_key`, `p_lane`, `p_run_at` and `p_meta` are NULL if no job has one; a timeout of -1
--- means none. Answers the jobs that were not stored, with the id of the one that exists instead.
--- Each id comes once. One that is stored already is left alone, so that a call can be repeated.
+-- element; `p_key`, `p_lane`, `p_run_at`, `p_meta`, `p_parent` and `p_group` are NULL if no job has
+-- one; a timeout of -1 means none. Answers the jobs that were not stored, with the id of the one
+-- that exists instead. Each id comes once. One that is stored already is left alone, so that a call
+-- can be repeated.
 CREATE FUNCTION insert_jobs(
     p_offset double precision,
     p_id uuid[], p_args bytea[], p_task text[], p_queue text[], p_priority smallint[],
     p_delay double precision[], p_run_at double precision[], p_key text[], p_lane text[],
     p_width integer[], p_hold boolean[], p_max_attempts integer[], p_timeout double precision[],
-    p_fail_on_crash boolean[], p_source text[], p_meta bytea[]
+    p_fail_on_crash boolean[], p_source text[], p_meta bytea[],
+    p_parent uuid[], p_group text[]
 )
 RETURNS TABLE (ordinal integer, existing uuid)
 LANGUAGE plpgsql
@@ -128,7 +130,8 @@ BEGIN
     WITH fresh AS (
         INSERT INTO job (
             id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
-            fail_on_crash, queue, task, source, lane, key, args, meta
+            fail_on_crash, queue, task, source, lane, key, args, meta,
+            parent, child_group
         )
         SELECT u.id, moment, u.run_at,
             nullif(coalesce(u.timeout, p_timeout[1]), -1),
@@ -137,7 +140,7 @@ BEGIN
             coalesce(u.priority, p_priority[1]), coalesce(u.hold, p_hold[1]),
             coalesce(u.fail_on_crash, p_fail_on_crash[1]), coalesce(u.queue, p_queue[1]),
             coalesce(u.task, p_task[1]), coalesce(u.source, p_source[1]), u.lane, u.key,
-            coalesce(u.args, p_args[1]), u.meta
+            coalesce(u.args, p_args[1]), u.meta, u.parent, u.child_group
         FROM (
             SELECT u.*, coalesce(
                 to_timestamp(u.run_at_epoch),
@@ -146,11 +149,11 @@ BEGIN
             FROM unnest(
                 p_id, p_args, p_task, p_queue, p_priority, p_delay, p_run_at, p_key, p_lane,
                 p_width, p_hold, p_max_attempts, p_timeout, p_fail_on_crash, p_source, p_meta,
-                owners
+                p_parent, p_group, owners
             ) AS u (
                 id, args, task, queue, priority, delay, run_at_epoch, key, lane,
                 width, hold, max_attempts, timeout, fail_on_crash, source, meta,
-                owner
+                parent, child_group, owner
             )
         ) u
         WHERE (u.owner IS NULL OR u.owner = u.id) AND u.id NOT IN (SELECT unnest(known))
@@ -175,73 +178,50 @@ BEGIN
     END IF;
 END $$;
 
--- Store jobs in a transaction of the caller, who calls this with a JSON array of jobs: one text
--- parameter means the same to every driver. Nothing is locked but the new rows and keys; a bell
--- for each lane asks the next claim to do what `insert_jobs` does itself. The notification is
--- delivered when, and only if, the caller commits.
-CREATE FUNCTION insert_jobs_within(p_offset double precision, p_jobs text)
+-- Change a record, guarded like record_put.sql, record_create.sql and record_replace.sql. False: it
+-- has another version.
+CREATE FUNCTION change_record(
+    p_offset double precision, p_kind text, p_key text, p_body bytea, p_version bigint
+)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+BEGIN
+    IF p_version > 0 THEN
+        UPDATE record SET version = version + 1, body = p_body, updated_at = moment
+        WHERE kind = p_kind AND key = p_key AND version = p_version;
+    ELSE
+        INSERT INTO record AS r (kind, key, version, body, updated_at)
+        VALUES (p_kind, p_key, 1, p_body, moment)
+        ON CONFLICT (kind, key) DO UPDATE
+            SET version = r.version + 1, body = EXCLUDED.body, updated_at = EXCLUDED.updated_at
+            WHERE p_version IS NULL;
+    END IF;
+    RETURN FOUND;
+END $$;
+
+-- Change a record and store jobs in one transaction. Answers like `insert_jobs`; a row with the
+-- number 0 says that the record has another version, and that nothing was done.
+CREATE FUNCTION insert_jobs_and_record(
+    p_record_kind text, p_record_key text, p_record_body bytea, p_record_version bigint,
+    p_offset double precision,
+    p_id uuid[], p_args bytea[], p_task text[], p_queue text[], p_priority smallint[],
+    p_delay double precision[], p_run_at double precision[], p_key text[], p_lane text[],
+    p_width integer[], p_hold boolean[], p_max_attempts integer[], p_timeout double precision[],
+    p_fail_on_crash boolean[], p_source text[], p_meta bytea[],
+    p_parent uuid[], p_group text[]
+)
 RETURNS TABLE (ordinal integer, existing uuid)
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
-SET jit = off
 AS $$
-#variable_conflict use_column
-DECLARE
-    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
-    owners uuid[];
-    known uuid[];
-    stored uuid[];
-    ids uuid[]; tasks text[]; keys text[];
 BEGIN
-    SELECT array_agg(u.id ORDER BY u.ordinal), array_agg(u.task ORDER BY u.ordinal),
-        array_agg(u.key ORDER BY u.ordinal)
-    INTO ids, tasks, keys
-    FROM (
-        SELECT (e.item ->> 'id')::uuid AS id, e.item ->> 'task' AS task, e.item ->> 'key' AS key,
-            e.ordinal
-        FROM json_array_elements(p_jobs::json) WITH ORDINALITY AS e (item, ordinal)
-    ) u;
-    known := known_ids(ids, true);
-    owners := own_keys(ids, tasks, ARRAY(
-        SELECT CASE WHEN u.id NOT IN (SELECT unnest(known)) THEN u.key END
-        FROM unnest(ids, keys) WITH ORDINALITY AS u (id, key, ordinal) ORDER BY u.ordinal
-    ));
-    WITH fresh AS (
-        INSERT INTO job (
-            id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
-            fail_on_crash, queue, task, source, lane, key, args, meta
-        )
-        SELECT u.id, moment, u.run_at, u.timeout, u.max_attempts, u.width,
-            CASE WHEN u.run_at > moment THEN 0 WHEN u.lane IS NULL THEN 2 ELSE 1 END,
-            u.priority, u.hold, u.fail_on_crash, u.queue, u.task, u.source, u.lane, u.key,
-            decode(u.args, 'base64'), decode(u.meta, 'base64')
-        FROM (
-            SELECT r.*, coalesce(
-                to_timestamp(r.run_at_epoch), moment + r.delay * interval '1 second'
-            ) AS run_at, e.ordinal
-            FROM json_array_elements(p_jobs::json) WITH ORDINALITY AS e (item, ordinal)
-            CROSS JOIN LATERAL json_to_record(e.item) AS r (
-                id uuid, args text, task text, queue text, priority smallint,
-                delay double precision, run_at_epoch double precision, key text, lane text,
-                width integer, hold boolean, max_attempts integer, timeout double precision,
-                fail_on_crash boolean, source text, meta text
-            )
-        ) u
-        WHERE coalesce(owners[u.ordinal], u.id) = u.id AND u.id NOT IN (SELECT unnest(known))
-        ORDER BY u.ordinal
-        ON CONFLICT (id) DO NOTHING
-        RETURNING id, state, queue, lane, width, seq
-    ), rung AS (
-        INSERT INTO bell (queue, lane, width)
-        SELECT DISTINCT ON (f.queue, f.lane) f.queue, f.lane, f.width
-        FROM fresh f WHERE f.state = 1
-        ORDER BY f.queue, f.lane, f.seq DESC
-    )
-    SELECT array_agg(f.id) INTO stored FROM fresh f;
-    stored := without_finished(stored);
-    PERFORM pg_notify(current_schema(), 'work');
-    RETURN QUERY
-    SELECT u.ordinal::integer, coalesce(u.owner, u.id)
-    FROM unnest(ids, owners) WITH ORDINALITY AS u (id, owner, ordinal)
-    WHERE u.id NOT IN (SELECT unnest(stored));
+    -- The record first: of several who want to change it only one goes on to keys and lanes.
+    IF change_record(p_offset, p_record_kind, p_record_key, p_record_body, p_record_version) THEN
+        RETURN QUERY SELECT * FROM insert_jobs(p_offset, p_id, p_args, p_task, p_queue, p_priority,
+            p_delay, p_run_at, p_key, p_lane, p_width, p_hold, p_max_attempts, p_timeout,
+            p_fail_on_crash, p_source, p_meta, p_parent, p_group);
+    ELSE
+        RETURN QUERY SELECT 0, NULL::uuid;
+    END IF;
 END $$;

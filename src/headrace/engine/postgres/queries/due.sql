@@ -1,2 +1,2 @@
--- Make scheduled jobs pending whose time has come; see migrations/0012_due.sql.
+-- Make scheduled jobs pending whose time has come; see migrations/0008_due.sql.
 SELECT * FROM due_jobs($1, $2)

@@ -1,2 +1,2 @@
--- Let a worker take leave; see migrations/0006_steering.sql.
+-- Let a worker take leave; see migrations/0009_steering.sql.
 SELECT retire_worker($1, $2)

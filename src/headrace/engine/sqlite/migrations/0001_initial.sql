@@ -1,4 +1,4 @@
--- The first schema. Times are seconds since the epoch; flags are 0 or 1; states are those of
+-- The schema. Times are seconds since the epoch; flags are 0 or 1; states are those of
 -- headrace.model.status.State. The CHECKs hold the rules that no code path may break.
 
 PRAGMA application_id = 1212437059;
@@ -6,6 +6,8 @@ PRAGMA application_id = 1212437059;
 -- Jobs that have not finished. `seq` is the order of arrival, `worker` the id of the one that runs
 -- it. `pinned` marks a retry that keeps its lane place: a job holds a place in its lane while it is
 -- ready (2), running (3) or pinned. `cancel_reason` says that a running job should stop.
+-- `parent` is the id of the job that made this one, `group_name` its name for those that it waits
+-- for together.
 CREATE TABLE job (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -29,6 +31,8 @@ CREATE TABLE job (
     timeout REAL,
     on_crash TEXT NOT NULL CHECK (on_crash IN ('retry', 'fail')),
     source TEXT NOT NULL,
+    parent TEXT,
+    group_name TEXT CHECK (group_name IS NULL OR parent IS NOT NULL),
     progress REAL NOT NULL DEFAULT 0,
     stage TEXT,
     message TEXT,
@@ -54,6 +58,16 @@ CREATE INDEX job_cancelling ON job (worker) WHERE state = 3 AND cancel_reason IS
 CREATE INDEX job_head ON job (queue, lane, priority, seq DESC)
     WHERE state = 2 AND pinned = 0 AND lane IS NOT NULL;
 CREATE INDEX job_pinned ON job (queue, lane) WHERE pinned = 1;
+-- The unfinished children of a group are counted, finished ones are listed in the order of ids.
+CREATE INDEX job_child ON job (parent, group_name, id) WHERE parent IS NOT NULL;
+
+-- Scheduled jobs that are due sooner if something comes about; `awaits` tells what, as JSON. A table
+-- of its own, so that the other jobs do not carry it along.
+CREATE TABLE suspended (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    awaits TEXT NOT NULL
+);
 
 -- Finished jobs, numbered in the order in which they finished: the order in which they are pruned.
 -- `worker` is a name here: a worker's row does not live as long.
@@ -80,6 +94,8 @@ CREATE TABLE history (
     timeout REAL,
     on_crash TEXT NOT NULL,
     source TEXT NOT NULL,
+    parent TEXT,
+    group_name TEXT,
     progress REAL NOT NULL,
     stage TEXT,
     message TEXT,
@@ -93,6 +109,7 @@ CREATE TABLE history (
 
 -- Nearly all jobs complete; the few that did not are found without walking over those.
 CREATE INDEX history_unsuccessful ON history (state, id) WHERE state <> 4;
+CREATE INDEX history_child ON history (parent, id) WHERE parent IS NOT NULL;
 
 -- Idempotency keys, of jobs in `job` and in `history`. The key comes first: people search by it.
 CREATE TABLE job_key (
@@ -173,14 +190,15 @@ SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, a
        started_at, NULL AS completed_at,
        coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker) AS worker,
        error_type, error, NULL AS result,
-       cancel_reason IS NOT NULL AS cancel_requested, meta, log
+       cancel_reason IS NOT NULL AS cancel_requested, meta, log, parent, group_name,
+       (SELECT awaits FROM suspended WHERE suspended.seq = job.seq) AS awaits
 FROM job;
 
 CREATE VIEW finished_job AS
 SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
        max_attempts, token, timeout, on_crash, stage, progress, message, created_at, run_at,
        started_at, completed_at, worker, error_type, error, result,
-       cancel_requested, meta, log
+       cancel_requested, meta, log, parent, group_name, NULL AS awaits
 FROM history;
 
 PRAGMA user_version = 1;

@@ -1,4 +1,5 @@
--- Cancelling and running again, as in 0006_steering.sql, also jobs that jobs have made.
+-- Cancelling jobs, running them again, and letting workers go: because somebody says so.
+-- Jobs are looked at without locking them to learn their lanes; when those are locked, again.
 
 -- Lock jobs, either those with a lane (whose lanes are locked) or those without, in the order of
 -- ids, and answer which there are.
@@ -12,7 +13,7 @@ BEGIN
 END $$;
 
 -- Move jobs that are not running to history as cancelled; with a lane (locked) or without.
-CREATE OR REPLACE FUNCTION cancel_unstarted(
+CREATE FUNCTION cancel_unstarted(
     p_moment timestamptz, p_laned boolean, p_id uuid[], p_reason text,
     OUT ids uuid[], OUT queues text[], OUT lanes text[], OUT freed integer[]
 ) LANGUAGE plpgsql AS $$
@@ -42,8 +43,28 @@ BEGIN
     INTO ids, queues, lanes, freed FROM gone g;
 END $$;
 
+-- Ask running jobs to stop; with a lane (locked) or without.
+CREATE FUNCTION cancel_running(p_laned boolean, p_id uuid[], p_reason text)
+RETURNS uuid[] LANGUAGE plpgsql AS $$
+DECLARE
+    asked uuid[];
+BEGIN
+    WITH asked AS (
+        UPDATE job SET cancel_reason = coalesce(cancel_reason, p_reason)
+        WHERE id = ANY (ARRAY(
+            SELECT j.id FROM job j
+            WHERE j.id = ANY (p_id) AND j.state + 0 = 3 AND (j.lane IS NOT NULL) = p_laned
+            ORDER BY j.id FOR UPDATE
+        ))
+        RETURNING id
+    )
+    SELECT array_agg(a.id) INTO asked FROM asked a;
+    PERFORM pg_notify(current_schema(), 'cancel:' || a.id) FROM unnest(asked) AS a (id);
+    RETURN coalesce(asked, '{}');
+END $$;
+
 -- Cancel jobs. Answers those that are cancelled now, and running ones that were asked to stop.
-CREATE OR REPLACE FUNCTION cancel_jobs(p_offset double precision, p_id uuid[], p_reason text)
+CREATE FUNCTION cancel_jobs(p_offset double precision, p_id uuid[], p_reason text)
 RETURNS TABLE (id uuid, cancelled boolean)
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
@@ -91,7 +112,7 @@ END $$;
 
 -- Put finished jobs at the end of the line, and scheduled ones into it; with a lane (locked) or
 -- without. They wait in their lane until they are admitted.
-CREATE OR REPLACE FUNCTION rerun_some(
+CREATE FUNCTION rerun_some(
     p_moment timestamptz, p_laned boolean, p_id uuid[],
     OUT ids uuid[], OUT queues text[], OUT lanes text[]
 ) LANGUAGE plpgsql AS $$
@@ -130,7 +151,7 @@ BEGIN
 END $$;
 
 -- Run finished jobs again, and scheduled ones now. Answers those that were moved.
-CREATE OR REPLACE FUNCTION rerun_jobs(p_offset double precision, p_id uuid[])
+CREATE FUNCTION rerun_jobs(p_offset double precision, p_id uuid[])
 RETURNS uuid[]
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
@@ -181,4 +202,18 @@ BEGIN
         PERFORM pg_notify(current_schema(), 'work');
     END IF;
     RETURN moved;
+END $$;
+
+-- Let a worker take leave. One that holds nothing is gone; one that does is dead, and its jobs are
+-- lost to it at once. The lock waits for an exchange of its own that is under way, and the
+-- statement after it sees the jobs which that exchange leased.
+CREATE FUNCTION retire_worker(p_offset double precision, p_worker text)
+RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM FROM worker w WHERE w.id = p_worker FOR UPDATE;
+    DELETE FROM worker w WHERE w.id = p_worker
+        AND NOT EXISTS (SELECT FROM job j WHERE j.holder = w.number AND j.state = 3);
+    UPDATE worker w
+    SET died_at = clock_timestamp() + p_offset * interval '1 second'
+    WHERE w.id = p_worker AND w.died_at IS NULL;
 END $$;

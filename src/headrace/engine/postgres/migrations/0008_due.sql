@@ -1,4 +1,4 @@
--- Jobs whose time has come, as in 0006_steering.sql, and suspended ones whose wait is over.
+-- Moving scheduled jobs on: their time has come, or something that they await.
 
 -- Whether one of the things that a suspended job awaits has come about. Counts no further than it
 -- has to: of ten thousand unfinished children it looks at one more than may be left.
@@ -101,7 +101,7 @@ END $$;
 
 -- Make scheduled jobs pending whose time has come, the earliest first. One at a time in a store:
 -- a second caller would wait for the first only to find nothing left.
-CREATE OR REPLACE FUNCTION due_jobs(p_offset double precision, p_limit integer)
+CREATE FUNCTION due_jobs(p_offset double precision, p_limit integer)
 RETURNS TABLE (moved integer, next_in double precision)
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
