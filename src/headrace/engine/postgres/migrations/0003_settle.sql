@@ -1,5 +1,5 @@
--- Recording outcomes. `kind` is the final state (4 to 7; NULL means completed), or how the job comes
--- back: 0 retry, 1 released, 2 snoozed. Columns that no outcome of a call needs are empty.
+-- Recording outcomes. `kind` is the final state (4 to 7; NULL means completed), or how the job
+-- comes back: 0 retry, 1 released, 2 snoozed. Columns that no outcome of a call needs are empty.
 -- The functions take jobs that run under their token, either those with a lane (whose lanes are
 -- locked) or those without. Those that settle answer which they did, with the lanes of the former.
 

@@ -26,8 +26,8 @@ BEGIN
     RETURN owners;
 END $$;
 
--- Which of these ids are stored already. Ids grow with time, so one probe rules out for nearly every
--- call that they are in history; `p_unfinished` asks to look among unfinished jobs, too.
+-- Which of these ids are stored already. Ids grow with time, so one probe rules out for nearly
+-- every call that they are in history; `p_unfinished` asks to look among unfinished jobs, too.
 CREATE FUNCTION known_ids(p_id uuid[], p_unfinished boolean)
 RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE

@@ -61,8 +61,8 @@ CREATE INDEX job_pinned ON job (queue, lane) WHERE pinned = 1;
 -- The unfinished children of a group are counted, finished ones are listed in the order of ids.
 CREATE INDEX job_child ON job (parent, group_name, id) WHERE parent IS NOT NULL;
 
--- Scheduled jobs that are due sooner if something comes about; `awaits` tells what, as JSON. A table
--- of its own, so that the other jobs do not carry it along.
+-- Scheduled jobs that are due sooner if something comes about; `awaits` tells what, as JSON. A
+-- table of its own, so that the other jobs do not carry it along.
 CREATE TABLE suspended (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
