@@ -107,6 +107,10 @@ steps:
         ("    params: [1]", "line 5: Expected `object`, got `array`"),
         ("    timeout: -1", "line 5: timeout must be more than 0"),
         ("    timeout: soon", "line 5: Expected `float | null`, got `str`"),
+        (
+            "    queue: no",
+            "line 5: Expected `str | null`, got `bool`; YAML reads no as false: quote",
+        ),
         ("    retries: 1.5", "line 5: Expected `int | null`, got `float`"),
         ("    priority: 5000", "line 5: priority must be a whole number"),
         ("    queue: 'a b'", "line 5: queue name 'a b' is not valid"),
@@ -137,14 +141,16 @@ def test_what_is_wrong_in_a_step(write: Write, tasks: Tasks, line: str, reason: 
         ("w.json", '{"id": "w",\n "steps": [}', "line 2 is not valid JSON: Expecting value"),
         ("w.json", '{"id": NaN, "steps": []}', "is not valid JSON: NaN is not a JSON value"),
         ("w.json", "", "line 1 is not valid JSON"),
-        ("w.yaml", "", "is empty"),
+        ("w.yaml", "", "is empty; a workflow has an id and steps"),
+        ("w.yaml", "# nothing\n", "is empty"),
+        ("w.yaml", "---\n", "is empty"),
         ("w.yaml", "id: w\nsteps: [", "line 2 is not valid YAML"),
-        ("w.yaml", "id: w\nid: v\nsteps: []", 'line 2: "id" is there twice'),
+        ("w.yaml", "id: w\nid: v\nsteps: []", 'line 2: the file has "id" twice, first in line 1'),
         ("w.yaml", "7: w", "line 1: the name 7 is not text; quote it"),
         ("w.yaml", "- a", "line 1: Expected `object`, got `array`"),
         ("w.yaml", "id: w\nsteps: []", "line 2: a workflow has 1 to 1000 steps"),
         ("w.yaml", "id: w", "line 1: Object missing required field `steps`"),
-        ("w.yaml", "id: w\nsteps: !!python/object:os.system {}", "line 2"),
+        ("w.yaml", "id: w\nsteps: !!python/object:os.system {}", "line 2: steps cannot be"),
     ],
 )
 def test_what_is_wrong_with_a_file(
@@ -167,5 +173,5 @@ def test_a_file_that_is_not_text_or_not_there(write: Write, tasks: Tasks) -> Non
     with pytest.raises(InvalidWorkflow, match="line 2 is not UTF-8 text"):
         load_file(path, tasks)
     path.unlink()
-    with pytest.raises(InvalidWorkflow, match="No such file"):
+    with pytest.raises(InvalidWorkflow, match="there is no such file"):
         load_file(path, tasks)

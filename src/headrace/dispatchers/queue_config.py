@@ -14,15 +14,17 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headrace.dispatchers.events import BATCH_SIZE, HOLD_SECONDS, LARGEST_BATCH
 from headrace.errors import InvalidSetting, MissingDriver
 
+if TYPE_CHECKING:
+    from headrace.yaml_reader import Document
+
 DEFAULT = Path("config/queue.yaml")
-LARGEST_FILE = 1_048_576
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _RANGES = {"batch_size": (1, LARGEST_BATCH), "hold_seconds": (0, 86_400)}
@@ -57,7 +59,9 @@ def read_queue_config(
     """Read a file. `${NAME}` stands for a variable of the environment, so that no secret need be
     in it; `${NAME:-text}` for the text where the variable is not set.
     """
-    content, lines = _load(path)
+    document = _load(path)
+    content = {} if document.value is None else document.value
+    lines = {".".join(map(str, place)): line for place, line in document.lines.items() if place}
     where = QueueConfig(adapter="", path=str(path), lines=lines)
     if not isinstance(content, dict):
         raise InvalidSetting(
@@ -67,7 +71,7 @@ def read_queue_config(
     known = [field.name for field in _FIELDS]
     for name in content:
         if name not in known:
-            raise InvalidSetting(f"{unknown('setting', str(name), known)}{where.at(str(name))}")
+            raise InvalidSetting(f"{unknown('setting', name, known)}{where.at(name)}")
     if "adapter" not in content:
         raise InvalidSetting(f"{path} names no adapter; write, for example, adapter: kafka")
     variables = os.environ if environment is None else environment
@@ -75,20 +79,19 @@ def read_queue_config(
     for field in _FIELDS:
         if field.name in content:
             value = _filled(content[field.name], field.name, where, variables)
-            given[field.name] = _checked(field.name, field.type, value, where)
+            hint = document.hint((field.name,))
+            given[field.name] = _checked(field.name, field.type, value, hint + where.at(field.name))
     return QueueConfig(**given, path=str(path), lines=lines)
 
 
-def _checked(name: str, kind: Any, value: Any, where: QueueConfig) -> Any:
+def _checked(name: str, kind: Any, value: Any, where: str) -> Any:
     try:
         converted = msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidSetting(f"{name} has the value {value!r}: {error}{where.at(name)}") from None
+        raise InvalidSetting(f"{name} has the value {value!r}: {error}{where}") from None
     least, most = _RANGES.get(name, (None, None))
     if least is not None and most is not None and not least <= converted <= most:
-        raise InvalidSetting(
-            f"{name} must be between {least} and {most}, got {value!r}{where.at(name)}"
-        )
+        raise InvalidSetting(f"{name} must be between {least} and {most}, got {value!r}{where}")
     return converted
 
 
@@ -104,7 +107,7 @@ def _filled(value: Any, place: str, where: QueueConfig, variables: Mapping[str, 
     match value:
         case dict():
             return {
-                str(name): _filled(each, f"{place}.{name}", where, variables)
+                name: _filled(each, f"{place}.{name}", where, variables)
                 for name, each in value.items()
             }
         case list():
@@ -125,47 +128,24 @@ def _filled(value: Any, place: str, where: QueueConfig, variables: Mapping[str, 
             return value
 
 
-def _load(path: Path) -> tuple[Any, dict[str, int]]:
+def _load(path: Path) -> Document:
     try:
-        import yaml  # noqa: PLC0415 - only who reads such a file needs it
+        from headrace.yaml_reader import (  # noqa: PLC0415 - only who reads such a file needs it
+            BadDocument,
+            NoDocument,
+            read_document,
+        )
     except ModuleNotFoundError:
         raise MissingDriver(
             f"PyYAML, which reads {path}, is not installed. "
             'Install it with the adapter: pip install "headrace[kafka]"'
         ) from None
     try:
-        with path.open("rb") as file:
-            text = file.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
+        return read_document(path)
+    except NoDocument:
         raise InvalidSetting(
             f"there is no file {str(path)!r}; write one with an adapter and its options, "
             "or name another with --config"
         ) from None
-    except OSError as error:
-        raise InvalidSetting(f"cannot read {str(path)!r}: {error.strerror}") from None
-    if len(text) > LARGEST_FILE:
-        raise InvalidSetting(f"{path} is larger than {LARGEST_FILE:,} bytes")
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = "" if mark is None else f" line {mark.line + 1}"
-        raise InvalidSetting(
-            f"{path}{line} is not valid YAML: {error.problem or error.context}"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise InvalidSetting(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
-    lines: dict[str, int] = {}
-    _note_lines(root, "", lines, depth=0)
-    return content, lines
-
-
-def _note_lines(node: Any, place: str, lines: dict[str, int], *, depth: int) -> None:
-    """Remember on which line each name stands, as far down as options go."""
-    if depth > 2 or getattr(node, "id", None) != "mapping":
-        return
-    for key, value in node.value:
-        name = f"{place}.{key.value}" if place else str(key.value)
-        lines[name] = key.start_mark.line + 1
-        _note_lines(value, name, lines, depth=depth + 1)
+    except BadDocument as error:
+        raise InvalidSetting(str(error)) from None

@@ -8,11 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from headrace.errors import InvalidInput, InvalidWorkflow
+from headrace.errors import InvalidInput, InvalidWorkflow, MissingDriver
 from headrace.workflows.check import Tasks, problems
 from headrace.workflows.model import Workflow
 from headrace.workflows.references import Place
-from headrace.workflows.source import BadDocument, Document, read_document
+
+try:
+    from headrace.yaml_reader import BadDocument, Document, read_document
+except ModuleNotFoundError as error:
+    raise MissingDriver(
+        f'workflow files need {error.name}; install it: pip install "headrace[workflows]"'
+    ) from error
 
 ENDINGS = (".json", ".yaml", ".yml")
 
@@ -58,6 +64,8 @@ def load_file(path: Path, tasks: Tasks) -> Workflow:
         document = read_document(path)
     except BadDocument as error:
         raise InvalidWorkflow([str(error)]) from None
+    if document.value is None:
+        raise InvalidWorkflow([f"{path} is empty; a workflow has an id and steps"])
     return from_document(document, tasks)
 
 
@@ -66,7 +74,7 @@ def from_document(document: Document, tasks: Tasks) -> Workflow:
     workflow = _convert(document)
     found = sorted(problems(workflow, tasks), key=lambda each: document.line(each.place))
     if found:
-        raise InvalidWorkflow([f"{document.at(each.place)}: {each.reason}" for each in found])
+        raise InvalidWorkflow([_told(document, each.place, each.reason) for each in found])
     return workflow
 
 
@@ -80,7 +88,11 @@ def _convert(document: Document) -> Workflow:
         if known is not None:
             place = (*place, known[1])
             reason = f'there is no field "{known[1]}"'
-        raise InvalidWorkflow([f"{document.at(place)}: {reason}"]) from None
+        raise InvalidWorkflow([_told(document, place, reason)]) from None
+
+
+def _told(document: Document, place: Place, reason: str) -> str:
+    return f"{document.at(place)}: {reason}{document.hint(place)}"
 
 
 def _place(path: str) -> Place:
