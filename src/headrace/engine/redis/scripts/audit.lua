@@ -128,15 +128,15 @@ for name, lane in pairs(lanes) do
   local label = 'lane ' .. string.gsub(name, '%z', ' of queue ', 1)
   local kept = call('HGET', LANES, name)
   if kept then
-    local width, used, waiting, heads, floor = struct.unpack('<HIIIh', kept)
-    for word, counts in pairs({
-      places = { used, lane.used },
-      waiting = { waiting, lane.waiting },
-      heads = { heads, lane.heads },
-    }) do
-      if counts[1] ~= counts[2] then
-        report(label .. ' counts ' .. counts[1] .. ' ' .. word .. ' but has ' .. counts[2])
-      end
+    local width, used, waits, heads, floor = struct.unpack('<HIBIh', kept)
+    if used ~= lane.used then
+      report(label .. ' counts ' .. used .. ' places but has ' .. lane.used)
+    end
+    if heads < lane.heads or heads > used then
+      report(label .. ' counts ' .. heads .. ' heads but has ' .. lane.heads)
+    end
+    if waits == 0 and lane.waiting > 0 then
+      report(label .. ' believes that nobody waits but has ' .. lane.waiting)
     end
     if floor > lane.floor then report(label .. ' has a job below its floor') end
     if lane.waiting > 0 and lane.used < width then

@@ -10,9 +10,7 @@ local answer, free = {}, {}
 
 local function leave_lane(job, id, lane)
   local waited = call('ZREM', WAITING, lane.name .. '\0' .. job.order .. id) == 1
-  if waited then
-    lane.waiting = lane.waiting - 1
-  elseif call('ZREM', PLACES, lane.name .. '\0' .. job.order .. id) == 1 then
+  if not waited and call('ZREM', PLACES, lane.name .. '\0' .. job.order .. id) == 1 then
     lane.used = lane.used - 1
     if job.state == PENDING and not has(job, PINNED) then lane.heads = lane.heads - 1 end
     free[lane.name] = lane

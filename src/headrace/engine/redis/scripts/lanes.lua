@@ -19,7 +19,8 @@ for _ = 1, tonumber(ARGV[4]) do
     holders = call('ZRANGE', PLACES, low, high, 'BYLEX', 'LIMIT', 0, ARGV[5])
     for n, holder in ipairs(holders) do holders[n] = sub(holder, #lane + 19) end
   end
-  local width, used, waiting = struct.unpack('<HII', call('HGET', LANES, lane))
+  local width, used = struct.unpack('<HI', call('HGET', LANES, lane))
+  local waiting = call('ZLEXCOUNT', WAITING, low, high)
   for _, value in ipairs({
     lane, width, used, waiting, oldest_age(WAITING, lane, waiting), table.concat(holders, '\0'),
   }) do answer[#answer + 1] = value end

@@ -93,16 +93,18 @@ end
 local function lease(answer, worker, named, limit)
   local taken = take(named or queues_with_ready_jobs(), limit)
   local old, body = read(JOBS, taken), read(BODIES, taken)
-  local changed, holding, left, queues, widths = {}, {}, {}, {}, {}
+  local changed, holding, left = {}, {}, {}
   for n, id in ipairs(taken) do
     local _, flags, width, token, attempt, run_at, created = unpack_record(NUMBERS, old[n])
     local record = pack_record(NUMBERS .. 'c0c0', RUNNING, flags, width, token + 1, attempt + 1,
       run_at, created, now, 0, #worker, sub(old[n], TEXTS), worker)
-    local queue, lane = unpack_record('ss', record, QUEUE)
-    if lane ~= '' and bit.band(flags, PINNED) == 0 then
-      local name = queue .. '\0' .. lane
-      queues[name], widths[name] = queue, width
-      left[#left + 1] = name
+    if width > NARROW and bit.band(flags, PINNED) == 0 then
+      local queue, lane = unpack_record('ss', record, QUEUE)
+      if lane ~= '' then
+        local wide = name_lane(queue .. '\0' .. lane, queue, width)
+        if wide.change == 0 then left[#left + 1] = wide end
+        wide.change = wide.change + 1
+      end
     end
     changed[2 * n - 1], changed[2 * n] = id, record
     holding[2 * n - 1], holding[2 * n] = 0, worker .. '\0' .. id
@@ -110,7 +112,7 @@ local function lease(answer, worker, named, limit)
   end
   write('HSET', JOBS, changed)
   write('ZADD', HELD, holding)
-  open_lanes(queues, widths)
-  for _, name in ipairs(left) do opened[name].heads = opened[name].heads - 1 end
+  open_lanes(left)
+  for _, lane in ipairs(left) do lane.heads, lane.change = lane.heads - lane.change, 0 end
   made_ready = made_ready - #taken
 end

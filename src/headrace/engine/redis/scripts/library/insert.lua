@@ -58,7 +58,7 @@ local function insert_jobs(first)
         local open = open_lane(name, queue, width)
         if entered[name] and open.width > width then narrowed[name] = open end
         open.width = width
-        if open.waiting == 0 and open.used < width then
+        if open.waits == 0 and open.used < width then
           local member = name .. '\0' .. order .. id
           enter(open, member)
           local members = entered[name] or {}

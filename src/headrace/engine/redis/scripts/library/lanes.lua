@@ -4,14 +4,17 @@
 --   ready    queue, zero, order, id   may be claimed now
 --   waiting  lane, zero, order, id    waits for a place
 --   places   lane, zero, order, id    has one: ready, running, or pinned by a retry that holds it
--- `lanes` counts them: width, places used, waiting, and heads, which are ready and not pinned: a
--- better one that waits takes the place of the worst head. `floor` is the lowest priority that came
--- since the lane was empty: who comes last and is not above it beats nobody, so nobody has to look.
--- A lane with nobody is forgotten.
+-- `lanes` has of each: its width; how many places are used; `waits`, 0 if surely nobody waits;
+-- `heads`, at least as many as are ready and not pinned (a better one that waits takes the place of
+-- the worst head); and `floor`, the lowest priority that came since the lane was empty: who comes
+-- last and is not above it beats nobody, so nobody has to look. A lane with nobody is forgotten.
+-- A place that goes from one job to the next changes none of these, so nothing has to be written.
 -- Names contain no byte below 32, so everything of a lane lies between lane+zero and lane+one.
 -- Scripts run alone, so counting places and giving one away cannot be torn apart.
 
-local LANE = '<HIIIh'
+local LANE = '<HIBIh'
+-- Claims count the heads of wider lanes only: in a narrow one few places have to be looked at.
+local NARROW = 20
 local opened = {}
 local made_ready = 0
 -- Changes are collected and written together: one call per job and index would double the cost.
@@ -33,43 +36,55 @@ local function put(list, member)
   list[n + 1], list[n + 2] = 0, member
 end
 
-local function take_up(name, queue, width, kept)
-  local used, waiting, heads, floor = 0, 0, 0, 1000
-  if kept then width, used, waiting, heads, floor = struct.unpack(LANE, kept) end
-  local lane = {
-    name = name, queue = queue, width = width, used = used, waiting = waiting, heads = heads,
-    floor = floor,
-  }
-  opened[name] = lane
+-- A lane whose record is not read yet. `width` counts only if nobody is in it. `change` is for the
+-- caller, who counts what to do when it is read.
+local function name_lane(name, queue, width)
+  local lane = opened[name]
+  if not lane then
+    lane = {
+      name = name, queue = queue, width = width, used = 0, waits = 0, heads = 0, floor = 1000,
+      unread = true, kept = false, change = 0,
+    }
+    opened[name] = lane
+  end
   return lane
 end
 
--- The lane as it is now. `width` counts only if nobody is in it.
-local function open_lane(name, queue, width)
-  return opened[name] or take_up(name, queue, width, call('HGET', LANES, name))
+local function look_up(lane, kept)
+  if lane.unread then
+    if kept then
+      lane.width, lane.used, lane.waits, lane.heads, lane.floor = struct.unpack(LANE, kept)
+    end
+    lane.unread, lane.kept = false, kept
+  end
+  return lane
 end
 
--- Many at once, by name.
-local function open_lanes(queues, widths)
-  local missing = {}
-  for name, _ in pairs(queues) do
-    if not opened[name] then missing[#missing + 1] = name end
-  end
-  for n, kept in ipairs(read(LANES, missing)) do
-    local name = missing[n]
-    take_up(name, queues[name], widths[name], kept)
-  end
+-- The lane as it is now.
+local function open_lane(name, queue, width)
+  local lane = name_lane(name, queue, width)
+  return lane.unread and look_up(lane, call('HGET', LANES, name)) or lane
+end
+
+-- Many at once that have been named.
+local function open_lanes(lanes)
+  local names = {}
+  for n = 1, #lanes do names[n] = lanes[n].name end
+  for n, kept in ipairs(read(LANES, names)) do look_up(lanes[n], kept) end
 end
 
 local function write_lanes()
   local kept, gone = {}, {}
   for name, lane in pairs(opened) do
-    if lane.used == 0 and lane.waiting == 0 then
+    if lane.used == 0 and lane.waits == 0 then
       gone[#gone + 1] = name
     else
-      local n = #kept
-      kept[n + 1] = name
-      kept[n + 2] = struct.pack(LANE, lane.width, lane.used, lane.waiting, lane.heads, lane.floor)
+      local record = struct.pack(LANE, lane.width, lane.used, lane.waits,
+        math.min(lane.heads, lane.used), lane.floor)
+      if record ~= lane.kept then
+        local n = #kept
+        kept[n + 1], kept[n + 2] = name, record
+      end
     end
   end
   write('HSET', LANES, kept)
@@ -89,14 +104,14 @@ local function enter(lane, member)
 end
 
 local function wait(lane, member)
-  lane.waiting = lane.waiting + 1
+  lane.waits = 1
   put(lines.waiting, member)
 end
 
 -- Give free places to those who wait, best first.
 local function fill(lane)
-  local free = math.min(lane.width - lane.used, lane.waiting)
-  if free <= 0 then return end
+  local free = lane.width - lane.used
+  if free <= 0 or lane.waits == 0 then return end
   if #lines.waiting > 0 then write_lines() end
   local name = lane.name
   local next = call('ZRANGE', WAITING, '[' .. name .. '\0', '(' .. name .. '\1', 'BYLEX', 'LIMIT',
@@ -105,7 +120,7 @@ local function fill(lane)
     lines.promoted[#lines.promoted + 1] = next[i]
     enter(lane, next[i])
   end
-  lane.waiting = lane.waiting - #next
+  if #next < free then lane.waits = 0 end
 end
 
 -- The worst head of the lane, if `better` beats it. Running and pinned ones are passed over:
@@ -115,8 +130,10 @@ local function worst_head(lane, better)
   local from, to = '(' .. name .. '\1', '(' .. better
   while true do
     local members = call('ZRANGE', PLACES, from, to, 'BYLEX', 'REV', 'LIMIT', 0, 20)
-    for i = 1, #members do
-      local state, flags = unpack_record('<BB', call('HGET', JOBS, sub(members[i], #name + 19)))
+    local ids = {}
+    for i = 1, #members do ids[i] = sub(members[i], #name + 19) end
+    for i, record in ipairs(read(JOBS, ids)) do
+      local state, flags = unpack_record('<BB', record)
       if state == PENDING and bit.band(flags, PINNED) == 0 then return members[i] end
     end
     if #members < 20 then return nil end
@@ -129,11 +146,11 @@ end
 local function admit(lane)
   fill(lane)
   local name = lane.name
-  while lane.waiting > 0 and lane.heads > 0 do
+  while lane.waits > 0 and lane.heads > 0 do
     write_lines()
     local best = call('ZRANGE', WAITING, '[' .. name .. '\0', '(' .. name .. '\1', 'BYLEX', 'LIMIT',
       0, 1)[1]
-    local beaten = worst_head(lane, best)
+    local beaten = best and worst_head(lane, best)
     if not beaten then return end
     call('ZREM', PLACES, beaten)
     call('ZREM', READY, lane.queue .. '\0' .. sub(beaten, #name + 2))

@@ -9,7 +9,7 @@ local LOG_LIMIT = 262144
 local function settle_all(first)
   local stamp = string.format('%.17g', now)
   local jobs, held, finished, ended, results = {}, {}, {}, {}, {}
-  local queues, widths, freed, arrived, refused = {}, {}, {}, {}, {}
+  local freed, arrived, refused = {}, {}, {}
 
   local function append_log(id, entry)
     local log = (call('HGET', LOGS, id) or '') .. entry .. '\n'
@@ -20,8 +20,9 @@ local function settle_all(first)
   local function free_place(id, order, queue, lane, width)
     local name = queue .. '\0' .. lane
     lines.left[#lines.left + 1] = name .. '\0' .. order .. id
-    queues[name], widths[name] = queue, width
-    freed[name] = (freed[name] or 0) + 1
+    local left = name_lane(name, queue, width)
+    if left.change == 0 then freed[#freed + 1] = left end
+    left.change = left.change + 1
   end
 
   local function end_job(id, state)
@@ -153,9 +154,9 @@ local function settle_all(first)
   write('ZADD', ENDED, ended)
   write('HSET', RESULTS, results)
   write_children()
-  open_lanes(queues, widths)
-  for name, places in pairs(freed) do opened[name].used = opened[name].used - places end
-  for name, _ in pairs(freed) do fill(opened[name]) end
+  open_lanes(freed)
+  for _, lane in ipairs(freed) do lane.used, lane.change = lane.used - lane.change, 0 end
+  for _, lane in ipairs(freed) do fill(lane) end
   for _, lane in pairs(arrived) do admit(lane) end
   write_lines()
   return refused
