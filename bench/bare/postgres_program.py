@@ -38,7 +38,8 @@ class Postgres(Bare):
                 0.0,
                 [new_id() for _ in part],
                 [b'{"number":%d}' % number for number in part],
-                *("touch", "default", 0, 0.0, None, 1, True, 4, 600.0, False, "code", None),
+                *(None, None),
+                *("touch", "default", 0, 0.0, None, 1, True, 4, 600.0, False, "code"),
             )
 
     def worker(self) -> None:

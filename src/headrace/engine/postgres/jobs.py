@@ -19,18 +19,20 @@ NO_TIMEOUT = -1.0
 
 _shared = attrgetter(
     *("task", "queue", "priority", "delay", "run_at", "width", "hold", "max_attempts", "timeout"),
-    *("on_crash", "source", "meta", "key", "lane", "parent"),
+    *("on_crash", "source", "lane", "parent"),
 )
 
 
 def alike(jobs: Sequence[NewJob]) -> tuple[object, ...] | None:
-    """What the jobs share if they differ in id and arguments only and have no key, lane or parent;
-    else None.
+    """What the jobs share if they differ in id, arguments, key and meta only and have no lane or
+    parent; else None. All of them have a key, or none.
     """
     first = jobs[0]
-    if first.key is not None or first.lane is not None or first.parent is not None:
+    if first.lane is not None or first.parent is not None:
         return None
     if len(jobs) > 1 and len(set(map(_shared, jobs))) > 1:
+        return None
+    if len({job.key is None for job in jobs}) > 1:
         return None
     return (
         first.task,
@@ -44,7 +46,16 @@ def alike(jobs: Sequence[NewJob]) -> tuple[object, ...] | None:
         first.timeout,
         first.on_crash == "fail",
         first.source,
-        first.meta,
+    )
+
+
+def differing(jobs: Sequence[NewJob]) -> tuple[list[object] | None, ...]:
+    """The columns in which such jobs differ."""
+    return (
+        [job.id for job in jobs],
+        [job.args for job in jobs],
+        _present([job.key for job in jobs]),
+        _present([job.meta for job in jobs]),
     )
 
 

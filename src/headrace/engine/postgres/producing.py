@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.engine.postgres.jobs import alike, as_json, columns
+from headrace.engine.postgres.jobs import alike, as_json, columns, differing
 from headrace.engine.postgres.link import Rows
 from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import query
@@ -42,13 +42,13 @@ class Producing(Records):
         offset, shared = self.clock.offset, alike(jobs)
         if shared is None:
             return await self._common.fetch(_INSERT, offset, *columns(jobs))
-        if len(jobs) == 1:
-            [job] = jobs
-            found = await self._common.fetch(_INSERT_ONE, offset, job.id, job.args, *shared)
-            return [] if found[0][0] else [(1, job.id)]
-        return await self._common.fetch(
-            _INSERT_ALIKE, offset, [job.id for job in jobs], [job.args for job in jobs], *shared
+        [first, *others] = jobs
+        if others or first.key is not None:
+            return await self._common.fetch(_INSERT_ALIKE, offset, *differing(jobs), *shared)
+        found = await self._common.fetch(
+            _INSERT_ONE, offset, first.id, first.args, *shared, first.meta
         )
+        return [] if found[0][0] else [(1, first.id)]
 
     async def _insert_and_change(self, jobs: Sequence[NewJob], record: RecordChange) -> Rows:
         found = await self._common.fetch(

@@ -1,8 +1,8 @@
--- Taking in jobs that have no key, no lane and no parent, and differ in id and arguments only:
+-- Taking in jobs that have no lane and no parent, and differ in id, arguments, key and meta only:
 -- nearly all of them. They need but a part of what `insert_jobs` does. The path and the planner's
 -- settings are those of the connection: setting them for a call costs as much as a look-up.
 
--- One job. False: its id is stored already.
+-- One job without a key. False: its id is stored already.
 CREATE FUNCTION insert_one(
     p_offset double precision, p_id uuid, p_args bytea,
     p_task text, p_queue text, p_priority smallint,
@@ -41,13 +41,15 @@ BEGIN
     RETURN true;
 END $$;
 
--- Several, whose ids differ. Answers like `insert_jobs`.
+-- Several, whose ids differ: all with a key or none (then `p_key` is NULL), each with meta of its own
+-- or none (then `p_meta` is). Answers like `insert_jobs`.
+-- They are nearly always new, so they are stored without looking first whether they are: that takes
+-- half the time. If one is not, everything is undone and done again with care.
 CREATE FUNCTION insert_alike(
-    p_offset double precision, p_id uuid[], p_args bytea[],
+    p_offset double precision, p_id uuid[], p_args bytea[], p_key text[], p_meta bytea[],
     p_task text, p_queue text, p_priority smallint,
     p_delay double precision, p_run_at double precision, p_width integer, p_hold boolean,
-    p_max_attempts integer, p_timeout double precision, p_fail_on_crash boolean, p_source text,
-    p_meta bytea
+    p_max_attempts integer, p_timeout double precision, p_fail_on_crash boolean, p_source text
 )
 RETURNS TABLE (ordinal integer, existing uuid) LANGUAGE plpgsql AS $$
 DECLARE
@@ -55,29 +57,37 @@ DECLARE
     due timestamptz := coalesce(
         to_timestamp(p_run_at), moment + p_delay * interval '1 second'
     );
-    stored uuid[];
 BEGIN
-    WITH fresh AS (
+    BEGIN
+        IF p_key IS NOT NULL THEN
+            -- In one order: who waits for another's key must not hold one that the other wants.
+            INSERT INTO job_key (key, task, job_id)
+            SELECT u.key, p_task, u.id
+            FROM unnest(p_key, p_id) AS u (key, id) ORDER BY u.key COLLATE "C";
+        END IF;
         INSERT INTO job (
             id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
-            fail_on_crash, queue, task, source, args, meta
+            fail_on_crash, queue, task, source, key, args, meta
         )
         SELECT u.id, moment, due, p_timeout, p_max_attempts, p_width,
             CASE WHEN due > moment THEN 0 ELSE 2 END, p_priority, p_hold, p_fail_on_crash, p_queue,
-            p_task, p_source, u.args, p_meta
-        FROM unnest(p_id, p_args) AS u (id, args)
-        ON CONFLICT (id) DO NOTHING
-        RETURNING id
-    )
-    SELECT array_agg(f.id) INTO stored FROM fresh f;
-    stored := without_finished(stored);
-    IF due <= moment THEN
-        PERFORM pg_notify(current_schema(), 'work');
-    END IF;
-    IF coalesce(cardinality(stored), 0) < cardinality(p_id) THEN
-        RETURN QUERY
-        SELECT u.ordinal::integer, u.id
-        FROM unnest(p_id) WITH ORDINALITY AS u (id, ordinal)
-        WHERE u.id NOT IN (SELECT unnest(stored));
-    END IF;
+            p_task, p_source, u.key, u.args, u.meta
+        FROM unnest(p_id, p_args, p_key, p_meta) AS u (id, args, key, meta);
+        -- Afterwards, as in `without_finished`.
+        IF cardinality(known_ids(p_id, false)) > 0 THEN
+            RAISE unique_violation;
+        END IF;
+        IF due <= moment THEN
+            PERFORM pg_notify(current_schema(), 'work');
+        END IF;
+        RETURN;
+    EXCEPTION WHEN unique_violation THEN
+        NULL;
+    END;
+    RETURN QUERY SELECT * FROM insert_jobs(
+        p_offset, p_id, p_args, ARRAY[p_task], ARRAY[p_queue], ARRAY[p_priority], ARRAY[p_delay],
+        array_fill(p_run_at, ARRAY[cardinality(p_id)]), p_key, NULL, ARRAY[p_width], ARRAY[p_hold],
+        ARRAY[p_max_attempts], ARRAY[coalesce(p_timeout, -1)], ARRAY[p_fail_on_crash],
+        ARRAY[p_source], p_meta, NULL, NULL
+    );
 END $$;
