@@ -11,15 +11,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import psutil  # type: ignore[import-untyped]
+import redis
 from tests.support.servers import PostgresServer, RedisServer, postgres_binaries, redis_binaries
 
 ROOT = Path(__file__).parent.parent
+LOOK_SECONDS = 0.1
 ENGINES = ("sqlite", "postgres", "redis")
 LIMIT_SECONDS = 120
 STOP_SECONDS = 30
@@ -96,6 +99,18 @@ class Arena:
             yield
         finally:
             asyncio.run(execute(server, f"DROP DATABASE {name} WITH (FORCE)"))
+
+    def come_to_rest(self) -> None:
+        """Wait for what the server does on its own account about what it was given, so that it does
+        not fall into what is measured next.
+        """
+        match self.server:
+            case PostgresServer():
+                asyncio.run(execute(self.server.url, "CHECKPOINT"))
+            case RedisServer():
+                with redis.Redis.from_url(self.url) as client:
+                    while client.info("persistence")["aof_rewrite_in_progress"]:
+                        time.sleep(LOOK_SECONDS)
 
     def call(
         self,

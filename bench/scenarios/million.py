@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from bench.figures import Finding
 from bench.recorder import Ticks
-from bench.scenarios.growth import compared
-from bench.scenarios.stage import RUNS, Stage
+from bench.scenarios.growth import RUNS, Turns, compared, in_turns
+from bench.scenarios.stage import Stage
 
 SAMPLES = 50
 # Less than this is the allocator's business.
@@ -23,9 +23,9 @@ class Million:
 
     count: int
     filled: float = 0.0
-    pending: float = 0.0
+    pending: Turns = field(default_factory=Turns)
     whole: float = 0.0
-    history: float = 0.0
+    history: Turns = field(default_factory=Turns)
     memory: list[tuple[float, float]] = field(default_factory=list)
 
     def memory_at(self, share: float) -> float:
@@ -71,11 +71,11 @@ def _memory(stage: Stage, run: Million) -> Finding:
 def _million(stage: Stage) -> Million:
     count, window = stage.jobs(1_000_000), stage.window
     found = Million(count)
-    # Two workers take a window each while (nearly) all wait; the third takes the rest.
-    total = count + 3 * window
+    # Workers take a window each, one after the other, while (nearly) all wait; then one the rest.
+    total = count + (RUNS + 1) * window
     ticks = stage.ticks(total + 2 * (RUNS + 1) * window)
     found.filled = stage.fill("tick", total)
-    rates = [stage.drain(ticks, window) for _ in range(2)]
+    found.pending = in_turns(stage, lambda: stage.drain(ticks, window))
     first = -(-ticks.count // Ticks.EVERY) * Ticks.EVERY + Ticks.EVERY
     found.count = total - first
     with stage.worker() as process:
@@ -83,14 +83,17 @@ def _million(stage: Stage) -> Million:
             mark = first + sample * found.count // SAMPLES
             stage.until(lambda mark=mark: ticks.count >= mark, process)  # type: ignore[misc]
             found.memory.append((ticks.count - first, stage.arena.memory_mb(process)))
-        rates.append(ticks.rate(first, first + window))
         found.whole = ticks.rate(first, total // Ticks.EVERY * Ticks.EVERY)
-    found.pending = max(rates)
-    for _ in range(stage.runs(RUNS)):
+
+    def after_all() -> float:
+        nonlocal total
         stage.fill("tick", 2 * window)
-        found.history = max(found.history, stage.drain(ticks, window))
+        rate = stage.drain(ticks, window)
+        total += 2 * window
         # What is left goes before the next fill, so that each begins with the same.
         with stage.worker() as process:
-            total += 2 * window
-            stage.until(lambda total=total: ticks.count >= total, process)  # type: ignore[misc]
+            stage.until(lambda: ticks.count >= total, process)
+        return rate
+
+    found.history = in_turns(stage, after_all)
     return found
