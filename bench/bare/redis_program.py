@@ -50,7 +50,7 @@ class Redis(Bare):
         record = recorder()
         settled: list[Any] = []
         while True:
-            answer = await self._call("exchange", worker, BATCH, -1, *settled)
+            answer = await self._call("exchange", worker, BATCH, "", -1, *settled)
             settled = []
             for n in range(1, len(answer), 3):
                 args = msgspec.msgpack.decode(answer[n + 2])[0]

@@ -202,3 +202,21 @@ async def test_the_heartbeat_tells_memory_and_load(app: headrace.App, worker: Wo
 
     await until(told)
     release.set()
+
+
+async def test_what_never_reached_a_worker_is_given_back_when_it_leaves(
+    app: headrace.App, worker: Worker
+) -> None:
+    @app.task(queue="elsewhere")
+    async def unseen() -> None: ...
+
+    leaving = worker(app, queues=["default"])
+    await leaving.start()
+    job = await unseen.enqueue()
+    reply = await app.engine.exchange(
+        [], worker_id=leaving.worker_id, queues=["elsewhere"], limit=1
+    )
+    assert [each.id for each in reply.jobs] == [job.id]
+    await leaving.stop()
+    found = await app.get(job.id)
+    assert (found.status, found.attempt) == (Status.PENDING, 0)

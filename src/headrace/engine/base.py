@@ -57,6 +57,8 @@ from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
 
 WorkSignal = Callable[[], None]
 CancelSignal = Callable[[str], None]
+# The id of a worker, and jobs that are leased to it.
+JobsSignal = Callable[[str, Sequence[ClaimedJob]], None]
 
 
 class Lifecycle(Protocol):
@@ -176,10 +178,18 @@ class Working(Protocol):
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
         """What was kept with a job by `note`, in the order it was first written."""
 
-    async def listen(self, on_work: WorkSignal, on_cancel: CancelSignal) -> Callable[[], None]:
+    async def listen(
+        self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
+    ) -> Callable[[], None]:
         """Call `on_work` soon after jobs became ready, `on_cancel` with the id of a running job
         that should stop. Called on the event loop; may be spurious, may be lost while a
         connection heals (`listening` is False then). Answers a function that ends it.
+
+        With `on_jobs` an engine may hand a job that comes in to a worker whose last exchange with
+        a limit found nothing: leased as by `exchange`, which would have answered it, at most one
+        until the next exchange that finds nothing; none after one whose limit is 0. That saves a
+        trip. No jobs for the worker "" means that some may have been lost on the way: `held` has
+        them. Not all engines do this.
         """
 
     @property

@@ -123,6 +123,19 @@ class Dispatcher(Loop):
         self._drained = False
         self.wake()
 
+    def handed(self, worker_id: str, jobs: Sequence[ClaimedJob]) -> None:
+        """The engine has leased jobs to a worker that did not ask just now. Some were lost if it is
+        no worker's.
+        """
+        if not worker_id:
+            self.reconciler.reply_lost = True
+            self.wake()
+        elif worker_id == self.worker_id:
+            now = monotonic()
+            self.poll.found(now)
+            known = self.reconciler.known_already
+            self.receive([job for job in jobs if not known(job, self.held)], now=now)
+
     def drain(self) -> None:
         """Claim no more, and give back what has not started."""
         self.draining = True

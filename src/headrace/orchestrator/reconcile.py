@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 
 from headrace.engine.base import Engine
 from headrace.model.job import ClaimedJob
 from headrace.orchestrator.attempt import monotonic
+
+TAKEN = 1_000
 
 
 class Reconciler:
@@ -19,6 +22,8 @@ class Reconciler:
         self.reply_lost = False
         self.next = monotonic() + lease_seconds
         self._seen: dict[str, int] = {}
+        # Jobs that were taken on. If they had been handed over, word of them may come late.
+        self._taken: deque[tuple[str, int]] = deque(maxlen=TAKEN)
 
     def due(self, now: float) -> bool:
         """Whether to look: after a failed exchange, and once in every lease."""
@@ -27,6 +32,11 @@ class Reconciler:
     def forget(self) -> None:
         """The worker has a new name: earlier findings are void."""
         self._seen.clear()
+        self._taken.clear()
+
+    def known_already(self, job: ClaimedJob, held: Mapping[str, int]) -> bool:
+        """Whether a job that is handed over is in hand, or was taken on before word of it came."""
+        return held.get(job.id) == job.token or (job.id, job.token) in self._taken
 
     async def forgotten(self, worker_id: str, known: Mapping[str, int]) -> list[ClaimedJob]:
         """The jobs to take on: after a failed exchange all that are unknown, otherwise those that
@@ -36,6 +46,7 @@ class Reconciler:
         unknown = [job for job in leased if known.get(job.id) != job.token]
         sure = [job for job in unknown if self.reply_lost or self._seen.get(job.id) == job.token]
         self._seen = {job.id: job.token for job in unknown}
+        self._taken.extend((job.id, job.token) for job in sure)
         self.reply_lost = False
         self.next = monotonic() + self.lease_seconds
         return sure

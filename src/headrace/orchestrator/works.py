@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError
 from headrace.model.job import ClaimedJob
+from headrace.model.outcome import Released, Settlement
 from headrace.model.worker import Renewal
 from headrace.orchestrator.attempt import Attempt, Reason, monotonic
 from headrace.orchestrator.context import Services
@@ -141,7 +142,9 @@ class Works:
         """Introduce the worker, and set everything going."""
         await self.engine.register(self.info, self.settings.lease_seconds)
         try:
-            self._unlisten = await self.engine.listen(self.dispatcher.work, self.cancel)
+            self._unlisten = await self.engine.listen(
+                self.dispatcher.work, self.cancel, self.dispatcher.handed
+            )
         except BaseException:
             await self.take_leave()
             raise
@@ -171,9 +174,24 @@ class Works:
         if self._processes is not None:
             await self._processes.close()
         try:
-            await asyncio.wait_for(self.engine.retire(self.info.id), 5)
+            async with asyncio.timeout(5):
+                await self._give_back_unknown(self.info.id)
+                await self.engine.retire(self.info.id)
         except (HeadraceError, TimeoutError) as error:
             log.warning("Worker %s could not take leave: %s", self.name, error)
+
+    async def _give_back_unknown(self, worker_id: str) -> None:
+        """Return jobs that were leased to us and never reached us: nobody has begun them."""
+        # With no limit: from now on nothing is handed over either.
+        await self.engine.exchange([], worker_id=worker_id, limit=0)
+        known = self.dispatcher.held
+        unknown = [
+            Settlement(job.id, job.token, Released())
+            for job in await self.engine.held(worker_id)
+            if known.get(job.id) != job.token
+        ]
+        if unknown:
+            await self.engine.exchange(unknown)
 
     def processes(self) -> ProcessPool:
         """The child processes; made when the first job asks for one."""

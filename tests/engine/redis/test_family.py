@@ -21,7 +21,6 @@ from tests.support.verbs import (
     fail,
     retry,
     settle,
-    the_job,
 )
 
 FAMILY = ("children", "unfinished", "suspended", "awaits")
@@ -136,29 +135,6 @@ async def test_a_pruned_family_leaves_nothing_behind(
     for name in FAMILY:
         assert await admin.call("EXISTS", redis_engine.key(name)) == 0
     assert await admin.call("HLEN", redis_engine.key("entries")) == 1
-
-
-async def test_a_store_of_version_1_is_taken_over(engine_url: str, clock: Clock) -> None:
-    """It differs from a new one only in its number: there were no children, and no waits."""
-    engine = RedisEngine(engine_url, clock=clock)
-    await engine.open()
-    worker = await a_worker(engine)
-    waiting, scheduled = await enqueue(engine, lane="l"), await enqueue(engine, delay=60)
-    running = await enqueue(engine, queue="other")
-    [job] = await claim(engine, worker, queues=["other"])
-    await engine._link.call("HSET", engine.key("meta"), "schema", 1)
-    await engine.close()
-
-    await engine.open()
-    assert (await engine.report()).schema_version == 2
-    assert job.id == running
-    assert await complete(engine, job)
-    await engine.insert([a_job(parent=scheduled, group="g")])
-    assert (await the_job(engine, waiting)).parent is None
-    assert await engine.rerun([scheduled]) == [scheduled]
-    assert len(await claim(engine, worker, 10)) == 3
-    assert await engine.audit() == []
-    await engine.close()
 
 
 Damage = Callable[[RedisEngine, str, str], tuple[str | int, ...]]

@@ -24,7 +24,8 @@ from tests.engine.redis.conftest import commands_of
 from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, complete, enqueue, settle
 
 NAMES = scripts.names()
-KEYLESS = {"TIME"}
+# A channel is not a key.
+KEYLESS = {"TIME", "PUBLISH"}
 # Variables that stand for a key; their values come from declared constants.
 KEY_VARIABLES = {"key", "index", "hash"}
 

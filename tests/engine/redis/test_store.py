@@ -6,6 +6,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.redis.engine import RedisEngine
+from headrace.engine.redis.lifecycle import SCHEMA_VERSION
 from headrace.engine.redis.wire import Link
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew, StorageFull
 from headrace.model.outcome import Failed, Failure, Settlement
@@ -25,7 +26,7 @@ async def test_a_newer_schema_is_refused_by_name(engine_url: str, admin: Link) -
     await engine.open()
     await admin.call("HSET", engine.key("meta"), "schema", 99)
     other = RedisEngine(engine_url, clock=Clock())
-    with pytest.raises(SchemaTooNew, match="version 99, and this Headrace knows 2"):
+    with pytest.raises(SchemaTooNew, match=f"version 99, and this Headrace knows {SCHEMA_VERSION}"):
         await other.open()
     await other.close()
     await engine.close()

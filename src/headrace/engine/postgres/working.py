@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from headrace.engine.base import CancelSignal, LeaseKeeper, WorkSignal
+from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.keeper import PostgresLeaseKeeper
 from headrace.engine.postgres.notes import columns as note_columns
@@ -149,7 +149,9 @@ class Working(Store):
             return []
         return [StoredEntry(*row) for row in await self._common.fetch(_ENTRIES, job_id, kind)]
 
-    async def listen(self, on_work: WorkSignal, on_cancel: CancelSignal) -> Callable[[], None]:
+    async def listen(
+        self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
+    ) -> Callable[[], None]:
         """Call back soon after jobs became ready, and for running jobs that should stop."""
         return await self._signals.listen(on_work, on_cancel)
 

@@ -31,6 +31,7 @@ from headrace.model.status import State
 
 _RECORD = struct.Struct("<BBHIIddddH")
 _NUMBERS = struct.Struct("<HBhdd")
+_SIZE = struct.Struct("<I")
 _HOLD, _ASKED, _CHILD = 1, 4, 8
 # A time that Lua and Python agree on and that a datetime can hold: the year 9999.
 _LATEST = 253_402_300_799.0
@@ -181,6 +182,14 @@ def claimed_in(answer: Sequence[bytes], first: int = 0) -> list[ClaimedJob]:
         claimed(answer[n], read_record(answer[n + 1]), answer[n + 2])
         for n in range(first, len(answer), 3)
     ]
+
+
+def handed_over(message: bytes) -> tuple[str, ClaimedJob]:
+    """A worker and its job, from what the script `insert_one` publishes."""
+    worker_id, job_id, rest = message.split(b"\0", 2)
+    (size,) = _SIZE.unpack_from(rest)
+    body = _SIZE.size + size
+    return worker_id.decode(), claimed(job_id, read_record(rest[_SIZE.size : body]), rest[body:])
 
 
 def claimed(job_id: bytes, record: Record, packed: bytes) -> ClaimedJob:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from headrace.clock import Clock
-from headrace.engine.base import CancelSignal, WorkSignal
 from headrace.engine.redis.lifecycle import Lifecycle
 from headrace.engine.redis.listing import Listing
 from headrace.engine.redis.producing import Producing
 from headrace.engine.redis.records import Records
-from headrace.engine.redis.signals import Ears
 from headrace.engine.redis.steering import Steering
 from headrace.engine.redis.upkeep import Upkeep
 from headrace.engine.redis.working import Working
@@ -22,17 +17,6 @@ class RedisEngine(Lifecycle, Producing, Working, Upkeep, Steering, Listing, Reco
     Holds one connection; listening takes a second one, a lease keeper's thread a third.
     """
 
-    def __init__(self, url: str, *, clock: Clock) -> None:
-        super().__init__(url, clock=clock)
-        self._ears = Ears(self.address, self.key("signals"))
-
     async def close(self) -> None:
         await self._ears.close()
         await super().close()
-
-    async def listen(self, on_work: WorkSignal, on_cancel: CancelSignal) -> Callable[[], None]:
-        return await self._ears.listen(on_work, on_cancel)
-
-    @property
-    def listening(self) -> bool:
-        return self._ears.listening

@@ -8,7 +8,7 @@ from headrace.engine.redis.store import Store
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew
 from headrace.model.views import EngineReport, Finding
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 OLDEST_SERVER = (7, 0)
 
 

@@ -27,7 +27,8 @@ class Producing(Store):
         elif children:
             answers = await self.run("insert_related", "", "", "", *arguments)
         else:
-            answers = await self.run("insert", *arguments)
+            alone = len(jobs) == 1 and _may_run_at_once(jobs[0])
+            answers = await self.run("insert_one" if alone else "insert", *arguments)
         return [
             Inserted(answer[1:].decode(), False)
             if answer[:1] == b"="
@@ -41,3 +42,8 @@ class Producing(Store):
         if isinstance(answer, int):
             raise conflict(record.kind, record.key, record.version, answer)
         return cast(list[bytes], answer)
+
+
+def _may_run_at_once(job: NewJob) -> bool:
+    """Whether a job waits for nothing, neither for a time nor for others."""
+    return job.lane is None and job.run_at is None and not job.delay > 0

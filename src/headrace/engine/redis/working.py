@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from headrace.clock import Clock
+from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
 from headrace.engine.redis.blocking import BlockingLink
 from headrace.engine.redis.codec import at, claimed_in, note_arguments, settlement_arguments
 from headrace.engine.redis.faults import ScriptUnknown
 from headrace.engine.redis.scripts import script
+from headrace.engine.redis.signals import Ears
 from headrace.engine.redis.store import Store, call_of
 from headrace.engine.text import storable
 from headrace.model.job import ClaimedJob
@@ -54,6 +57,10 @@ class Keeper:
 class Working(Store):
     """See `headrace.engine.base.Working`."""
 
+    def __init__(self, url: str, *, clock: Clock) -> None:
+        super().__init__(url, clock=clock)
+        self._ears = Ears(self.address, self.key("signals"))
+
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
         known = msgspec.structs.replace(
             worker,
@@ -83,6 +90,7 @@ class Working(Store):
             "exchange",
             worker_id or "",
             limit,
+            self._ears.inbox,
             -1 if queues is None else len(named),
             *named,
             *settlement_arguments(settlements),
@@ -107,3 +115,12 @@ class Working(Store):
                 body = value[_ENTRY.size :]
                 entries.append(StoredEntry(entry_kind, name, body, token, at(when)))
         return entries
+
+    async def listen(
+        self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
+    ) -> Callable[[], None]:
+        return await self._ears.listen(on_work, on_cancel, on_jobs)
+
+    @property
+    def listening(self) -> bool:
+        return self._ears.listening

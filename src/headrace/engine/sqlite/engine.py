@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from headrace.clock import Clock
-from headrace.engine.base import CancelSignal, LeaseKeeper, WorkSignal
+from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.sqlite import (
     audit,
     claim,
@@ -146,7 +146,9 @@ class SqliteEngine:
         """What was kept with a job."""
         return await self._read(lambda it: note.entries(it, job_id, kind))
 
-    async def listen(self, on_work: WorkSignal, on_cancel: CancelSignal) -> Callable[[], None]:
+    async def listen(
+        self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
+    ) -> Callable[[], None]:
         """Call these when jobs become ready or should stop, whichever process caused it."""
         return self._open_writer().listen(on_work, on_cancel)
 

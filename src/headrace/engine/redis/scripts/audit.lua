@@ -2,7 +2,7 @@
 -- audit: check the invariants over the whole store in one moment. Answers what is wrong, as texts.
 -- KEYS jobs bodies ids due held finished ready waiting places lanes counts
 -- KEYS children unfinished suspended awaits
--- USES clock job
+-- USES clock layout job
 -- ARGV 1 offset
 -- Looks at every job that is not finished, so it keeps the server busy for some microseconds each;
 -- finished ones are only counted, unless they are children.

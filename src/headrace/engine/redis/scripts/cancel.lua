@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- cancel: end jobs that do not run; ask those that run to stop.
 -- KEYS jobs due finished ended errors cancels signals
--- USES clock job lanes children waits
+-- USES clock layout job lanes children waits
 -- ARGV 1 offset  2 reason  then ids
 -- Answers each id with "1" (cancelled) or "0" (asked to stop) in front; others are left out.
 -- A claim cannot come in between: a job is either taken before, and asked, or never handed out.

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- due: make scheduled jobs pending whose time has come, earliest first.
 -- KEYS due jobs signals
--- USES clock job lanes waits
+-- USES clock layout job lanes waits
 -- ARGV 1 offset  2 limit
 -- Answers how many moved, and in how many seconds the next is due ('' none).
 -- A job that kept its lane place during the wait goes straight to the ready line. One that was never

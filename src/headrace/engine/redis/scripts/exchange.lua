@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
 -- exchange: record outcomes, then lease ready jobs to one worker.
--- KEYS leases workers signals
--- USES clock job lanes children waits settle claim
--- ARGV 1 offset  2 worker id ('' none)  3 limit  4 number of queues (-1: all)  then the queues,
+-- KEYS leases workers idle signals
+-- USES clock layout job lanes children waits settle claim
+-- ARGV 1 offset  2 worker id ('' none)  3 limit  4 where it hears of a job that it is handed ('' not)
+--   5 number of queues (-1: all)  then the queues,
 --   then six for each outcome: id  token  outcome  delay  data  log entry ('' none)
 --   outcome: a final state as a number, or "retry", "snoozed", "released"
 --   data: the result; error type, zero byte, message; or what a snoozed job awaits ('' nothing)
@@ -11,15 +12,24 @@
 -- comes between that check and the write, nor between a freed place and the next one's promotion.
 -- Works when memory is full: finished jobs are what can be pruned.
 
-local limit, queue_count = tonumber(ARGV[3]), tonumber(ARGV[4])
-local first = 5 + math.max(queue_count, 0)
+local limit, inbox, queue_count = tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local first = 6 + math.max(queue_count, 0)
 local answer = { first <= #ARGV and settle_all(first) or {} }
 
 -- A worker is alive until it is declared dead; a lapsed lease alone changes nothing.
 if limit > 0 and call('ZSCORE', LEASES, ARGV[2]) then
   local name = string.match(call('HGET', WORKERS, ARGV[2]), '^[^%z]+')
-  local named = queue_count >= 0 and { unpack(ARGV, 5, first - 1) } or nil
+  local named = queue_count >= 0 and { unpack(ARGV, 6, first - 1) } or nil
   lease(answer, ARGV[2] .. '\1' .. name, named, limit)
+  -- Who found nothing may be handed the next job that comes in. Looking again writes nothing.
+  if #answer > 1 or inbox == '' then
+    call('HDEL', IDLE, ARGV[2])
+  elseif call('HEXISTS', IDLE, ARGV[2]) == 0 then
+    local queues = named and '\0' .. table.concat(named, '\0') .. '\0' or ''
+    call('HSET', IDLE, ARGV[2], name .. '\0' .. inbox .. '\0' .. queues)
+  end
+elseif ARGV[2] ~= '' then
+  call('HDEL', IDLE, ARGV[2])
 end
 write_lanes()
 write_counts()

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- forget: remove entries of a finished job.
 -- KEYS jobs entries entry_order
--- USES clock job
+-- USES clock layout job
 -- ARGV 1 offset  2 job id, then kind, zero, name of each entry
 -- Answers 1, or 0 if the job is unknown or has not finished; then nothing is removed.
 

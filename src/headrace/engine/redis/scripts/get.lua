@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- get: jobs as people see them, in one moment.
 -- KEYS jobs bodies results errors logs notes waiting awaits
--- USES clock job
+-- USES clock layout job
 -- ARGV 1 offset, then ids
 -- Answers for each id that exists: id  record  body  result  error  log  note  awaits ('' where none)
 -- with the state of a job that waits for its lane, which only the index `waiting` knows, put right.

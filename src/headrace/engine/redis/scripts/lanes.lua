@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- lanes: some lanes with their width, holders and waiting jobs, from one name on.
 -- KEYS places waiting lanes
--- USES clock job age
+-- USES clock layout job age
 -- ARGV 1 offset  2 where to start (BYLEX)  3 where to end (BYLEX)  4 limit  5 how many holders
 -- Answers for each lane: queue, zero, name  width  used  waiting
 --   age of the oldest waiting job ('' none)  ids of holders, with zero bytes between them

@@ -4,8 +4,6 @@
 -- USES clock
 -- ARGV 1 offset  2 the version that this Headrace knows
 -- Any number of processes may run it at once: the first one writes, the others find it done.
--- Version 2 brought children and suspended jobs. A store of version 1 has none: its records are as
--- they would be now. The number keeps a Headrace out that would lose count of them.
 
 local found = tonumber(call('HGET', META, 'schema') or 0)
 if found < tonumber(ARGV[2]) then call('HSET', META, 'schema', ARGV[2]) end

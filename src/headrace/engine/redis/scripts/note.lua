@@ -1,7 +1,7 @@
 #!lua
 -- note: record progress, stage, message and entries of running jobs.
 -- KEYS jobs notes
--- USES clock job entry
+-- USES clock layout job entry
 -- ARGV 1 offset, then for each note: id  token  note (msgpack: stage, progress, message; false: as
 --   it was)  number of entries, then three for each entry: kind  name  body
 -- Answers the refused ids. Nothing comes between the check of the token and the write.

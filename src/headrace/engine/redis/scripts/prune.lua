@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- prune: delete finished jobs, oldest first, with their keys and entries; clear long dead workers.
 -- KEYS jobs bodies ids task_keys finished ended results errors logs notes entries entry_order children
--- USES clock job record workers
+-- USES clock layout job record workers
 -- ARGV 1 offset  2 older than, in seconds ('' any age is kept)  3 keep ('' any number)  4 limit
 --   5 how many of the oldest to pass over
 -- Answers how many jobs were deleted, and how many of the oldest were looked at if there are more.

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- queues: every queue with its depth, in one moment.
 -- KEYS queues counts ready waiting
--- USES clock job age
+-- USES clock layout job age
 -- ARGV 1 offset
 -- Answers for each queue: name  paused  scheduled  waiting  ready  running  age of the oldest ready
 -- job in seconds ('' none).

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- rerun: run finished jobs again, and scheduled ones now.
 -- KEYS meta jobs due finished ended results errors notes signals
--- USES clock job lanes children waits
+-- USES clock layout job lanes children waits
 -- ARGV 1 offset, then ids
 -- Answers the ids that were moved. A finished job gets a new number, so it queues up at the end;
 -- its token goes on growing, so an attempt from before can never settle it.

@@ -1,7 +1,7 @@
 #!lua
 -- signal: deliver an event to a job that has not finished. The first of a name counts.
 -- KEYS jobs
--- USES clock job entry
+-- USES clock layout job entry
 -- ARGV 1 offset  2 job id  3 kind of the entry  4 event  5 body
 -- Answers delivered, already, finished or unknown.
 

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- wake: make suspended jobs due at once for which something that they await has come about.
 -- KEYS jobs due entries unfinished signals
--- USES clock job lanes waits
+-- USES clock layout job lanes waits
 -- ARGV 1 offset, then ids
 -- Answers the ids that were woken. Nothing comes between looking and waking, so whoever changes what a
 -- job awaits and looks afterwards cannot miss it.

@@ -7,9 +7,6 @@
 -- A call that is repeated finds its own ids and changes nothing, so a lost answer does no harm. The
 -- id is looked at first: whose key it brings does not matter then.
 
-local HEAD = '<HBhddss'
-local HEAD_TEXTS = 22
-
 -- `first` is where the jobs begin in ARGV. Answers an id for each, with "=" in front if it existed.
 local function insert_jobs(first)
   local given = {}

@@ -1,29 +1,8 @@
 -- job: the small record that changes as a job moves. What never changes is in `bodies`.
 -- KEYS counts
--- codec.py reads the same layout. First numbers: state, flags, width, token, attempt; when it is
--- due, was created, started, completed, in seconds; how long the worker is. Then texts that rarely
--- change, with a zero byte between them: order, queue, lane, task, key, source; of a child also its
--- parent and its group ('' none). Then the worker.
--- No name contains a control character, so none contains a zero.
+-- library/layout.lua tells where things are in it.
 
-local NUMBERS = '<BBHIIddddH'
--- Where the order begins, where it ends, and where the queue begins.
-local TEXTS = 47
-local ORDER_END = 63
-local QUEUE = 65
 local unpack_record, pack_record = struct.unpack, struct.pack
-local SCHEDULED = 0
-local PENDING = 2
-local RUNNING = 3
-local COMPLETED = 4
-local CANCELLED = 7
--- Flags add up: 1 holds its lane place during a retry, 2 pinned to its place, 4 asked to stop, 8 has a
--- parent, 16 awaits something while it is scheduled.
-local HOLD = 1
-local PINNED = 2
-local ASKED = 4
-local CHILD = 8
-local AWAITING = 16
 
 -- A table per job is convenient and slow: where every job passes, scripts use numbers and texts.
 local function decode(record)

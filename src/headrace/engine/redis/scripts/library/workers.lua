@@ -1,5 +1,5 @@
 -- workers: who is alive. A worker that is not in `leases` is dead and never gets a job again.
--- KEYS leases dead orphans held workers worker_names beats
+-- KEYS leases dead orphans held workers worker_names beats idle
 -- `held` has worker, zero byte, job id; a worker is its id, byte one, its name.
 
 -- Alive until declared dead. A lapsed lease alone changes nothing: somebody has to see it lapse.
@@ -14,6 +14,7 @@ end
 
 local function die(worker)
   call('ZREM', LEASES, worker)
+  call('HDEL', IDLE, worker)
   call('ZADD', DEAD, 'NX', now, worker)
   if #holds(worker, 1) > 0 then call('ZADD', ORPHANS, now, worker) end
 end
@@ -24,6 +25,7 @@ local function forget(worker)
   if name and call('HGET', WORKER_NAMES, name) == worker then call('HDEL', WORKER_NAMES, name) end
   call('HDEL', WORKERS, worker)
   call('HDEL', BEATS, worker)
+  call('HDEL', IDLE, worker)
   call('ZREM', LEASES, worker)
   call('ZREM', DEAD, worker)
   call('ZREM', ORPHANS, worker)
