@@ -111,7 +111,7 @@ class Working(Store):
                 refused.append(str(told[0]))
         if found:
             found.sort(key=rows.start_order)
-            self._lanes_seen = found[0][10] is not None
+            self._lanes_seen = 2 * sum(row[10] is not None for row in found) > len(found)
             self._tidy.count(len(found))
         return Exchange(tuple(refused), [rows.claimed(row) for row in found])
 

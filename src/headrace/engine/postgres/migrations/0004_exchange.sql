@@ -65,6 +65,18 @@ BEGIN
                 raised := raised + step.raised;
             END IF;
             EXIT WHEN cardinality(settled) = told;
+            -- Whoever is done need not be looked up again: often but one of hundreds is left.
+            IF cardinality(settled) > 0 THEN
+                SELECT array_agg(t.id), array_agg(t.token), array_agg(t.kind), array_agg(t.delay),
+                    array_agg(t.result), array_agg(t.error_type), array_agg(t.error),
+                    array_agg(t.entry), array_agg(t.awaits)
+                INTO p_id, p_token, p_kind, p_delay, p_result, p_error_type, p_error, p_entry,
+                    p_awaits
+                FROM unnest(p_id, p_token, p_kind, p_delay, p_result, p_error_type, p_error,
+                        p_entry, p_awaits)
+                    AS t (id, token, kind, delay, result, error_type, error, entry, awaits)
+                WHERE t.id NOT IN (SELECT unnest(settled));
+            END IF;
         END IF;
         SELECT array_agg(j.queue) FILTER (WHERE j.lane IS NOT NULL),
             array_agg(j.lane) FILTER (WHERE j.lane IS NOT NULL),
