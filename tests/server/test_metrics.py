@@ -13,7 +13,7 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.monitor import published
+from headrace.monitor import published, snapshot
 from headrace.monitor.published import Publish
 from headrace.telemetry import Telemetry
 from tests.server.conftest import address_of, client_of
@@ -63,6 +63,26 @@ LINES = (
     'headrace_wait_seconds_bucket{le="+Inf",queue="default",task="add",worker="here"} 1.0',
     'headrace_run_seconds_count{queue="default",task="add",worker="here"} 1.0',
 )
+
+
+async def test_what_a_dispatcher_that_died_said_last_is_not_told_as_if_it_were_so_now(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "FRESH_SECONDS", 0.0)
+    said = b'{"type": "queue", "adapter": "kafka", "lag": 7, "late_seconds": 2.5}'
+    await local_app.engine.record_put("dispatcher", "gone", said)
+    lag = 'headrace_dispatcher_lag{adapter="kafka",dispatcher="gone"} 7.0\n'
+    seen = 'headrace_dispatcher_seen_timestamp_seconds{adapter="kafka",dispatcher="gone"} '
+    async with client_of(local_app) as client:
+        alive = (await client.get("/metrics")).text
+        local_app.clock.advance(31)
+        dead = (await client.get("/metrics")).text
+    assert lag in alive
+    assert lag not in dead
+    assert "headrace_dispatcher_late_seconds{" not in dead
+    assert seen in alive
+    assert seen in dead
+
 
 SHOP = """
 import headrace

@@ -15,10 +15,10 @@ MOST = 1_000
 SILENT = timedelta(seconds=30)
 
 
-async def dispatchers(engine: Records, now: datetime) -> list[dict[str, Any]]:
+async def dispatchers(engine: Records, now: datetime, *, limit: int = MOST) -> list[dict[str, Any]]:
     """All that have not taken leave, by name, with what they said last."""
     found = []
-    for record in await engine.record_list(KIND, limit=MOST):
+    for record in await engine.record_list(KIND, limit=limit):
         try:
             said = msgspec.json.decode(record.body, type=dict[str, Any])
         except msgspec.DecodeError:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.model.views import LaneView, QueueView, Record
+from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.monitor import dispatchers
+from headrace.monitor.dispatchers import dispatchers
 from headrace.monitor.published import KIND, decode
 from headrace.telemetry import Telemetry
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
         @property
         def engine(self) -> Engine: ...
 
+        @property
+        def clock(self) -> Clock: ...
+
 
 FRESH_SECONDS = 1.0
 MOST_LANES = 100
@@ -39,7 +43,7 @@ class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
     queues: Sequence[QueueView]
     workers: Sequence[Worker]
     lanes: Sequence[LaneView]
-    dispatchers: Sequence[Record]
+    dispatchers: Sequence[Mapping[str, Any]]
     telemetry: Mapping[str, Telemetry]
 
 
@@ -72,7 +76,9 @@ class Snapshots:
             # What a lost worker counted last would stay for ever.
             telemetry={each.name: counted[each.name] for each in workers if _counts(each, counted)},
             lanes=await engine.lanes(limit=MOST_LANES),
-            dispatchers=await engine.record_list(dispatchers.KIND, limit=MOST_DISPATCHERS),
+            dispatchers=await dispatchers(
+                engine, self._host.clock.utcnow(), limit=MOST_DISPATCHERS
+            ),
         )
         self._last, self._taken_at = snapshot, time.monotonic()
         return snapshot

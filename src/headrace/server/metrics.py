@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -117,17 +115,15 @@ def _dispatchers(snapshot: Snapshot) -> Iterator[Metric]:
         "How late the last job of a schedule was.",
         labels=labels,
     )
-    for record in snapshot.dispatchers:
-        try:
-            said: dict[str, Any] = msgspec.json.decode(record.body, type=dict[str, Any])
-        except msgspec.DecodeError:
-            continue
-        place = [record.key, str(said.get("adapter", ""))]
-        seen.add_metric(place, record.updated_at.timestamp())
-        if isinstance(said.get("lag"), int | float):
-            lag.add_metric(place, said["lag"])
-        if isinstance(said.get("late_seconds"), int | float):
-            late.add_metric(place, said["late_seconds"])
+    for each in snapshot.dispatchers:
+        place = [each["name"], str(each["adapter"])]
+        seen.add_metric(place, each["seen_at"].timestamp())
+        if each["silent"]:
+            continue  # what one that died said last would look as if it were so now
+        if isinstance(each.get("lag"), int | float):
+            lag.add_metric(place, each["lag"])
+        if isinstance(each.get("late_seconds"), int | float):
+            late.add_metric(place, each["late_seconds"])
     yield from (lag, late, seen)
 
 
