@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 import httpx
 import pytest
 
 import headrace
 from headrace.errors import InvalidInput, InvalidSetting
-from headrace.server import audit, keys
+from headrace.server import keys
 from headrace.server.run import bind, check_reach, is_loopback, listening
 from tests.server.conftest import a_key, bearer, client_of, problem
 from tests.support.processes import until
@@ -105,51 +104,6 @@ async def test_a_key_that_makes_no_sense_is_refused(
     with pytest.raises(InvalidInput):
         await keys.create_key(local_app, **({"name": "x"} | fields))  # type: ignore[arg-type]
     assert await keys.list_keys(local_app) == []
-
-
-async def test_every_change_is_written_down(local: httpx.AsyncClient) -> None:
-    job_id = (await local.post("/jobs", json={"task": "add", "args": {"a": 1, "b": 1}})).json()[
-        "job_id"
-    ]
-    batch = [{"task": "add", "args": {"a": n, "b": 1}} for n in range(30)]
-    await local.post("/jobs/batch", json={"jobs": batch})
-    await local.post(f"/jobs/{job_id}/cancel", json={"reason": "enough"})
-    await local.post(f"/jobs/{job_id}/retry")
-    await local.post("/jobs/bulk", json={"action": "cancel", "filter": {"task": ["add"]}})
-    await local.post("/queues/q/pause")
-    await local.post("/queues/q/resume")
-
-    found: list[dict[str, Any]] = []
-
-    async def all_written() -> bool:
-        found[:] = (await local.get("/audit?limit=100")).json()["entries"]
-        return bool(sum(entry.get("count", 1) for entry in found) == 31 + 5)
-
-    await until(all_written)
-    actions = {entry["action"]: entry for entry in found}
-    assert set(actions) == {
-        *("jobs.create", "job.cancel", "job.retry"),
-        *("jobs.cancel", "queue.pause", "queue.resume"),
-    }
-    assert (actions["job.cancel"]["target"], actions["job.cancel"]["who"]) == (job_id, "local")
-    assert actions["job.cancel"]["detail"] == {"reason": "enough"}
-    first = (await local.get("/audit?limit=2")).json()
-    rest = (await local.get("/audit", params={"cursor": first["cursor"]})).json()
-    assert [*first["entries"], *rest["entries"]] == found
-    assert rest["cursor"] is None
-    problem(await local.get("/audit?cursor=nonsense"), 422)
-
-
-async def test_the_log_of_changes_is_bounded(
-    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audit, "MOST_RECORDS", 20)
-    monkeypatch.setattr(audit, "TRIM_EVERY", 10)
-    async with client_of(local_app) as client:
-        for _ in range(45):
-            await client.post("/queues/q/pause")
-        shown = (await client.get("/audit?limit=1000")).json()["entries"]
-    assert 20 <= len(shown) <= 30
 
 
 async def test_a_server_listens_beyond_this_machine_only_with_keys(
