@@ -13,6 +13,7 @@ import headrace
 from headrace.clock import Clock
 from headrace.model.outcome import Failure, Retry, Settlement
 from headrace.model.status import Status
+from headrace.orchestrator.leases import Leases
 from tests.orchestrator.conftest import Worker, ended, until
 
 
@@ -219,4 +220,28 @@ async def test_what_never_reached_a_worker_is_given_back_when_it_leaves(
     assert [each.id for each in reply.jobs] == [job.id]
     await leaving.stop()
     found = await app.get(job.id)
+    assert (found.status, found.attempt) == (Status.PENDING, 0)
+
+
+@pytest.mark.parametrize("url", ["redis"], indirect=True)
+async def test_what_is_handed_over_at_the_last_moment_is_given_back(
+    app: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task
+    async def late() -> None: ...
+
+    leaving = worker(app)
+    await leaving.start()
+    await until(lambda: leaving.telemetry.exchanges > 0)
+    stop = Leases.stop
+    ids: list[str] = []
+
+    async def stop_after_a_job(leases: Leases) -> None:
+        ids.append((await late.enqueue()).id)
+        await until(lambda: leaving.telemetry.claimed == 1)
+        await stop(leases)
+
+    monkeypatch.setattr(Leases, "stop", stop_after_a_job)
+    await leaving.stop()
+    found = await app.get(ids[0])
     assert (found.status, found.attempt) == (Status.PENDING, 0)

@@ -175,23 +175,26 @@ class Works:
             await self._processes.close()
         try:
             async with asyncio.timeout(5):
-                await self._give_back_unknown(self.info.id)
+                await self._give_back_unstarted(self.info.id)
                 await self.engine.retire(self.info.id)
         except (HeadraceError, TimeoutError) as error:
             log.warning("Worker %s could not take leave: %s", self.name, error)
 
-    async def _give_back_unknown(self, worker_id: str) -> None:
-        """Return jobs that were leased to us and never reached us: nobody has begun them."""
-        # With no limit: from now on nothing is handed over either.
+    async def _give_back_unstarted(self, worker_id: str) -> None:
+        """Return jobs that were leased to us and that nobody has begun: they never reached us, or
+        were handed over when the dispatcher had stopped.
+        """
+        # With no limit: from now on nothing is handed over.
         await self.engine.exchange([], worker_id=worker_id, limit=0)
-        known = self.dispatcher.held
-        unknown = [
+        known, pending = self.dispatcher.held, self.dispatcher.buffer.pending
+        unstarted = [each for each in pending if isinstance(each.outcome, Released)]
+        unstarted += [
             Settlement(job.id, job.token, Released())
             for job in await self.engine.held(worker_id)
             if known.get(job.id) != job.token
         ]
-        if unknown:
-            await self.engine.exchange(unknown)
+        if unstarted:
+            await self.engine.exchange(unstarted)
 
     def processes(self) -> ProcessPool:
         """The child processes; made when the first job asks for one."""
