@@ -114,7 +114,8 @@ async def test_an_exchange_is_one_statement(
         await fill(app, touch, JOBS)
         await drain(app)
         calls = counted(app).calls
-        assert statements[query("exchange")] == calls["exchange"]
+        # A worker that leaves says that it wants no more; here that takes no statement.
+        assert statements[query("exchange")] == calls["exchange"] - 1
         assert statements[query("insert_alike")] == calls["insert"] == JOBS / 1_000
         assert statements.total() <= calls["exchange"] + calls["insert"] + CONSTANT
 

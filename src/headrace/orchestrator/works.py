@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from headrace.orchestrator.isolation import ProcessPool
 
 log = logging.getLogger("headrace.worker")
+
+LEAVE_SECONDS = 5.0
 
 
 class Works:
@@ -174,8 +177,10 @@ class Works:
         if self._processes is not None:
             await self._processes.close()
         try:
-            async with asyncio.timeout(5):
-                await self._give_back_unstarted(self.info.id)
+            async with asyncio.timeout(LEAVE_SECONDS):
+                # Those who take over need not wait, whatever becomes of the rest.
+                with contextlib.suppress(HeadraceError):
+                    await self._give_back_unstarted(self.info.id)
                 await self.engine.retire(self.info.id)
         except (HeadraceError, TimeoutError) as error:
             log.warning("Worker %s could not take leave: %s", self.name, error)
