@@ -10,7 +10,7 @@ import traceback
 
 from bench.arena import ENGINES, Arena
 from bench.contenders import CONTENDERS, Contender
-from bench.driver import Driver, shown
+from bench.driver import STEPS, Driver, steps_of
 from bench.environments import clean, tidy
 from bench.figures import Figures, Finding
 from bench.report import Report
@@ -81,30 +81,35 @@ def table(engine: str, options: argparse.Namespace, report: Report) -> bool:
         if each.engine == engine and any(part in each.name.lower() for part in wanted)
     ]
     best: dict[Contender, Figures] = {}
-    # In turns, so that a busy moment of the machine does not fall on all runs of one of them.
-    for run in range(options.runs):
-        for contender in contenders:
-            figures = measured(contender, f"run {run + 1} of {options.runs}", options)
-            best[contender] = best[contender].better(figures) if run else figures
+    driver = Driver(Arena(engine), scale=QUICK if options.quick else 1)
+    try:
+        # Step by step and in turns, so that what is compared is measured within minutes: a machine
+        # may be busy for longer than that.
+        for step in STEPS:
+            for run in range(options.runs):
+                for contender in contenders:
+                    if step in steps_of(contender):
+                        label = f"{step} {run + 1} of {options.runs}"
+                        figures = measured(driver, contender, step, label)
+                        known = best.get(contender)
+                        best[contender] = figures if known is None else known.better(figures)
+    finally:
+        driver.arena.close()
     report.results += best.values()
     report.note_run(engine, TABLE)
     return all(each.peer or not figures.failures for each, figures in best.items())
 
 
-def measured(contender: Contender, label: str, options: argparse.Namespace) -> Figures:
-    """One run of one contender."""
-    say(f"{contender.engine:9} {contender.name:28} {label} ", end="")
+def measured(driver: Driver, contender: Contender, step: str, label: str) -> Figures:
+    """One step of one contender, once."""
+    say(f"{contender.engine:9} {contender.name:28} {label:24} ", end="")
     began = time.monotonic()
-    arena = Arena(contender.engine)
-    try:
-        figures = Driver(arena, scale=QUICK if options.quick else 1).measure(contender)
-    except Exception as error:  # such as an environment that cannot be made
-        figures = Figures(contender.name, contender.engine, failures={"all": shown(error)})
-    finally:
-        arena.close()
-    say(f"drain {figures.drain_one or 0:,.0f}/s, took {time.monotonic() - began:.0f} s")
-    for step, reason in figures.failures.items():
-        say(f"          {step} failed: {reason}")
+    figures = driver.measure(contender, step)
+    value = figures.latency_p50 if step == "latency" else getattr(figures, step)
+    shown = "failed" if value is None else f"{value:,.2f} ms" if value < 50 else f"{value:,.0f}/s"
+    say(f"{shown}, took {time.monotonic() - began:.0f} s")
+    for reason in figures.failures.values():
+        say(f"          failed: {reason}")
     return figures
 
 

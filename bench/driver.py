@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable
 
 import psutil  # type: ignore[import-untyped]
 
@@ -17,6 +16,14 @@ from bench.program import WARM_UP
 from bench.recorder import Recorder
 
 LOOK_SECONDS = 0.02
+STEPS = ("enqueue_many", "drain_one", "enqueue_one", "enqueue_hundred", "drain_two", "latency")
+# The bare limit has no client and no second worker.
+BARE_STEPS = STEPS[:2]
+
+
+def steps_of(contender: Contender) -> tuple[str, ...]:
+    """What is measured of a contender."""
+    return BARE_STEPS if contender.bare else STEPS
 
 
 class Driver:
@@ -26,31 +33,31 @@ class Driver:
         self.arena = arena
         self.scale = scale
 
-    def measure(self, contender: Contender) -> Figures:
-        """All figures of one contender. A step that fails leaves its figure out, and says why."""
-        figures = Figures(contender.name, contender.engine, versions=installed(contender))
-        many = contender.drain // self.scale
-        steps: dict[str, Callable[[], None]] = {
-            "enqueue_many": lambda: self._enqueue(contender, figures, "enqueue_many", many),
-            "drain_one": lambda: self._drain(contender, figures, "drain_one", 1),
-        }
-        if not contender.bare:
-            one, hundred = 3_000 // self.scale, 20_000 // self.scale
-            steps |= {
-                "enqueue_one": lambda: self._enqueue(contender, figures, "enqueue_one", one),
-                "enqueue_hundred": lambda: self._enqueue(
-                    contender, figures, "enqueue_hundred", hundred
-                ),
-                "drain_two": lambda: self._drain(contender, figures, "drain_two", 2),
-                "latency": lambda: self._latency(contender, figures),
-            }
-        for step, measured in steps.items():
-            try:
-                with self.arena.fresh():
-                    measured()
-            except Exception as error:  # one contender's trouble must not end the run
-                figures.failures[step] = shown(error)
+    def measure(self, contender: Contender, step: str) -> Figures:
+        """The figures of one step. If it fails it leaves them out, and says why."""
+        figures = Figures(contender.name, contender.engine)
+        try:
+            figures.versions = installed(contender)
+            with self.arena.fresh():
+                self._take(contender, step, figures)
+        except Exception as error:  # one contender's trouble must not end the run
+            figures.failures[step] = shown(error)
         return figures
+
+    def _take(self, contender: Contender, step: str, figures: Figures) -> None:
+        match step:
+            case "enqueue_many":
+                self._enqueue(contender, figures, step, contender.drain // self.scale)
+            case "enqueue_one":
+                self._enqueue(contender, figures, step, 3_000 // self.scale)
+            case "enqueue_hundred":
+                self._enqueue(contender, figures, step, 20_000 // self.scale)
+            case "drain_one":
+                self._drain(contender, figures, step, 1)
+            case "drain_two":
+                self._drain(contender, figures, step, 2)
+            case "latency":
+                self._latency(contender, figures)
 
     # -- steps ---------------------------------------------------------------------------------
 

@@ -41,8 +41,11 @@ class Figures:
                 merged[each.name] = (min if each.name in LOW else max)(ours, theirs)
             else:
                 merged[each.name] = theirs if ours is None else ours
+        merged["versions"] = self.versions or other.versions
         merged["failures"] = {
-            step: reason for step, reason in self.failures.items() if step in other.failures
+            step: reason
+            for step, reason in (self.failures | other.failures).items()
+            if merged["latency_p50" if step == "latency" else step] is None
         }
         return Figures(**merged)
 

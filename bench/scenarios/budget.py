@@ -14,6 +14,7 @@ from bench.figures import Finding
 from bench.meters import Cost, metered
 from bench.scenarios.stage import Stage
 
+START_SECONDS = 3.0
 IDLE_SECONDS = 10.0
 
 
@@ -36,6 +37,8 @@ def budget(stage: Stage) -> Iterator[Finding]:
         yield from _lines(stage, "enqueue many", stored, count)
         ran = _drained(stage, count)
         yield from _lines(stage, "claim, run, settle", ran, count)
+    with stage.fresh():
+        stage.fill("tick", 0)
         yield from _idle(stage)
 
 
@@ -59,15 +62,17 @@ def _drained(stage: Stage, count: int) -> Spent:
 
 
 def _idle(stage: Stage) -> Iterator[Finding]:
-    with metered(stage.arena.url) as cost, stage.worker() as process:
-        began = time.monotonic()
-        before = _seconds(process)
-        time.sleep(IDLE_SECONDS)
-        share = (_seconds(process) - before) / (time.monotonic() - began)
+    with stage.worker() as process:
+        time.sleep(START_SECONDS)
+        with metered(stage.arena.url) as cost:
+            began = time.monotonic()
+            before = _seconds(process)
+            time.sleep(IDLE_SECONDS)
+            share = (_seconds(process) - before) / (time.monotonic() - began)
     minutes = IDLE_SECONDS / 60
     yield _line(stage, "idle worker", "transactions a minute", cost.transactions / minutes)
     yield _line(stage, "idle worker", "log bytes a minute", cost.written / minutes)
-    yield _line(stage, "idle worker", "% of a core, with its start", 100 * share)
+    yield _line(stage, "idle worker", "% of a core", 100 * share)
 
 
 def _lines(stage: Stage, case: str, spent: Spent, count: int) -> Iterator[Finding]:
