@@ -56,7 +56,7 @@ class Postgres(Bare):
             rows = await self.connection.fetch(
                 EXCHANGE,
                 *(0.0, ids, tokens, nothing, nothing, [b"null"] * len(ids)),
-                *(nothing, nothing, nothing, nothing, False, worker, None, BATCH),
+                *(nothing, nothing, nothing, nothing, False, worker, None, BATCH, 0),
             )
             ids, tokens = [], []
             for row in rows:

@@ -196,7 +196,7 @@ async def test_an_event_waits_for_an_outcome_that_is_being_recorded(
     [job] = await claim(postgres, worker)
     finish = """
         SELECT * FROM exchange(0, ARRAY[$1::uuid], ARRAY[$2::integer], '{}', '{}',
-            ARRAY['1'::bytea], '{}', '{}', '{}', '{}', false, NULL, NULL, 0)
+            ARRAY['1'::bytea], '{}', '{}', '{}', '{}', false, NULL, NULL, 0, 0)
     """
     async with inside.transaction():
         await inside.execute(finish, job.id, job.token)

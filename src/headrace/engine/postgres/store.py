@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.clock import Clock
 from headrace.engine.postgres.address import parse_address
+from headrace.engine.postgres.line import Line
 from headrace.engine.postgres.link import LOOK_UP, Link
 from headrace.engine.postgres.signals import Signals
 from headrace.engine.postgres.sql import query
@@ -43,6 +44,8 @@ class Store:
         self._known_queues: set[str] = set()
         # Whether the jobs claimed last had lanes: the next settlements probably have them too.
         self._lanes_seen = False
+        # By the queues that are asked for.
+        self._lines: dict[tuple[str, ...] | None, Line] = {}
 
     async def _ensure_queues(self, names: set[str]) -> None:
         """Make queues known before their first job, once per name and process."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.keeper import PostgresLeaseKeeper
+from headrace.engine.postgres.line import Line
 from headrace.engine.postgres.notes import columns as note_columns
 from headrace.engine.postgres.notes import merged
 from headrace.engine.postgres.settlements import columns
@@ -93,6 +95,8 @@ class Working(Store):
         queues: Sequence[str] | None,
         limit: int,
     ) -> Exchange:
+        line = self._lines.setdefault(None if queues is None else tuple(queues), Line())
+        begun = line.begin(monotonic())
         found = await self._trips.fetch(
             _EXCHANGE,
             self.clock.offset,
@@ -101,14 +105,22 @@ class Working(Store):
             worker_id,
             queues,
             max(limit, 0),
+            begun,
         )
         refused: list[str] = []
+        spent = 0.0
         while found and found[0][2] is None:
             told = found.pop(0)
-            if told[0] is None:
-                self._signals.ring()
-            else:
+            if told[0] is not None:
                 refused.append(str(told[0]))
+            elif told[1] is not None:
+                spent = told[1] / 1000
+            else:
+                self._signals.ring()
+        if limit > 0 and (spent or begun):
+            first = min((row[14] for row in found), default=None)
+            short = len(found) < limit
+            line.found(monotonic(), begun=begun, first=first, short=short, spent=spent)
         if found:
             found.sort(key=rows.start_order)
             self._lanes_seen = 2 * sum(row[10] is not None for row in found) > len(found)

@@ -9,10 +9,13 @@ CREATE FUNCTION exchange(
     p_awaits text[],
     -- Whether lanes are to be expected: a hint that saves a vain look, and no more.
     p_lanes boolean,
-    p_worker text, p_queues text[], p_limit integer
+    p_worker text, p_queues text[], p_limit integer,
+    -- Ready jobs that came before this one are passed over (0: none are); see line.py.
+    p_from bigint
 )
--- Claimed jobs in no order. Before them, told apart by `attempt` being NULL: the refused ids, and a
--- row without an id if others should be told that jobs are ready.
+-- Claimed jobs in no order. Before them, told apart by `attempt` being NULL: the refused ids, a row
+-- without an id and a token if others should be told that jobs are ready, and one without an id
+-- whose token is the milliseconds that it took to find jobs, if those were many.
 RETURNS TABLE (
     id uuid, token integer, attempt integer, task text, queue text, args bytea,
     max_attempts integer, timeout double precision, fail_on_crash boolean, priority smallint,
@@ -46,6 +49,7 @@ DECLARE
     worker_number integer; worker_name text;
     names text[]; amounts integer[]; wanted integer;
     places tid[] := '{}';
+    looked_at timestamptz; spent integer;
 BEGIN
     -- Jobs without a lane first, and without a look at lanes. It takes a second round only if the
     -- cancel of one was requested between two statements.
@@ -155,6 +159,7 @@ BEGIN
         SELECT array_agg(q.name) INTO names FROM queue q
         WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues));
     END IF;
+    looked_at := clock_timestamp();
     IF cardinality(names) = 1 THEN
         amounts := ARRAY[p_limit];
         wanted := 0;
@@ -169,7 +174,7 @@ BEGIN
                 FROM unnest(names) AS q (name)
                 CROSS JOIN LATERAL (
                     SELECT j.queue, j.priority, j.seq FROM job j
-                    WHERE j.queue = q.name AND j.state = 2
+                    WHERE j.queue = q.name AND j.state = 2 AND j.seq >= p_from
                     ORDER BY j.priority DESC, j.seq LIMIT p_limit
                 ) b
                 ORDER BY b.priority DESC, b.seq LIMIT p_limit
@@ -183,7 +188,7 @@ BEGIN
             FROM unnest(names, amounts) AS q (name, amount)
             CROSS JOIN LATERAL (
                 SELECT j.ctid AS place FROM job j
-                WHERE j.queue = q.name AND j.state = 2
+                WHERE j.queue = q.name AND j.state = 2 AND j.seq >= p_from
                 ORDER BY j.priority DESC, j.seq LIMIT q.amount
                 -- Not FOR UPDATE: a job to which an event is being delivered can be claimed.
                 FOR NO KEY UPDATE SKIP LOCKED
@@ -196,7 +201,8 @@ BEGIN
                 FROM queue q
                 CROSS JOIN LATERAL (
                     SELECT j.ctid AS place, j.priority, j.seq FROM job j
-                    WHERE j.queue = q.name AND j.state = 2 AND j.ctid <> ALL (places)
+                    WHERE j.queue = q.name AND j.state = 2 AND j.seq >= p_from
+                        AND j.ctid <> ALL (places)
                     ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
                     FOR NO KEY UPDATE SKIP LOCKED
                 ) b
@@ -204,6 +210,13 @@ BEGIN
                 ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)
             );
         END IF;
+    END IF;
+
+    spent := 1000 * date_part('epoch', clock_timestamp() - looked_at);
+    IF spent >= 30 THEN
+        RETURN QUERY SELECT NULL::uuid, spent, NULL::integer, NULL, NULL, NULL::bytea,
+            NULL::integer, NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL,
+            NULL::bytea, NULL::double precision, NULL::bigint, NULL::uuid;
     END IF;
 
     IF raised > 0 AND cardinality(places) >= p_limit THEN
