@@ -95,7 +95,7 @@ def _lanes(stage: Stage) -> float:
 def _held_transaction(stage: Stage) -> Finding:
     """Jobs come and go while somebody else's snapshot keeps every dead row alive."""
     seconds = 600.0 if stage.long else 60.0 / min(stage.scale, 4)
-    before = max(seconds / 5, 5.0)
+    before = min(max(seconds / 5, 5.0), 30.0)
     with stage.fresh():
         ticks = stage.ticks(Ticks.EVERY)
         stage.fill("tick", 1)  # makes the schema
