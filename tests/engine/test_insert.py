@@ -251,3 +251,19 @@ async def test_five_thousand_jobs_in_one_call(engine: Engine) -> None:
     [queue] = await engine.queues()
     assert queue.ready + queue.waiting == 5_000
     assert queue.ready == 2_500 + 25
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("finished", [2, 3])
+async def test_a_repeated_call_leaves_jobs_alone_that_have_finished_since(
+    engine: Engine, keyed: bool, finished: int
+) -> None:
+    jobs = [a_job(key=f"k{n}" if keyed else None) for n in range(3)]
+    await engine.insert(jobs)
+    worker = await a_worker(engine)
+    for job in await claim(engine, worker, limit=finished):
+        assert await complete(engine, job)
+    again = await engine.insert(jobs)
+    assert [(each.id, each.created) for each in again] == [(job.id, False) for job in jobs]
+    left = await claim(engine, worker, limit=9)
+    assert [job.id for job in left] == [job.id for job in jobs[finished:]]

@@ -245,3 +245,28 @@ async def test_what_is_handed_over_at_the_last_moment_is_given_back(
     await leaving.stop()
     found = await app.get(ids[0])
     assert (found.status, found.attempt) == (Status.PENDING, 0)
+
+
+async def test_word_of_a_job_that_was_taken_on_already_comes_late_and_is_ignored(
+    app: headrace.App, worker: Worker
+) -> None:
+    runs: list[str] = []
+
+    @app.task(queue="elsewhere")
+    async def once(ctx: headrace.Context) -> None:
+        runs.append(ctx.job_id)
+
+    running = worker(app, queues=["default"])
+    await running.start()
+    job = await once.enqueue()
+    reply = await app.engine.exchange(
+        [], worker_id=running.worker_id, queues=["elsewhere"], limit=1
+    )
+    assert running._works is not None
+    dispatcher, worker_id = running._works.dispatcher, running.worker_id
+    assert worker_id is not None
+    dispatcher.handed("", [])
+    assert (await ended(app, job)).status is Status.COMPLETED
+    claimed = running.telemetry.claimed
+    dispatcher.handed(worker_id, reply.jobs)
+    assert (runs, running.telemetry.claimed) == ([job.id], claimed)
