@@ -51,6 +51,11 @@ class Loop:
         return self.task is not None and not self.task.done()
 
     @property
+    def cancelled(self) -> bool:
+        """Whether it has been told to end at once, by `stop` or because the program ends."""
+        return self.task is not None and self.task.cancelling() > 0
+
+    @property
     def healthy(self) -> bool:
         """False while rounds fail again and again, or after the loop gave up."""
         if self.task is not None and self.task.done() and not self._stopping:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from enum import Enum
-from typing import Any
 
 from headrace.model.job import ClaimedJob
 
@@ -26,6 +25,7 @@ class Attempt:
 
     __slots__ = (
         "abandoned",
+        "begun",
         "cooperative",
         "deadline",
         "job",
@@ -42,7 +42,9 @@ class Attempt:
         self.started = started
         self.deadline = FOREVER if job.timeout is None else started + job.timeout
         self.reason: Reason | None = None
-        self.task: asyncio.Task[Any] | None = None
+        self.task: asyncio.Task[None] | None = None
+        # Cancelled before its first step, a task would end without a word: it looks at `reason`.
+        self.begun = False
         # A handler in a thread cannot be cancelled: it is told, and has to look.
         self.cooperative = False
         # Whether the handler has seen that it should stop, or was told to leave.
@@ -59,7 +61,7 @@ class Attempt:
         self.patience_until = now + patience
         if self.cooperative and reason is Reason.CANCELLED:
             return  # it may look at `ctx.cancelled` and leave in good order
-        if self.task is not None:
+        if self.task is not None and self.begun:
             self.task.cancel()
 
 

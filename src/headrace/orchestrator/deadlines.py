@@ -22,6 +22,7 @@ class Deadlines:
         grace_seconds: float,
         attempts: Callable[[], Iterable[Attempt]],
         give_up: Callable[[Attempt], None],
+        broken: Callable[[Attempt, BaseException | None], None],
     ) -> None:
         self.clock = clock
         self.grace_seconds = grace_seconds
@@ -29,6 +30,7 @@ class Deadlines:
         self.next = FOREVER
         self._attempts = attempts
         self._give_up = give_up
+        self._broken = broken
         self._timer: asyncio.TimerHandle | None = None
 
     def now(self) -> float:
@@ -53,7 +55,11 @@ class Deadlines:
     def _ring(self) -> None:
         now = self.now()
         earliest, running = FOREVER, False
-        for attempt in self._attempts():
+        for attempt in list(self._attempts()):
+            if attempt.task is not None and attempt.task.done():
+                # Its own task would have settled it: somebody has cancelled all tasks there are.
+                self._broken(attempt, None)
+                continue
             running = True
             if attempt.reason is None:
                 if attempt.deadline > now:

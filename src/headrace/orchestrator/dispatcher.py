@@ -81,6 +81,8 @@ class Dispatcher(Loop):
         self.heard = 0
         self.poll = Poll()
         self.reconciler = Reconciler(engine=engine, lease_seconds=lease_seconds)
+        # Called when jobs have been put into the queue.
+        self.on_jobs: Callable[[], None] = lambda: None
         self._register = register
         self._on_refused = on_refused
         self._drained = False
@@ -307,6 +309,8 @@ class Dispatcher(Loop):
                 queue.put_nowait(job)
         if self.draining or not ours:
             self.give_back(self.arrivals.unstarted)
+        else:
+            self.on_jobs()
 
     async def _reconcile(self, worker_id: str) -> None:
         forgotten = await self.reconciler.forgotten(worker_id, self.held)

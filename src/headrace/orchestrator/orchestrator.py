@@ -18,6 +18,7 @@ from headrace.orchestrator.idle import run_everything
 from headrace.orchestrator.isolation.state import refuse_while_loading
 from headrace.orchestrator.middleware import Middleware, chain_of
 from headrace.orchestrator.shutdown import shut_down
+from headrace.orchestrator.slots import Slot
 from headrace.orchestrator.works import Works
 from headrace.telemetry import Telemetry
 
@@ -77,9 +78,9 @@ class JobOrchestrator:
         return None if self._works is None else self._works.dispatcher.task
 
     @property
-    def workers(self) -> list[asyncio.Task[None]]:
-        """The tasks of the slots; empty after `stop`."""
-        return [] if self._works is None else self._works.slots.tasks
+    def workers(self) -> list[Slot]:
+        """The slots; empty after `stop`."""
+        return [] if self._works is None else self._works.slots.slots
 
     @property
     def worker_id(self) -> str | None:

@@ -26,7 +26,7 @@ async def shut_down(works: Works, grace: float) -> None:
     await _finish_running(works)
     await _settle(works)
     await works.dispatcher.stop()
-    await works.slots.stop()
+    works.slots.stop()
     await works.notes.stop()
     await _tell_relatives(works)
     await works.leases.stop()
@@ -38,17 +38,14 @@ async def _finish_running(works: Works) -> None:
     while (left := works.grace_until - monotonic()) > 0 and works.slots.busy:
         works.hurried.clear()
         hurried = asyncio.ensure_future(works.hurried.wait())
-        running = [attempt.task for attempt in works.slots.attempts() if attempt.task is not None]
+        running = works.slots.tasks()
         await asyncio.wait({*running, hurried}, timeout=left, return_when="FIRST_COMPLETED")
         hurried.cancel()
-        await asyncio.sleep(0)  # a slot hands in its outcome one step after its task has ended
     for attempt in list(works.slots.attempts()):
         works.interrupt(attempt, Reason.STOPPED, patience=CANCEL_PATIENCE)
     end = monotonic() + CANCEL_PATIENCE
     while (left := end - monotonic()) > 0 and works.slots.busy:
-        running = [attempt.task for attempt in works.slots.attempts() if attempt.task is not None]
-        await asyncio.wait(running, timeout=left)
-        await asyncio.sleep(0)
+        await asyncio.wait(works.slots.tasks(), timeout=left)
     for attempt in list(works.slots.attempts()):
         works.slots.give_up(attempt)
 

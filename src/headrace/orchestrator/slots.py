@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -24,16 +25,24 @@ log = logging.getLogger("headrace.worker")
 class Slot:
     """A place for one running job."""
 
-    __slots__ = ("attempt", "number", "task")
+    __slots__ = ("attempt", "closed", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.attempt: Attempt | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.closed = False
+
+    def done(self) -> bool:
+        """Whether it will take no more jobs."""
+        return self.closed
 
 
 class Slots:
-    """All slots of one orchestrator. They only ever read the internal queue."""
+    """All slots of one orchestrator. They only ever read the internal queue.
+
+    A free slot has no task that waits: `fill` starts jobs in free slots, and the task of a job that
+    has ended starts the next one. So a job costs one task and one turn of the event loop.
+    """
 
     def __init__(
         self,
@@ -56,35 +65,47 @@ class Slots:
         self.telemetry = telemetry
         self.worker_name = worker_name
         self.slots = [Slot(number) for number in range(size)]
-        self.tasks: list[asyncio.Task[None]] = []
         self.deadlines = Deadlines(
             clock=clock,
             grace_seconds=grace_seconds,
             attempts=self.attempts,
             give_up=self.give_up,
+            broken=self._broken,
         )
+        self._free: list[Slot] = []
         # Handlers that did not stop when told to: kept from the garbage collector until they end.
         self._given_up: set[asyncio.Task[None]] = set()
+        # What every job starts with, whatever others set in their context variables.
+        self._context = contextvars.copy_context()
+        self._create_task = asyncio.get_running_loop().create_task
 
     def start(self) -> None:
         """Begin to take jobs."""
-        for slot in self.slots:
-            self._open(slot)
+        self._free = self.slots[::-1]
+        self.fill()
 
-    async def stop(self) -> None:
-        """End all slots. Whoever calls this has seen to it that none is busy."""
+    def stop(self) -> None:
+        """Take no more jobs. Whoever calls this has seen to it that no slot is busy."""
         self.deadlines.stop()
-        tasks = [*self.tasks]
-        for task in tasks:
-            task.cancel()
-        self.tasks.clear()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for slot in self.slots:
+            slot.closed = True
+        self._free, self.slots = [], []
+
+    def fill(self) -> None:
+        """Start jobs of the queue in free slots."""
+        free, queue = self._free, self.queue
+        while free and not queue.empty():
+            self._begin(free.pop())
 
     def attempts(self) -> Iterator[Attempt]:
         """The attempts that run now."""
         for slot in self.slots:
             if slot.attempt is not None:
                 yield slot.attempt
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """The tasks of the attempts that run now."""
+        return [attempt.task for attempt in self.attempts() if attempt.task is not None]
 
     @property
     def busy(self) -> int:
@@ -100,7 +121,7 @@ class Slots:
 
     def give_up(self, attempt: Attempt) -> None:
         """Settle for a handler that does not stop, and go on in a fresh slot without it."""
-        slot = next((each for each in self.slots if each.attempt is attempt), None)
+        slot = self._slot_of(attempt)
         if slot is None:
             return
         job = attempt.job
@@ -115,55 +136,58 @@ class Slots:
         self.telemetry.abandoned += 1
         attempt.abandoned = True
         self._finish(slot, attempt, self.executor.interrupted(attempt))
-        if slot.task is not None:
-            self._given_up.add(slot.task)
-            slot.task.add_done_callback(self._given_up.discard)
-            self.tasks.remove(slot.task)
-        fresh = self.slots[self.slots.index(slot)] = Slot(slot.number)
-        if not self.dispatcher.draining:
-            self._open(fresh)
+        if attempt.task is not None:
+            self._given_up.add(attempt.task)
+            attempt.task.add_done_callback(self._given_up.discard)
+        self._next(slot)
 
-    def _open(self, slot: Slot) -> None:
-        slot.task = asyncio.create_task(self._serve(slot), name=f"headrace slot {slot.number}")
-        self.tasks.append(slot.task)
-        slot.task.add_done_callback(lambda task: self._ended(slot, task))
+    def _begin(self, slot: Slot) -> None:
+        job = self.queue.get_nowait()
+        self.dispatcher.taken()
+        deadlines = self.deadlines
+        attempt = slot.attempt = Attempt(job, deadlines.now())
+        if attempt.deadline <= deadlines.next:
+            deadlines.arm(attempt.deadline)
+        # A task of its own keeps context variables and cancellation from the next job.
+        attempt.task = self._create_task(self._run(slot, attempt), context=self._context.copy())
 
-    def _ended(self, slot: Slot, task: asyncio.Task[None]) -> None:
-        """A slot ends only when it is cancelled or given up. Anything else is a fault of ours:
-        say so, let another slot take its place, and have its job found again.
-        """
-        if task.cancelled() or task.exception() is None or task not in self.tasks:
-            return
-        log.critical(
-            "Slot %d broke; another takes its place", slot.number, exc_info=task.exception()
-        )
-        self.tasks.remove(task)
-        attempt, slot.attempt = slot.attempt, None
-        if attempt is not None:
-            self.dispatcher.finished(attempt.job, None, 0.0)
-        self._open(slot)
-
-    async def _serve(self, slot: Slot) -> None:
-        get, taken, run = self.queue.get, self.dispatcher.taken, self.executor.run
-        now, deadlines = self.deadlines.now, self.deadlines
-        create_task = asyncio.get_running_loop().create_task
-        # Whoever cancels a slot, be it at the end of the program, must see it end.
-        while slot.task is not None and not slot.task.cancelling():
-            job = await get()
-            taken()
-            attempt = slot.attempt = Attempt(job, now())
-            if attempt.deadline < deadlines.next:
-                deadlines.arm(attempt.deadline)
-            # A task of its own keeps context variables and cancellation from the next job.
-            task = attempt.task = create_task(run(attempt))
-            try:
-                outcome = await task
-            except asyncio.CancelledError:
+    async def _run(self, slot: Slot, attempt: Attempt) -> None:
+        try:
+            attempt.begun = True
+            if attempt.reason is None:
+                outcome = await self.executor.run(attempt)
+            else:
                 outcome = self.executor.interrupted(attempt)
             if attempt.abandoned:
                 return
-            # Settle before freeing the slot, or a stop here would drop a finished job.
             self._finish(slot, attempt, outcome)
+            self._next(slot)
+        except Exception as error:  # a fault of ours must not cost a slot
+            self._broken(attempt, error)
+
+    def _next(self, slot: Slot) -> None:
+        """The slot is free: take the next job, or wait for one."""
+        if slot.closed or self.dispatcher.cancelled:
+            return  # the program ends, and waits for no more tasks
+        if self.queue.empty():
+            self._free.append(slot)
+        else:
+            self._begin(slot)
+
+    def _broken(self, attempt: Attempt, error: BaseException | None) -> None:
+        """The task of an attempt ended without an outcome: say so, free the slot, and have the job
+        found again.
+        """
+        slot = self._slot_of(attempt)
+        if slot is None:
+            return
+        log.critical("Slot %d broke; it goes on with the next job", slot.number, exc_info=error)
+        slot.attempt = None
+        self.dispatcher.finished(attempt.job, None, 0.0)
+        self._next(slot)
+
+    def _slot_of(self, attempt: Attempt) -> Slot | None:
+        return next((slot for slot in self.slots if slot.attempt is attempt), None)
 
     def _finish(self, slot: Slot, attempt: Attempt, outcome: Outcome | None) -> None:
         job, now = attempt.job, self.deadlines.now()

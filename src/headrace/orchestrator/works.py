@@ -111,6 +111,7 @@ class Works:
             telemetry=telemetry,
             worker_name=self.info.name,
         )
+        self.dispatcher.on_jobs = self.slots.fill
         self.leases = Leases(
             engine=self.engine,
             loop=loop,
