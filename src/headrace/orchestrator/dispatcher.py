@@ -1,8 +1,8 @@
 """The dispatcher: the one who talks to the engine about claims and outcomes.
 
 One exchange per trip settles what has finished and claims what there is room for. A trip goes out
-when there is room enough, when the first outcome has lingered 5 ms, or when nothing else is in
-hand. While it is under way the slots go on with what was claimed before.
+when there is room enough, when the first outcome has lingered long enough, or when nothing else is
+in hand. While it is under way the slots go on with what was claimed before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.loop import Loop
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Released, Settlement
 from headrace.model.views import Exchange
-from headrace.orchestrator.ahead import PATIENCE, Arrivals, Pace
+from headrace.orchestrator.ahead import HORIZON, PATIENCE, Arrivals, Pace
 from headrace.orchestrator.attempt import monotonic
 from headrace.orchestrator.notes import Notes
 from headrace.orchestrator.poll import Poll
@@ -29,7 +29,10 @@ from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.dispatcher")
 
+# How long outcomes wait for others. While there is more to do than one can hold, a trip for new
+# jobs goes out after half the work in hand, and nobody waits for an outcome that closely.
 LINGER = 0.005
+BUSY_LINGER = HORIZON / 2
 # Enough outcomes to make a trip worth while, before the linger is over.
 TRIP = 400
 
@@ -87,6 +90,7 @@ class Dispatcher(Loop):
         self._on_refused = on_refused
         self._drained = False
         self._low_water = slots - 1
+        self._linger = LINGER
         self._linger_until = 0.0
 
     # --- what slots and signals call
@@ -108,7 +112,7 @@ class Dispatcher(Loop):
         pending = self.buffer.pending
         pending.append(settlement)
         if len(pending) == 1:
-            self._linger_until = now + LINGER
+            self._linger_until = now + self._linger
             self.wake()
         elif self.in_hand <= self._low_water or len(pending) == TRIP:
             self.wake()
@@ -210,6 +214,7 @@ class Dispatcher(Loop):
         capacity = self.slots + ahead
         # With long jobs each free slot is worth a trip; with short ones half a load is.
         self._low_water = 0 if self._drained else capacity // 2 if ahead else capacity - 1
+        self._linger = BUSY_LINGER if ahead and not self._drained else LINGER
         return max(capacity - self.in_hand, 0)
 
     def _worth_a_trip(self, room: int, now: float) -> bool:
@@ -263,7 +268,7 @@ class Dispatcher(Loop):
             self.under_way = False
         self.buffer.sent()
         now = monotonic()
-        self._linger_until = now + LINGER
+        self._linger_until = now + self._linger
         self.telemetry.exchanges += 1
         self.telemetry.exchange_seconds.observe(now - began)
         self._settled(settlements, reply)
