@@ -252,27 +252,24 @@ def test_outcomes_stay_until_they_are_sent() -> None:
     buffer = SettleBuffer()
     made = outcomes(3)
     buffer.pending.extend(made)
-    assert buffer.take() == made
-    buffer.unsent(suspicious=False)
+    batch = buffer.take()
+    assert batch == made
+    buffer.unsent(batch, suspicious=False)
     assert list(buffer.pending) == made
-    assert buffer.take() == made
-    buffer.sent()
+    batch = buffer.take()
+    assert batch == made
+    buffer.sent(batch)
     assert len(buffer) == 0
 
 
 def test_a_batch_is_bounded_in_number_and_size() -> None:
     buffer = SettleBuffer()
     buffer.pending.extend(outcomes(settle.BATCH + 5))
-    assert len(buffer.take()) == settle.BATCH
-    buffer.sent()
-    assert len(buffer.take()) == 5
-    buffer.sent()
+    assert [len(buffer.take()), len(buffer.take())] == [settle.BATCH, 5]
     buffer.pending.extend(outcomes(5, b"x" * (settle.BATCH_BYTES // 2)))
     assert len(buffer.take()) == 2
-    buffer.sent()
     buffer.pending.extend(outcomes(1, b"x" * (settle.BATCH_BYTES * 2)))
     assert len(buffer.take()) == 2
-    buffer.sent()
 
 
 def test_an_outcome_that_breaks_its_batch_is_found_and_replaced() -> None:
@@ -284,10 +281,10 @@ def test_an_outcome_that_breaks_its_batch_is_found_and_replaced() -> None:
         trips += 1
         batch = buffer.take()
         if any(each.job_id == bad and isinstance(each.outcome, Completed) for each in batch):
-            buffer.unsent(suspicious=True)
+            buffer.unsent(batch, suspicious=True)
         else:
             done |= {each.job_id: type(each.outcome) for each in batch}
-            buffer.sent()
+            buffer.sent(batch)
     assert done.pop(bad) is Failed
     assert set(done.values()) == {Completed}
     assert len(done) == 19

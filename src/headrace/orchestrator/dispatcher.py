@@ -13,13 +13,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 from headrace.engine.base import Engine
-from headrace.errors import EngineUnavailable, StorageFull, WorkerUnhealthy
+from headrace.errors import WorkerUnhealthy
 from headrace.loop import Loop
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Released, Settlement
 from headrace.model.views import Exchange
 from headrace.orchestrator.ahead import HORIZON, PATIENCE, Arrivals, Pace
 from headrace.orchestrator.attempt import monotonic
+from headrace.orchestrator.beside import AWAY, Beside
 from headrace.orchestrator.notes import Notes
 from headrace.orchestrator.poll import Poll
 from headrace.orchestrator.reconcile import Reconciler
@@ -71,6 +72,7 @@ class Dispatcher(Loop):
         self.worker_id: str | None = None
         self.pace = Pace(slots)
         self.buffer = SettleBuffer()
+        self.beside = Beside(engine=engine, buffer=self.buffer, on_answer=self._settled)
         self.backlog: deque[ClaimedJob] = deque()
         self.arrivals = Arrivals()
         # Every job that the engine believes to be ours, with its token.
@@ -78,8 +80,8 @@ class Dispatcher(Loop):
         # Claimed and not finished: waiting for a slot, or running.
         self.in_hand = 0
         self.draining = False
-        # A trip whose reply may bring more jobs.
-        self.under_way = False
+        # A trip is under way; its reply may bring more jobs.
+        self._away = False
         # Raised by whoever may make jobs ready; a claim that began before says nothing about them.
         self.heard = 0
         self.poll = Poll()
@@ -114,6 +116,8 @@ class Dispatcher(Loop):
         if len(pending) == 1:
             self._linger_until = now + self._linger
             self.wake()
+        elif len(pending) >= TRIP and self._away and not self.notes.owed:
+            self.beside.send()
         elif self.in_hand <= self._low_water or len(pending) == TRIP:
             self.wake()
         if type(settlement.outcome) is not Completed:
@@ -172,6 +176,11 @@ class Dispatcher(Loop):
         return not (self.in_hand or self.buffer.pending or self.held)
 
     @property
+    def under_way(self) -> bool:
+        """Whether the engine has yet to answer."""
+        return self._away or self.beside.under_way
+
+    @property
     def unsettled(self) -> int:
         """How many outcomes the engine has not taken yet."""
         return len(self.buffer.pending) + self.in_hand
@@ -196,6 +205,11 @@ class Dispatcher(Loop):
         now = monotonic()
         room = self._room()
         return 0.0 if self._worth_a_trip(room, now) else self._pause(room, now)
+
+    async def stop(self, patience: float = 5.0) -> None:
+        """End after the trip that is under way."""
+        await super().stop(patience)
+        await self.beside.stop()
 
     def failed(self, error: Exception) -> None:
         """Go on trying, or give up where the settings say so."""
@@ -247,7 +261,7 @@ class Dispatcher(Loop):
     async def _trip(self, room: int, began: float) -> None:
         settlements = self.buffer.take()
         heard, worker_id = self.heard, self.worker_id
-        self.under_way = True
+        self._away = True
         try:
             if self.notes.owed:
                 # What these attempts said last is written before their outcomes are.
@@ -260,18 +274,17 @@ class Dispatcher(Loop):
             )
         except BaseException as error:
             # Whether it arrived is not known: send again, and look for claims whose reply is lost.
-            away = (EngineUnavailable, StorageFull, asyncio.CancelledError)
-            self.buffer.unsent(suspicious=not isinstance(error, away))
+            self.buffer.unsent(settlements, suspicious=not isinstance(error, AWAY))
             self.reconciler.reply_lost = True
             raise
         finally:
-            self.under_way = False
-        self.buffer.sent()
+            self._away = False
+        self.buffer.sent(settlements)
         now = monotonic()
         self._linger_until = now + self._linger
-        self.telemetry.exchanges += 1
         self.telemetry.exchange_seconds.observe(now - began)
         self._settled(settlements, reply)
+        self.beside.trusted = True
         if room:
             self._drained = len(reply.jobs) < room and heard == self.heard
             if reply.jobs:
@@ -282,6 +295,7 @@ class Dispatcher(Loop):
         self.receive(reply.jobs, now=now, ours=worker_id == self.worker_id)
 
     def _settled(self, settlements: Sequence[Settlement], reply: Exchange) -> None:
+        self.telemetry.exchanges += 1
         held = self.held
         for settlement in settlements:
             if held.get(settlement.job_id) == settlement.token:

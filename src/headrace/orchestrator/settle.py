@@ -24,11 +24,10 @@ class SettleBuffer:
     Tokens make that safe: an outcome that did arrive is refused the second time.
     """
 
-    __slots__ = ("_limit", "_others_passed", "_sending", "_suspects", "pending")
+    __slots__ = ("_limit", "_others_passed", "_suspects", "pending")
 
     def __init__(self) -> None:
         self.pending: deque[Settlement] = deque()
-        self._sending: list[Settlement] = []
         self._limit = BATCH
         self._suspects: dict[str, int] = {}
         self._others_passed = False
@@ -43,7 +42,7 @@ class SettleBuffer:
 
     def take(self) -> list[Settlement]:
         """The next batch, bounded in number and size. Follow it by `sent` or `unsent`."""
-        batch = self._sending
+        batch: list[Settlement] = []
         pending, size = self.pending, 0
         while pending and len(batch) < self._limit:
             outcome = pending[0].outcome
@@ -54,21 +53,19 @@ class SettleBuffer:
             batch.append(pending.popleft())
         return batch
 
-    def sent(self) -> None:
+    def sent(self, batch: list[Settlement]) -> None:
         """The engine has answered: the batch is done with."""
         if self._limit < BATCH:
             self._limit = min(self._limit * 2, BATCH)
             self._others_passed = True
-            for settlement in self._sending:
+            for settlement in batch:
                 self._suspects.pop(settlement.job_id, None)
-        self._sending = []
 
-    def unsent(self, *, suspicious: bool) -> None:
+    def unsent(self, batch: list[Settlement], *, suspicious: bool) -> None:
         """The exchange raised. `suspicious`: the engine is there, so one of these may be to blame.
 
         Halving the batch finds it; it goes to the end of the line, and the others pass.
         """
-        batch, self._sending = self._sending, []
         if not suspicious or not batch:
             self.pending.extendleft(reversed(batch))
             return

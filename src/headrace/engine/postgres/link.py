@@ -75,6 +75,11 @@ class Link:
         """Whether there is a connection now."""
         return self._connection is not None and not self._connection.is_closed()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call would have to wait for another."""
+        return self._turn.locked()
+
     async def fetch(self, statement: str, *arguments: object) -> Rows:
         """Run one statement and answer its rows."""
 

@@ -24,6 +24,8 @@ from headrace.model.status import State
 
 RETRY, RELEASE, SNOOZE = 0, 1, 2
 
+NOTHING = Completed().result
+
 _by_id = attrgetter("job_id")
 
 
@@ -32,12 +34,18 @@ def columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:
 
     They are sorted by id: two exchanges that settle the same jobs lock them in the same order.
     Columns that no outcome needs are empty, and a completed job has no kind: nearly all complete.
+    Equal tokens are sent once: the driver looks at every element of an array several times.
     """
     ordered = sorted(settlements, key=_by_id)
     ids = [each.job_id for each in ordered]
     tokens = [each.token for each in ordered]
+    if len(ordered) > 1 and tokens.count(tokens[0]) == len(tokens):
+        tokens = tokens[:1]
     if all(type(each.outcome) is Completed and each.entry is None for each in ordered):
-        return ids, tokens, [], [], [_result(each.outcome) for each in ordered], [], [], [], []
+        results = [_result(each.outcome) for each in ordered]
+        if results.count(NOTHING) == len(results):
+            results = []
+        return ids, tokens, [], [], results, [], [], [], []
     told = [_told(each.outcome) for each in ordered]
     kinds, delays, types, errors = (list(column) for column in zip(*told, strict=True))
     results = [_result(each.outcome) for each in ordered]

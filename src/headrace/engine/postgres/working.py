@@ -97,7 +97,9 @@ class Working(Store):
     ) -> Exchange:
         line = self._lines.setdefault(None if queues is None else tuple(queues), Line())
         begun = line.begin(monotonic())
-        found = await self._trips.fetch(
+        # Outcomes that come beside a claim need not wait for it.
+        link = self._common if limit <= 0 and self._trips.busy else self._trips
+        found = await link.fetch(
             _EXCHANGE,
             self.clock.offset,
             *columns(settlements),

@@ -1,5 +1,6 @@
 -- Recording outcomes. `kind` is the final state (4 to 7; NULL means completed), or how the job
--- comes back: 0 retry, 1 released, 2 snoozed. Columns that no outcome of a call needs are empty.
+-- comes back: 0 retry, 1 released, 2 snoozed. Columns that no outcome of a call needs are empty; a
+-- job that completed without a result has the JSON `null`.
 -- The functions take jobs that run under their token, either those with a lane (whose lanes are
 -- locked) or those without. Those that settle answer which they did, with the lanes of the former.
 
@@ -50,7 +51,8 @@ BEGIN
             -- Who asked for the cancel knows the reason better than the attempt that obeyed.
             CASE WHEN g.state = 7 THEN coalesce(g.cancel_reason, g.error) ELSE g.error END,
             g.cancel_reason, g.args, g.meta,
-            CASE WHEN g.entry IS NULL THEN g.log ELSE append_to_log(g.log, g.entry) END, g.result,
+            CASE WHEN g.entry IS NULL THEN g.log ELSE append_to_log(g.log, g.entry) END,
+            CASE WHEN g.state = 4 THEN coalesce(g.result, 'null') END,
             g.parent, g.child_group
         FROM gone g
         RETURNING id, queue, lane

@@ -4,6 +4,7 @@
 -- lanes of a transaction are locked at once, or two of them could wait for each other.
 CREATE FUNCTION exchange(
     p_offset double precision,
+    -- One token stands for all if they are the same, as they are for jobs that run first time.
     p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
     p_result bytea[], p_error_type text[], p_error text[], p_entry bytea[],
     p_awaits text[],
@@ -51,6 +52,10 @@ DECLARE
     places tid[] := '{}';
     looked_at timestamptz; spent integer;
 BEGIN
+    IF told > 1 AND cardinality(p_token) = 1 THEN
+        p_token := array_fill(p_token[1], ARRAY[told]);
+    END IF;
+
     -- Jobs without a lane first, and without a look at lanes. It takes a second round only if the
     -- cancel of one was requested between two statements.
     FOR round IN 1..3 LOOP
