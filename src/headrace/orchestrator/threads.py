@@ -7,8 +7,10 @@ returns is dropped, and another thread takes its place.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
@@ -26,6 +28,8 @@ class Threads:
         self.abandoned: set[Future[Any]] = set()
         self._executor: ThreadPoolExecutor | None = None
         self._stuck_here = 0
+        self._ended: deque[_Work] = deque()
+        self._ringing = False
 
     def executor(self) -> Executor:
         """The pool that new work goes to."""
@@ -39,18 +43,41 @@ class Threads:
 
     async def run(self, attempt: Attempt, call: Callable[[], Any]) -> Any:
         """Run a handler in a thread, in a copy of this task's context variables."""
-        context = contextvars.copy_context()
         attempt.cooperative = True
-        future = self.executor().submit(context.run, _guarded, call)
+        work = _Work(call, asyncio.get_running_loop().create_future())
+        context = contextvars.copy_context()
+        future = self.executor().submit(context.run, self._serve, work)
         try:
-            value, error = await asyncio.wrap_future(future)
+            await work.answered
         except asyncio.CancelledError:
-            if not future.done():
+            if not work.over:
                 self._abandon(future, attempt)
             raise
-        if error is not None:
-            raise error
-        return value
+        if work.error is not None:
+            raise work.error
+        return work.value
+
+    def _serve(self, work: _Work) -> None:
+        """In a thread: do the work, and see to it that the event loop hears of it."""
+        try:
+            work.value = work.call()
+        except BaseException as error:  # whatever a handler raises is its job's failure
+            work.error = error
+        work.over = True
+        self._ended.append(work)
+        # Waking the loop is dear; whoever ends before it has looked is found by the same look.
+        if not self._ringing:
+            self._ringing = True
+            with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+                work.answered.get_loop().call_soon_threadsafe(self._collect)
+
+    def _collect(self) -> None:
+        self._ringing = False  # first: what ends from now on rings again
+        ended = self._ended
+        while ended:
+            answered = ended.popleft().answered
+            if not answered.done():
+                answered.set_result(None)
 
     def close(self) -> None:
         """Let idle threads end. Stuck ones go on until their handlers return."""
@@ -77,9 +104,16 @@ class Threads:
             self._executor = None
 
 
-def _guarded(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """Errors travel as values: a future refuses some, and SystemExit would end more than a job."""
-    try:
-        return call(), None
-    except BaseException as error:  # whatever a handler raises is its job's failure
-        return None, error
+class _Work:
+    """One call. Errors travel as values: a future refuses some, and SystemExit would end more than
+    a job.
+    """
+
+    __slots__ = ("answered", "call", "error", "over", "value")
+
+    def __init__(self, call: Callable[[], Any], answered: asyncio.Future[None]) -> None:
+        self.call = call
+        self.answered = answered
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.over = False
