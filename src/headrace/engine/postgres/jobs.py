@@ -17,10 +17,15 @@ T = TypeVar("T")
 NO_TIMEOUT = -1.0
 
 
-_shared = attrgetter(
+_like = attrgetter(
     *("task", "queue", "priority", "delay", "run_at", "width", "hold", "max_attempts", "timeout"),
     *("on_crash", "source", "lane", "parent"),
 )
+
+
+def is_plain(job: NewJob) -> bool:
+    """Whether the job has no key, lane and parent: one insert and it is stored."""
+    return job.key is None and job.lane is None and job.parent is None
 
 
 def alike(jobs: Sequence[NewJob]) -> tuple[object, ...] | None:
@@ -30,22 +35,27 @@ def alike(jobs: Sequence[NewJob]) -> tuple[object, ...] | None:
     first = jobs[0]
     if first.lane is not None or first.parent is not None:
         return None
-    if len(jobs) > 1 and len(set(map(_shared, jobs))) > 1:
+    if len(jobs) > 1 and len(set(map(_like, jobs))) > 1:
         return None
     if len({job.key is None for job in jobs}) > 1:
         return None
+    return shared(first)
+
+
+def shared(job: NewJob) -> tuple[object, ...]:
+    """The values that such jobs have in common."""
     return (
-        first.task,
-        first.queue,
-        first.priority,
-        wait_seconds(first.delay),
-        first.run_at,
-        first.width,
-        first.hold,
-        first.max_attempts,
-        first.timeout,
-        first.on_crash == "fail",
-        first.source,
+        job.task,
+        job.queue,
+        job.priority,
+        wait_seconds(job.delay),
+        job.run_at,
+        job.width,
+        job.hold,
+        job.max_attempts,
+        job.timeout,
+        job.on_crash == "fail",
+        job.source,
     )
 
 

@@ -82,39 +82,31 @@ class Link:
 
     async def fetch(self, statement: str, *arguments: object) -> Rows:
         """Run one statement and answer its rows."""
+        rows: Rows = await self.repeated(Connection.fetch, statement, *arguments)
+        return rows
 
-        async def run(connection: Connection) -> Rows:
-            rows: Rows = await connection.fetch(statement, *arguments)
-            return rows
-
-        return await self.repeated(run)
-
-    async def repeated(self, step: Callable[[Connection], Awaitable[T]]) -> T:
-        """Take a step with the connection, again if the server has rolled it back to end a tie."""
+    async def repeated(self, step: Callable[..., Awaitable[T]], *arguments: object) -> T:
+        """Take a step with the connection, again if the server has rolled it back to end a tie.
+        Like `hold` around the step, without what a context manager costs.
+        """
         for repeat in range(REPEATS):
-            try:
-                return await self._take(step)
-            except EngineUnavailable as error:
-                if repeat == REPEATS - 1 or not isinstance(error.__cause__, REPEATABLE):
-                    raise
-            await asyncio.sleep(random.random() * 0.01 * 2**repeat)  # noqa: S311 - only a jitter
-        raise AssertionError("unreachable")
-
-    async def _take(self, step: Callable[[Connection], Awaitable[T]]) -> T:
-        """Like `hold` around a step, without what a context manager costs."""
-        async with self._turn:
-            self._begin_use()
+            await self._turn.acquire()
             connection: Connection | None = None
             try:
+                self._begin_use()
                 connection = await self._opened()
-                return await step(connection)
+                return await step(connection, *arguments)
             except Exception as error:
                 better = self._trouble(connection, error)
                 if better is None:
                     raise
-                raise better from error
+                if repeat == REPEATS - 1 or not isinstance(error, REPEATABLE):
+                    raise better from error
             finally:
                 self._end_use()
+                self._turn.release()
+            await asyncio.sleep(random.random() * 0.01 * 2**repeat)  # noqa: S311 - only a jitter
+        raise AssertionError("unreachable")
 
     @contextlib.asynccontextmanager
     async def hold(self) -> AsyncIterator[Connection]:

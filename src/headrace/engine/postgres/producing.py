@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.engine.postgres.jobs import alike, as_json, columns, differing
+import asyncpg
+
+from headrace.engine.postgres.jobs import alike, as_json, columns, differing, is_plain, shared
 from headrace.engine.postgres.link import Rows
 from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.within import call_within
+from headrace.errors import EngineError
 from headrace.model.job import Inserted, NewJob
 from headrace.model.views import RecordChange
 
@@ -26,6 +29,8 @@ class Producing(Records):
         self, jobs: Sequence[NewJob], *, record: RecordChange | None = None
     ) -> list[Inserted]:
         """Store jobs durably, in this order, and change a record in the same step."""
+        if len(jobs) == 1 and record is None and is_plain(jobs[0]):
+            return [await self._insert_one(jobs[0])]
         if not jobs:
             if record is not None:
                 await self.record_put(record.kind, record.key, record.body, version=record.version)
@@ -38,17 +43,25 @@ class Producing(Records):
             found = await self._insert_and_change(fresh, record)
         return _answer(jobs, fresh, found)
 
+    async def _insert_one(self, job: NewJob) -> Inserted:
+        """What most calls are, with nothing in the way."""
+        if job.queue not in self._known_queues:
+            await self._ensure_queues({job.queue})
+        try:
+            await self._common.fetch(
+                _INSERT_ONE, self.clock.offset, job.id, job.args, *shared(job), job.meta
+            )
+        except EngineError as error:
+            if isinstance(error.__cause__, asyncpg.UniqueViolationError):
+                return Inserted(job.id, False)
+            raise
+        return Inserted(job.id, True)
+
     async def _insert(self, jobs: Sequence[NewJob]) -> Rows:
-        offset, shared = self.clock.offset, alike(jobs)
-        if shared is None:
+        offset, common = self.clock.offset, alike(jobs)
+        if common is None:
             return await self._common.fetch(_INSERT, offset, *columns(jobs))
-        [first, *others] = jobs
-        if others or first.key is not None:
-            return await self._common.fetch(_INSERT_ALIKE, offset, *differing(jobs), *shared)
-        found = await self._common.fetch(
-            _INSERT_ONE, offset, first.id, first.args, *shared, first.meta
-        )
-        return [] if found[0][0] else [(1, first.id)]
+        return await self._common.fetch(_INSERT_ALIKE, offset, *differing(jobs), *common)
 
     async def _insert_and_change(self, jobs: Sequence[NewJob], record: RecordChange) -> Rows:
         found = await self._common.fetch(

@@ -2,7 +2,8 @@
 -- nearly all of them. They need but a part of what `insert_jobs` does. The path and the planner's
 -- settings are those of the connection: setting them for a call costs as much as a look-up.
 
--- One job without a key. False: its id is stored already.
+-- One job without a key. Raises unique_violation if its id is stored already: to ask beforehand, or
+-- to catch it here, would cost every job what hardly one needs.
 CREATE FUNCTION insert_one(
     p_offset double precision, p_id uuid, p_args bytea,
     p_task text, p_queue text, p_priority smallint,
@@ -10,7 +11,7 @@ CREATE FUNCTION insert_one(
     p_max_attempts integer, p_timeout double precision, p_fail_on_crash boolean, p_source text,
     p_meta bytea
 )
-RETURNS boolean LANGUAGE plpgsql AS $$
+RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
     due timestamptz := coalesce(
@@ -25,20 +26,14 @@ BEGIN
         p_id, moment, due, p_timeout, p_max_attempts, p_width,
         CASE WHEN due > moment THEN 0 ELSE 2 END, p_priority, p_hold, p_fail_on_crash, p_queue,
         p_task, p_source, p_args, p_meta
-    )
-    ON CONFLICT (id) DO NOTHING;
+    );
+    -- Afterwards: an insert waits for whoever is deleting the job of that id, so this sees it in
+    -- history. Looking and telling are one statement, because each has its price.
+    PERFORM CASE WHEN due <= moment THEN pg_notify(current_schema(), 'work') END
+    WHERE NOT EXISTS (SELECT FROM history h WHERE h.id = p_id);
     IF NOT FOUND THEN
-        RETURN false;
+        RAISE unique_violation;
     END IF;
-    -- Afterwards: an insert waits for whoever is deleting the job of that id, so this sees it.
-    IF EXISTS (SELECT FROM history h WHERE h.id = p_id) THEN
-        DELETE FROM job j WHERE j.id = p_id;
-        RETURN false;
-    END IF;
-    IF due <= moment THEN
-        PERFORM pg_notify(current_schema(), 'work');
-    END IF;
-    RETURN true;
 END $$;
 
 -- Several, whose ids differ: all with a key or none (then `p_key` is NULL), each with meta of its own

@@ -27,6 +27,25 @@ UNION ALL
  FROM job j WHERE j.state = 3
     AND NOT EXISTS (SELECT FROM worker w WHERE w.number = j.holder) LIMIT 100)
 UNION ALL
+(SELECT 'job', format('job %s cannot be as it is in state %s', j.id, j.state)
+ FROM job j
+ WHERE NOT (
+    CASE j.state
+        WHEN 0 THEN true
+        WHEN 1 THEN j.lane IS NOT NULL AND NOT j.pinned
+        WHEN 2 THEN true
+        WHEN 3 THEN j.worker IS NOT NULL AND j.started_at IS NOT NULL
+        ELSE false
+    END
+    AND (NOT j.pinned OR (j.lane IS NOT NULL AND j.hold))
+    AND (j.awaits IS NULL OR j.state = 0)
+    AND (j.child_group IS NULL OR j.parent IS NOT NULL)
+    AND j.width >= 1 AND j.attempt BETWEEN 0 AND j.token
+ ) LIMIT 100)
+UNION ALL
+(SELECT 'job', format('job %s is finished, but in state %s', h.id, h.state)
+ FROM history h WHERE h.state <> 4 AND h.state NOT BETWEEN 5 AND 7 LIMIT 100)
+UNION ALL
 (SELECT 'queue', format('jobs are in queue %L, which no claim looks at', j.queue)
  FROM (SELECT DISTINCT queue FROM job) j
  WHERE NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue) LIMIT 100)
