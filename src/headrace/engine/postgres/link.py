@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
+from asyncpg.prepared_stmt import PreparedStatement
 
 from headrace.engine.postgres.address import Address
+from headrace.engine.postgres.deadline import Deadline
 from headrace.engine.postgres.trouble import REPEATABLE, USELESS, translated
 from headrace.errors import EngineUnavailable
 
@@ -30,8 +32,10 @@ LOOK_UP = {
 if TYPE_CHECKING:
     # Only the driver's stubs know it as generic.
     Connection = asyncpg.Connection[Any]
+    Prepared = PreparedStatement[Any]
 else:
     Connection = asyncpg.Connection
+    Prepared = PreparedStatement
 Rows = list[Any]
 T = TypeVar("T")
 
@@ -67,6 +71,9 @@ class Link:
         self._idle: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
+        # Statements of this connection by their text.
+        self._prepared: dict[str, Prepared] = {}
+        self._deadline = Deadline()
         self._turn = asyncio.Lock()
         self._shut = False
 
@@ -82,10 +89,14 @@ class Link:
 
     async def fetch(self, statement: str, *arguments: object) -> Rows:
         """Run one statement and answer its rows."""
-        rows: Rows = await self.repeated(Connection.fetch, statement, *arguments)
-        return rows
+        return await self.repeated(self._run, statement, *arguments)
 
-    async def repeated(self, step: Callable[..., Awaitable[T]], *arguments: object) -> T:
+    async def repeated(
+        self,
+        step: Callable[..., Awaitable[T]],
+        *arguments: object,
+        timeout: float | None = None,
+    ) -> T:
         """Take a step with the connection, again if the server has rolled it back to end a tie.
         Like `hold` around the step, without what a context manager costs.
         """
@@ -95,8 +106,10 @@ class Link:
             try:
                 self._begin_use()
                 connection = await self._opened()
+                self._deadline.begin(timeout or self._timeout)
                 return await step(connection, *arguments)
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as raised:
+                error = self._deadline.told(raised)
                 better = self._trouble(connection, error)
                 if better is None:
                     raise
@@ -116,8 +129,10 @@ class Link:
             connection: Connection | None = None
             try:
                 connection = await self._opened()
+                self._deadline.begin(self._timeout)
                 yield connection
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as raised:
+                error = self._deadline.told(raised)
                 better = self._trouble(connection, error)
                 if better is None:
                     raise
@@ -125,17 +140,31 @@ class Link:
             finally:
                 self._end_use()
 
+    async def _run(self, connection: Connection, statement: str, *arguments: object) -> Rows:
+        """By a statement that was prepared before: the driver takes longer to find it by itself."""
+        prepared = self._prepared.get(statement)
+        if prepared is None:
+            prepared = self._prepared[statement] = await connection.prepare(statement)
+        try:
+            return await prepared.fetch(*arguments)
+        except asyncpg.InvalidCachedStatementError:
+            # The schema has changed meanwhile and nothing was done. The driver begins anew.
+            del self._prepared[statement]
+            rows: Rows = await connection.fetch(statement, *arguments)
+            return rows
+
     def _begin_use(self) -> None:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
 
     def _end_use(self) -> None:
+        self._deadline.end()
         if self._idle_seconds is not None and self.is_open:
             loop = asyncio.get_running_loop()
             self._idle = loop.call_later(self._idle_seconds, self._close_when_idle)
 
-    def _trouble(self, connection: Connection | None, error: Exception) -> Exception | None:
+    def _trouble(self, connection: Connection | None, error: BaseException) -> Exception | None:
         """The error in the contract's words, if it has any; a useless connection is dropped."""
         if connection is not None and isinstance(error, USELESS):
             connection.terminate()
@@ -158,6 +187,7 @@ class Link:
             self._idle.cancel()
             self._idle = None
         async with self._turn:
+            self._deadline.forget()
             connection, self._connection = self._connection, None
             if connection is not None and not connection.is_closed():
                 try:
@@ -176,10 +206,10 @@ class Link:
             connection = await asyncpg.connect(
                 self.address.dsn,
                 timeout=CONNECT_SECONDS,
-                command_timeout=self._timeout,
                 server_settings=self._settings,
             )
-            self._connection = connection
+            self._connection, self._prepared = connection, {}
             if self.on_open is not None:
+                self._deadline.begin(self._timeout)
                 await self.on_open(connection)
         return connection

@@ -7,7 +7,7 @@ anything else, so that programs of an earlier version go on working beside newer
 
 from __future__ import annotations
 
-from headrace.engine.postgres.link import Connection, Link
+from headrace.engine.postgres.link import COMMAND_SECONDS, Connection, Link
 from headrace.engine.postgres.sql import migrations, query
 from headrace.errors import EngineError, SchemaTooNew
 
@@ -31,12 +31,12 @@ async def migrate(link: Link) -> int:
                 await _apply_missing(connection, link)
         return NEWEST
 
-    return await link.repeated(apply)
+    return await link.repeated(apply, timeout=LONGEST_SECONDS)
 
 
 async def _apply_missing(connection: Connection, link: Link) -> None:
     # One process at a time; the others find it done.
-    await connection.execute(query("migrate_lock"), link.address.schema, timeout=LONGEST_SECONDS)
+    await connection.execute(query("migrate_lock"), link.address.schema)
     version = await _version(connection, link)
     if version == 0:
         if not await connection.fetchval(query("schema_exists"), link.address.schema):
@@ -44,7 +44,7 @@ async def _apply_missing(connection: Connection, link: Link) -> None:
         await connection.execute(query("create_migration"))
     for number, script in KNOWN:
         if number > version:
-            await connection.execute(script, timeout=LONGEST_SECONDS)
+            await connection.execute(script)
             await connection.execute(query("add_migration"), number)
 
 
@@ -59,7 +59,9 @@ def _check_server(connection: Connection, link: Link) -> None:
 
 async def _version(connection: Connection, link: Link) -> int:
     """The version of the schema, 0 if there is none."""
-    if not await connection.fetchval(query("migration_exists"), link.address.schema):
+    if not await connection.fetchval(
+        query("migration_exists"), link.address.schema, timeout=COMMAND_SECONDS
+    ):
         return 0
     version: int = await connection.fetchval(query("newest_migration"))
     if version > NEWEST:
