@@ -13,7 +13,7 @@ import msgspec
 from headrace.engine.redis.wire import Part
 from headrace.engine.text import storable
 from headrace.model.awaited import Awaited, AwaitedEvent, decode_awaited, encode_awaited
-from headrace.model.job import ClaimedJob, Job, NewJob
+from headrace.model.job import Job, NewJob
 from headrace.model.note import Note
 from headrace.model.outcome import (
     Cancelled,
@@ -31,8 +31,7 @@ from headrace.model.status import State
 
 _RECORD = struct.Struct("<BBHIIddddH")
 _NUMBERS = struct.Struct("<HBhdd")
-_SIZE = struct.Struct("<I")
-_HOLD, _ASKED, _CHILD = 1, 4, 8
+_HOLD, ASKED, _CHILD = 1, 4, 8
 # A time that Lua and Python agree on and that a datetime can hold: the year 9999.
 _LATEST = 253_402_300_799.0
 
@@ -83,7 +82,7 @@ _Told = tuple[str | Literal[False], float | Literal[False], str | Literal[False]
 
 _NOTHING_TOLD: _Told = (False, False, False)
 _encode_body = msgspec.msgpack.Encoder().encode
-_decode_body = msgspec.msgpack.Decoder(Body).decode
+decode_body = msgspec.msgpack.Decoder(Body).decode
 _decode_note = msgspec.msgpack.Decoder(_Told).decode
 
 
@@ -176,52 +175,10 @@ def read_record(record: bytes) -> Record:
     return found
 
 
-def claimed_in(answer: Sequence[bytes], first: int = 0) -> list[ClaimedJob]:
-    """Jobs as a worker needs them, from id, record and body of each in turn."""
-    return [
-        claimed(answer[n], read_record(answer[n + 1]), answer[n + 2])
-        for n in range(first, len(answer), 3)
-    ]
-
-
-def handed_over(message: bytes) -> tuple[str, ClaimedJob]:
-    """A worker and its job, from what the script `insert_one` publishes."""
-    worker_id, job_id, rest = message.split(b"\0", 2)
-    (size,) = _SIZE.unpack_from(rest)
-    body = _SIZE.size + size
-    return worker_id.decode(), claimed(job_id, read_record(rest[_SIZE.size : body]), rest[body:])
-
-
-def claimed(job_id: bytes, record: Record, packed: bytes) -> ClaimedJob:
-    """One job as a worker needs it."""
-    body = _decode_body(packed)
-    job = ClaimedJob(
-        id=job_id.decode(),
-        token=record.token,
-        attempt=record.attempt,
-        task=record.task,
-        queue=record.queue,
-        args=body.args,
-        max_attempts=body.max_attempts,
-        timeout=body.timeout,
-        on_crash="fail" if body.fails_on_crash else "retry",
-        priority=record.priority,
-        lane=record.lane or None,
-        key=record.key or None,
-        meta=body.meta,
-        wait=max(0.0, record.started - record.run_at),
-        cancel_requested=bool(record.flags & _ASKED),
-    )
-    if record.parent:
-        # Not named above: Python calls with more than fifteen names in another, slower way.
-        job.parent = record.parent
-    return job
-
-
 def seen(parts: Sequence[bytes]) -> Job:
     """One job as people see it, from the eight parts that the script `get` answers."""
     job_id, packed, body_bytes, result, error, log, note, awaits = parts
-    record, body = read_record(packed), _decode_body(body_bytes)
+    record, body = read_record(packed), decode_body(body_bytes)
     state = State(record.state)
     completed = state is State.COMPLETED
     stage, progress, message = _decode_note(note) if note else _NOTHING_TOLD
@@ -254,7 +211,7 @@ def seen(parts: Sequence[bytes]) -> Job:
         error_type=error_type if error and state is not State.CANCELLED else None,
         error=error_text if error else None,
         result_json=(result or b"null") if completed else None,
-        cancel_requested=bool(record.flags & _ASKED),
+        cancel_requested=bool(record.flags & ASKED),
         meta_json=body.meta,
         log=log,
         parent=record.parent or None,

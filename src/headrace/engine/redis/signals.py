@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
 from headrace.engine.redis.address import Address
-from headrace.engine.redis.codec import handed_over
+from headrace.engine.redis.claims import handed_over
 from headrace.engine.redis.wire import Wire
 from headrace.errors import EngineError
 from headrace.model.ids import new_id
@@ -27,6 +27,7 @@ class Ears:
         self._channel = channel
         # Where jobs arrive that are handed to workers of this process.
         self._inbox = f"{channel}:{new_id()}"
+        self._inbox_key = self._inbox.encode()
         self._listeners: dict[object, tuple[WorkSignal, CancelSignal, JobsSignal | None]] = {}
         self._task: asyncio.Task[None] | None = None
         self._subscribed = asyncio.Event()
@@ -112,7 +113,7 @@ class Ears:
 
     def _heard(self, reply: Any) -> None:
         match reply:
-            case [b"message", channel, bytes(text)] if channel.decode() == self._inbox:
+            case [b"message", self._inbox_key, bytes(text)]:
                 worker_id, job = handed_over(text)
                 self._jobs(worker_id, [job])
             case [b"message", _, b"work"]:

@@ -22,16 +22,27 @@ Part = str | bytes | int | float
 Pushed = Callable[[Any], None]
 
 
-class Wire(asyncio.Protocol):
-    """An open connection. When it is lost, everybody who waits for an answer is told."""
+# Read at once at most; an answer of any length comes in several parts.
+_BUFFER_BYTES = 262_144
+
+
+class Wire(asyncio.BufferedProtocol):
+    """An open connection. When it is lost, everybody who waits for an answer is told.
+
+    It reads into a buffer of its own: asyncio would make one for each read that is so large that
+    the system has to map and unmap it, which takes longer than reading.
+    """
 
     def __init__(self, address: Address, on_push: Pushed | None = None) -> None:
         self.address = address
         self.server: dict[str, str] = {}
         self.closed = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray(_BUFFER_BYTES)
         self._reader = hiredis.Reader(notEnoughData=_MORE)
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
+        self._nobody: asyncio.Future[Any] = self._loop.create_future()
+        self._nobody.cancel()
         self._on_push = on_push
         self._transport: asyncio.Transport | None = None
         self._watch: asyncio.TimerHandle | None = None
@@ -79,12 +90,21 @@ class Wire(asyncio.Protocol):
 
     def call(self, command: tuple[Part, ...]) -> asyncio.Future[Any]:
         """Send a command; its answer, or an `EngineError`, comes through the future."""
+        return self.call_packed(pack(command))
+
+    def call_packed(self, commands: bytes, *, unheard: int = 0) -> asyncio.Future[Any]:
+        """The same for what is packed already. There may be commands in front of the one whose
+        answer counts: so many answers are `unheard`.
+        """
         answer: asyncio.Future[Any] = self._loop.create_future()
         if self._transport is None or self.closed.done():
             answer.set_exception(unavailable(self.address, "the connection was lost"))
             return answer
-        self._transport.write(pack(command))
-        self._waiting.append((answer, self._loop.time()))
+        self._transport.write(commands)
+        now = self._loop.time()
+        for _ in range(unheard):
+            self._waiting.append((self._nobody, now))
+        self._waiting.append((answer, now))
         if self._watch is None:
             self._watch = self._loop.call_later(self.address.timeout / 4, self._look)
         return answer
@@ -114,9 +134,13 @@ class Wire(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         self._last_heard = self._loop.time()
-        self._reader.feed(data)
+        # The stub knows only bytes.
+        self._reader.feed(self._buffer, 0, nbytes)  # type: ignore[arg-type]
         try:
             while (reply := self._reader.gets()) is not _MORE:
                 self._deliver(reply)
@@ -134,7 +158,7 @@ class Wire(asyncio.Protocol):
             return
         answer, _ = self._waiting.popleft()
         if answer.done():
-            return  # its caller was cancelled and waits no longer
+            return  # its caller was cancelled and waits no longer, or never did
         if isinstance(reply, hiredis.ReplyError):
             answer.set_exception(fault(self.address, str(reply)))
         else:
@@ -168,6 +192,16 @@ def pack(command: tuple[Part, ...]) -> bytes:
     # The stub knows only tuples of one part.
     packed: bytes = hiredis.pack_command(command)  # type: ignore[arg-type]
     return packed
+
+
+def pack_beginning(parts: tuple[Part, ...], more: int) -> bytes:
+    """The beginning of a command, to which `pack_rest` adds so many parts more."""
+    return b"*%d\r\n" % (len(parts) + more) + pack_rest(parts)
+
+
+def pack_rest(parts: tuple[Part, ...]) -> bytes:
+    """Parts of a command as the server reads them, without their number."""
+    return pack(parts).partition(b"\r\n")[2]
 
 
 class Link:

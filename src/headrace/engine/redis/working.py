@@ -10,7 +10,8 @@ import msgspec
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
 from headrace.engine.redis.blocking import BlockingLink
-from headrace.engine.redis.codec import at, claimed_in, note_arguments, settlement_arguments
+from headrace.engine.redis.claims import claimed_in
+from headrace.engine.redis.codec import at, note_arguments, settlement_arguments
 from headrace.engine.redis.faults import ScriptUnknown
 from headrace.engine.redis.scripts import script
 from headrace.engine.redis.signals import Ears

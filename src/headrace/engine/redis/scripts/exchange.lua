@@ -17,16 +17,19 @@ local first = 6 + math.max(queue_count, 0)
 local answer = { first <= #ARGV and settle_all(first) or {} }
 
 -- A worker is alive until it is declared dead; a lapsed lease alone changes nothing.
-if limit > 0 and call('ZSCORE', LEASES, ARGV[2]) then
+local until_time = limit > 0 and call('ZSCORE', LEASES, ARGV[2])
+if until_time then
   local name = string.match(call('HGET', WORKERS, ARGV[2]), '^[^%z]+')
   local named = queue_count >= 0 and { unpack(ARGV, 6, first - 1) } or nil
   lease(answer, ARGV[2] .. '\1' .. name, named, limit)
-  -- Who found nothing may be handed the next job that comes in. Looking again writes nothing.
+  -- Who found nothing may be handed the next job that comes in, as long as its lease is known to
+  -- last. Looking again writes nothing, unless that was renewed.
   if #answer > 1 or inbox == '' then
     call('HDEL', IDLE, ARGV[2])
-  elseif call('HEXISTS', IDLE, ARGV[2]) == 0 then
+  else
     local queues = named and '\0' .. table.concat(named, '\0') .. '\0' or ''
-    call('HSET', IDLE, ARGV[2], name .. '\0' .. inbox .. '\0' .. queues)
+    local idle = struct.pack('<d', until_time) .. name .. '\0' .. inbox .. '\0' .. queues
+    if call('HGET', IDLE, ARGV[2]) ~= idle then call('HSET', IDLE, ARGV[2], idle) end
   end
 elseif ARGV[2] ~= '' then
   call('HDEL', IDLE, ARGV[2])
