@@ -13,10 +13,12 @@ declare all that it touches:
     ready waiting places  lanes   sorted sets, hash   see library/lanes.lua
     held                          sorted set   running jobs by worker
     cancels                       hash    running jobs that were asked to stop
-    finished  ended               sorted set   by time, for pruning; not completed ones by id
+    finished                      list    when jobs ended and their ids, for pruning
+    ended                         sorted set   those that ended otherwise than completed, by id
     queues  counts                hash    paused or not; how many are scheduled and running
     workers worker_names beats    hash    who they are, and their last heartbeat
     leases dead orphans           sorted set   workers by lease, by death, and those who left jobs
+    idle                          hash    workers that have nothing to do, and where they hear of it
     records  record_index         hash, sorted set   small administrative records
     signals                       channel for wake-ups and cancels
 """

@@ -48,12 +48,10 @@ class Upkeep(Store):
         self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
     ) -> int:
         age = "" if older_than is None else repr(float(older_than))
-        pruned, looked_at = 0, 0
-        while not pruned:
+        pruned, passed = 0, 0
+        while not pruned and passed >= 0:
             # A step that deletes nothing has met only children that are spared; others may follow.
-            pruned, looked_at = await self.run(
-                "prune", age, "" if keep is None else keep, limit, looked_at
+            pruned, passed = await self.run(
+                "prune", age, "" if keep is None else keep, limit, passed
             )
-            if not looked_at:
-                break
         return pruned

@@ -47,7 +47,7 @@ for i = 3, #ARGV do
     job.state, job.completed = CANCELLED, now
     call('HSET', JOBS, id, encode(job))
     call('HSET', ERRORS, id, '\0' .. ARGV[2])
-    call('ZADD', FINISHED, now, id)
+    call('RPUSH', FINISHED, struct.pack('<d', now) .. id)
     call('ZADD', ENDED, 0, CANCELLED .. id)
     if has(job, CHILD) then end_child(id, job.tail) end
     answer[#answer + 1] = '1' .. id

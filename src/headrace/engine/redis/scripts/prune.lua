@@ -1,27 +1,24 @@
 #!lua flags=allow-oom
 -- prune: delete finished jobs, oldest first, with their keys and entries; clear long dead workers.
--- KEYS jobs bodies ids task_keys finished ended results errors logs notes entries entry_order children
+-- KEYS meta jobs bodies ids task_keys finished ended results errors logs notes entries entry_order
+-- KEYS children
 -- USES clock layout job record workers
 -- ARGV 1 offset  2 older than, in seconds ('' any age is kept)  3 keep ('' any number)  4 limit
 --   5 how many of the oldest to pass over
--- Answers how many jobs were deleted, and how many of the oldest were looked at if there are more.
+-- Answers how many jobs were deleted, and how many of the oldest to pass over in the next step, -1 if
+-- there is none.
 -- Children of an unfinished parent are spared. So many of them may be in front that a step finds
 -- nothing else: then the caller takes the next one. One call is one bounded step.
+-- `finished` is a list: when a job ended, then its id, in the order of time. A sorted set of all that
+-- ever ended would have to be moved to a larger table now and then, at a microsecond for each job that
+-- ends meanwhile. A job that was run again leaves its place behind, which is known by its time; `meta`
+-- counts them.
 
 local DAY = 86400
 local WORKERS_AT_ONCE = 100
 local LOOK = 1000
 local limit, passed = tonumber(ARGV[4]), tonumber(ARGV[5])
-
--- How many of the oldest have to go.
-local function surplus()
-  local old, beyond = 0, 0
-  if ARGV[2] ~= '' then
-    old = call('ZCOUNT', FINISHED, '-inf', '(' .. string.format('%.17g', now - ARGV[2]))
-  end
-  if ARGV[3] ~= '' then beyond = call('ZCARD', FINISHED) - tonumber(ARGV[3]) end
-  return math.max(old, beyond)
-end
+local stretch = math.max(limit, LOOK)
 
 local unfinished = {}
 
@@ -48,21 +45,44 @@ local function forget_entries(id)
   if artifacts then put_record('pruned-artifacts\0' .. id, '{}', '') end
 end
 
-local total = surplus()
-local last = math.min(total, passed + math.max(limit, LOOK))
-local oldest = last > passed and call('ZRANGE', FINISHED, passed, last - 1) or {}
+local places = call('LRANGE', FINISHED, passed, passed + stretch - 1)
+local finished = call('LLEN', FINISHED) - (call('HGET', META, 'outdated') or 0)
+-- Whoever finished before this has to go, and of the others so many of the oldest.
+local before = ARGV[2] ~= '' and now - ARGV[2] or -math.huge
+local beyond = ARGV[3] ~= '' and finished - tonumber(ARGV[3]) or 0
+local given = {}
+for n, place in ipairs(places) do given[n] = sub(place, 9) end
+
 local entries = call('ZCARD', ENTRY_ORDER) > 0
 local ids, ended, keys, children = {}, {}, {}, {}
-for n, record in ipairs(read(JOBS, oldest)) do
-  if #ids == limit then break end
-  local id, job = oldest[n], decode(record)
-  if not is_spared(job) then
-    ids[#ids + 1] = id
-    if job.state ~= COMPLETED then ended[#ended + 1] = job.state .. id end
-    local task, key = string.match(job.tail, '^([^%z]*)%z([^%z]*)%z')
-    if key ~= '' then keys[#keys + 1] = task .. '\0' .. key end
-    if has(job, CHILD) then children[#children + 1] = family_of(job.tail) .. '\0' .. id end
-    if entries then forget_entries(id) end
+local gone, outdated, rank, more = {}, 0, passed, #places == stretch
+
+local function delete(id, job)
+  ids[#ids + 1] = id
+  if job.state ~= COMPLETED then ended[#ended + 1] = job.state .. id end
+  local task, key = string.match(job.tail, '^([^%z]*)%z([^%z]*)%z')
+  if key ~= '' then keys[#keys + 1] = task .. '\0' .. key end
+  if has(job, CHILD) then children[#children + 1] = family_of(job.tail) .. '\0' .. id end
+  if entries then forget_entries(id) end
+end
+
+for n, record in ipairs(read(JOBS, given)) do
+  local id, job = given[n], record and decode(record)
+  local ended_at = struct.unpack('<d', places[n])
+  if not job or job.completed ~= ended_at then
+    outdated = outdated + 1
+    gone[#gone + 1] = n
+  else
+    if #ids == limit or not (ended_at < before or rank + #ids < beyond) then
+      more = false
+      break
+    end
+    if is_spared(job) then
+      rank = rank + 1
+    else
+      delete(id, job)
+      gone[#gone + 1] = n
+    end
   end
 end
 write('ZREM', ENDED, ended)
@@ -71,10 +91,17 @@ write('HDEL', TASK_KEYS, keys)
 for _, hash in ipairs({ JOBS, BODIES, RESULTS, ERRORS, LOGS, NOTES }) do
   write('HDEL', hash, ids)
 end
-for _, index in ipairs({ IDS, FINISHED }) do write('ZREM', index, ids) end
+write('ZREM', IDS, ids)
+if passed == 0 and gone[#gone] == #gone then
+  call('LTRIM', FINISHED, #gone, -1)
+elseif #gone > 0 then
+  for _, n in ipairs(gone) do call('LSET', FINISHED, passed + n - 1, '') end
+  call('LREM', FINISHED, #gone, '')
+end
+if outdated > 0 then call('HINCRBY', META, 'outdated', -outdated) end
 
 local long_dead = call('ZRANGE', DEAD, '-inf', now - DAY, 'BYSCORE', 'LIMIT', 0, WORKERS_AT_ONCE)
 for _, worker in ipairs(long_dead) do
   if #holds(worker, 1) == 0 then forget(worker) end
 end
-return { #ids, last < total and last or 0 }
+return { #ids, more and rank or -1 }

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- rerun: run finished jobs again, and scheduled ones now.
--- KEYS meta jobs due finished ended results errors notes signals
+-- KEYS meta jobs due ended results errors notes signals
 -- USES clock layout job lanes children waits
 -- ARGV 1 offset, then ids
 -- Answers the ids that were moved. A finished job gets a new number, so it queues up at the end;
@@ -18,7 +18,8 @@ for i = 2, #ARGV do
       count(scheduled, job.queue, -1)
       stop_waiting(job, id)
     else
-      call('ZREM', FINISHED, id)
+      -- Its place among the finished ones is left to whoever prunes: it has another time by then.
+      call('HINCRBY', META, 'outdated', 1)
       call('ZREM', ENDED, job.state .. id)
       call('HDEL', RESULTS, id)
       call('HDEL', ERRORS, id)

@@ -7,7 +7,7 @@ local LOG_LIMIT = 262144
 
 -- `first` is where the outcomes begin in ARGV, six for each. Answers the refused ids.
 local function settle_all(first)
-  local stamp = string.format('%.17g', now)
+  local stamp = struct.pack('<d', now)
   local jobs, held, finished, ended, results = {}, {}, {}, {}, {}
   local freed, arrived, refused = {}, {}, {}
 
@@ -26,8 +26,7 @@ local function settle_all(first)
   end
 
   local function end_job(id, state)
-    local n = #finished
-    finished[n + 1], finished[n + 2] = stamp, id
+    finished[#finished + 1] = stamp .. id
     if state ~= COMPLETED then put(ended, state .. id) end
   end
 
@@ -150,7 +149,7 @@ local function settle_all(first)
   end
   write('HSET', JOBS, jobs)
   write('ZREM', HELD, held)
-  write('ZADD', FINISHED, finished)
+  write('RPUSH', FINISHED, finished)
   write('ZADD', ENDED, ended)
   write('HSET', RESULTS, results)
   write_children()
