@@ -6,6 +6,7 @@ from headrace.clock import Clock
 from headrace.engine.postgres.address import parse_address
 from headrace.engine.postgres.line import Line
 from headrace.engine.postgres.link import LOOK_UP, Link
+from headrace.engine.postgres.places import Places
 from headrace.engine.postgres.signals import Signals
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.tidy import Tidy
@@ -44,6 +45,7 @@ class Store:
         self._known_queues: set[str] = set()
         # Whether the jobs claimed last had lanes: the next settlements probably have them too.
         self._lanes_seen = False
+        self._places = Places()
         # By the queues that are asked for.
         self._lines: dict[tuple[str, ...] | None, Line] = {}
 

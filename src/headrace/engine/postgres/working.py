@@ -108,7 +108,9 @@ class Working(Store):
             queues,
             max(limit, 0),
             begun,
+            *self._places.columns(settlements),
         )
+        self._places.forget(settlements)
         refused: list[str] = []
         spent = 0.0
         while found and found[0][2] is None:
@@ -127,7 +129,9 @@ class Working(Store):
             found.sort(key=rows.start_order)
             self._lanes_seen = 2 * sum(row[10] is not None for row in found) > len(found)
             self._tidy.count(len(found))
-        return Exchange(tuple(refused), [rows.claimed(row) for row in found])
+        jobs = [rows.claimed(row) for row in found]
+        self._places.remember(jobs)
+        return Exchange(tuple(refused), jobs)
 
     async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
         """Record progress, stage, message and entries of running jobs; answer the refused ids."""

@@ -56,12 +56,12 @@ CREATE TABLE job (
 
 -- Partial indexes: each holds only the rows that one verb looks for, so a transition touches few.
 CREATE INDEX job_ready ON job (queue, priority DESC, seq) WHERE state = 2;
-CREATE INDEX job_waiting ON job (queue, lane, priority DESC, seq) WHERE state = 1;
+CREATE INDEX job_waiting ON job (lane, queue, priority DESC, seq) WHERE state = 1;
 CREATE INDEX job_due ON job (run_at) WHERE state = 0;
 CREATE INDEX job_running ON job (holder) WHERE state = 3;
 CREATE INDEX job_cancelling ON job (holder) WHERE state = 3 AND cancel_reason IS NOT NULL;
 -- The ready jobs of a lane that a better arrival may put back, the worst first.
-CREATE INDEX job_head ON job (queue, lane, priority, seq DESC)
+CREATE INDEX job_head ON job (lane, queue, priority, seq DESC)
     WHERE state = 2 AND lane IS NOT NULL AND NOT pinned;
 -- Children, and jobs that await something. The others have no entry in these.
 CREATE INDEX job_child ON job (parent, child_group, id) WHERE parent IS NOT NULL;
@@ -136,7 +136,7 @@ CREATE TABLE lane (
     lane text COLLATE "C" NOT NULL,
     width integer NOT NULL CHECK (width >= 1),
     used integer NOT NULL CHECK (used >= 0),
-    PRIMARY KEY (queue, lane)
+    PRIMARY KEY (lane, queue)
 ) WITH (fillfactor = 50, autovacuum_vacuum_cost_delay = 0);
 
 -- A bell asks the next claim to look at a lane: jobs came into it by a transaction that must not

@@ -25,49 +25,76 @@ BEGIN
         WHERE l.width <> EXCLUDED.width AND (p_new OR l.used = 0);
 END $$;
 
--- Take back `p_freed` places of each lane and give what is free to its best waiting jobs.
--- Answers how many became ready. The lanes are locked; one may be named several times.
+-- Lock lanes in which jobs run, each named once, with how many of those will leave it. They exist:
+-- only lanes without holders are deleted, so where one is missing, somebody else has settled those
+-- jobs. Answers the lanes with what was free in them when the lock was given.
+CREATE FUNCTION lock_held_lanes(
+    p_queue text[], p_lane text[], p_leaving integer[],
+    OUT queues text[], OUT lanes text[], OUT leaving integer[], OUT free integer[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT array_agg(x.queue), array_agg(x.lane), array_agg(x.leaving), array_agg(x.free)
+    INTO queues, lanes, leaving, free
+    FROM (
+        SELECT l.queue, l.lane, u.leaving, l.width - l.used AS free
+        FROM unnest(p_queue, p_lane, p_leaving) AS u (queue, lane, leaving)
+        JOIN lane l ON l.queue = u.queue AND l.lane = u.lane
+        ORDER BY l.queue, l.lane FOR NO KEY UPDATE OF l
+    ) x;
+END $$;
+
+-- Take back `p_freed` places of each lane, of which `p_free` are free besides, and give them to its
+-- best waiting jobs. Answers how many became ready. The lanes are locked, and each is named once.
+CREATE FUNCTION raise_waiting(p_queue text[], p_lane text[], p_freed integer[], p_free integer[])
+RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    chosen integer;
+    raised integer;
+BEGIN
+    WITH picked AS MATERIALIZED (
+        SELECT k.queue, k.lane, k.freed, ARRAY(
+            SELECT j.ctid FROM job j
+            WHERE j.queue = k.queue AND j.lane = k.lane AND j.state = 1
+            ORDER BY j.priority DESC, j.seq
+            LIMIT greatest(k.free + k.freed, 0)
+        ) AS places
+        FROM unnest(p_queue, p_lane, p_freed, p_free) AS k (queue, lane, freed, free)
+    ), risen AS (
+        UPDATE job SET state = 2
+        WHERE ctid = ANY (ARRAY(SELECT unnest(p.places) FROM picked p)) AND state + 0 = 1
+        RETURNING true
+    ), counted AS (
+        -- A place that changes hands leaves `used` as it is.
+        UPDATE lane l SET used = l.used - p.freed + cardinality(p.places)
+        FROM picked p
+        WHERE cardinality(p.places) <> p.freed AND l.queue = p.queue AND l.lane = p.lane
+    )
+    SELECT (SELECT count(*) FROM risen), (SELECT sum(cardinality(p.places)) FROM picked p)
+    INTO raised, chosen;
+    -- What counts is what was updated. Nobody should have touched those jobs: not in step with us.
+    IF raised <> chosen THEN
+        RAISE EXCEPTION 'waiting jobs were changed by somebody who has not locked their lanes'
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN raised;
+END $$;
+
+-- The same for lanes that may be named several times, and of which is not known what is free.
 CREATE FUNCTION fill_lanes(p_queue text[], p_lane text[], p_freed integer[])
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
-    raised integer;
+    queues text[]; lanes text[]; freed integer[]; free integer[];
 BEGIN
-    WITH looked AS MATERIALIZED (
+    SELECT array_agg(k.queue), array_agg(k.lane), array_agg(k.freed),
+        array_agg(l.width - l.used)
+    INTO queues, lanes, freed, free
+    FROM (
         SELECT u.queue, u.lane, sum(u.freed)::integer AS freed
         FROM unnest(p_queue, p_lane, p_freed) AS u (queue, lane, freed)
         GROUP BY u.queue, u.lane
-    ), picked AS MATERIALIZED (
-        SELECT w.place
-        FROM looked k
-        CROSS JOIN LATERAL (
-            SELECT l.width - l.used AS free FROM lane l
-            WHERE l.queue = k.queue AND l.lane = k.lane
-        ) l
-        CROSS JOIN LATERAL (
-            SELECT j.ctid AS place FROM job j
-            WHERE j.queue = k.queue AND j.lane = k.lane AND j.state = 1
-            ORDER BY j.priority DESC, j.seq
-            LIMIT greatest(l.free + k.freed, 0)
-        ) w
-    ), risen AS (
-        UPDATE job SET state = 2
-        WHERE ctid = ANY (ARRAY(SELECT p.place FROM picked p)) AND state + 0 = 1
-        RETURNING queue, lane
-    ), change AS MATERIALIZED (
-        -- Counted by what was updated. A place that changes hands leaves `used` as it is.
-        SELECT c.queue, c.lane, sum(c.amount)::integer AS amount
-        FROM (
-            SELECT k.queue, k.lane, -k.freed AS amount FROM looked k
-            UNION ALL
-            SELECT r.queue, r.lane, 1 FROM risen r
-        ) c
-        GROUP BY c.queue, c.lane HAVING sum(c.amount) <> 0
-    ), counted AS (
-        UPDATE lane l SET used = l.used + c.amount
-        FROM change c WHERE l.queue = c.queue AND l.lane = c.lane
-    )
-    SELECT count(*) INTO raised FROM risen;
-    RETURN raised;
+    ) k
+    JOIN lane l ON l.queue = k.queue AND l.lane = k.lane;
+    RETURN raise_waiting(queues, lanes, freed, free);
 END $$;
 
 -- Let waiting jobs put back ready ones of their lane that they beat, then fill the lanes.

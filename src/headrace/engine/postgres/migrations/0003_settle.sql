@@ -4,6 +4,28 @@
 -- The functions take jobs that run under their token, either those with a lane (whose lanes are
 -- locked) or those without. Those that settle answer which they did, with the lanes of the former.
 
+-- The lanes of such jobs, each once, with how many of them are in it; and how many are in none.
+CREATE FUNCTION lanes_of_running(
+    p_id uuid[], p_token integer[],
+    OUT queues text[], OUT lanes text[], OUT widths integer[], OUT leaving integer[],
+    OUT unlaned integer
+) LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT array_agg(x.queue) FILTER (WHERE x.lane IS NOT NULL),
+        array_agg(x.lane) FILTER (WHERE x.lane IS NOT NULL),
+        array_agg(x.width) FILTER (WHERE x.lane IS NOT NULL),
+        array_agg(x.jobs) FILTER (WHERE x.lane IS NOT NULL),
+        coalesce(sum(x.jobs) FILTER (WHERE x.lane IS NULL), 0)
+    INTO queues, lanes, widths, leaving, unlaned
+    FROM (
+        SELECT j.queue, j.lane, max(j.width) AS width, count(*)::integer AS jobs
+        FROM unnest(p_id, p_token) AS t (id, token)
+        JOIN job j ON j.id = t.id AND j.token = t.token
+        WHERE j.state + 0 = 3
+        GROUP BY j.queue, j.lane
+    ) x;
+END $$;
+
 -- Lock such jobs in the order of ids. Where more than one statement follows, this comes first: two
 -- statements, each in that order, are together in none.
 CREATE FUNCTION lock_running(p_laned boolean, p_id uuid[], p_token integer[])

@@ -12,7 +12,10 @@ CREATE FUNCTION exchange(
     p_lanes boolean,
     p_worker text, p_queues text[], p_limit integer,
     -- Ready jobs that came before this one are passed over (0: none are); see line.py.
-    p_from bigint
+    p_from bigint,
+    -- The lanes of those who settle, each once, with its queue and how many of them are in it, if
+    -- all have one and the caller knows it: a job never changes its lane. Else empty.
+    p_lane_queue text[] DEFAULT '{}', p_lane text[] DEFAULT '{}', p_leaving integer[] DEFAULT '{}'
 )
 -- Claimed jobs in no order. Before them, told apart by `attempt` being NULL: the refused ids, a row
 -- without an id and a token if others should be told that jobs are ready, and one without an id
@@ -39,12 +42,13 @@ DECLARE
     some_return boolean := cardinality(p_kind) > 0 AND 4 > ANY (p_kind);
     -- Those that finish and those that come back are moved by two statements.
     in_two_steps boolean := some_return AND told > 1;
+    known boolean := told > 0 AND cardinality(p_lane) > 0;
     settled uuid[] := '{}';
     raised integer := 0;
     rivals boolean := false;
-    step record;
-    unlaned integer := told;
-    lane_queues text[]; lane_names text[]; lane_widths integer[];
+    step record; held record;
+    unlaned integer; lane_widths integer[]; leaving integer[] := p_leaving;
+    lane_queues text[] := p_lane_queue; lane_names text[] := nullif(p_lane, '{}');
     bell_queues text[]; bell_lanes text[]; bell_widths integer[];
     freed_queues text[]; freed_lanes text[]; freed integer[];
     worker_number integer; worker_name text;
@@ -59,7 +63,7 @@ BEGIN
     -- Jobs without a lane first, and without a look at lanes. It takes a second round only if the
     -- cancel of one was requested between two statements.
     FOR round IN 1..3 LOOP
-        EXIT WHEN told = 0;
+        EXIT WHEN told = 0 OR known;
         IF NOT p_lanes OR round > 1 THEN
             IF in_two_steps THEN
                 PERFORM lock_running(false, p_id, p_token);
@@ -87,14 +91,8 @@ BEGIN
                 WHERE t.id NOT IN (SELECT unnest(settled));
             END IF;
         END IF;
-        SELECT array_agg(j.queue) FILTER (WHERE j.lane IS NOT NULL),
-            array_agg(j.lane) FILTER (WHERE j.lane IS NOT NULL),
-            array_agg(j.width) FILTER (WHERE j.lane IS NOT NULL),
-            count(*) FILTER (WHERE j.lane IS NULL)
-        INTO lane_queues, lane_names, lane_widths, unlaned
-        FROM unnest(p_id, p_token) AS t (id, token)
-        JOIN job j ON j.id = t.id AND j.token = t.token
-        WHERE j.state + 0 = 3;
+        SELECT * INTO lane_queues, lane_names, lane_widths, leaving, unlaned
+        FROM lanes_of_running(p_id, p_token);
         EXIT WHEN unlaned = 0;
     END LOOP;
 
@@ -111,8 +109,17 @@ BEGIN
     END IF;
 
     IF lane_names IS NOT NULL OR bell_lanes IS NOT NULL THEN
-        PERFORM lock_lanes(lane_queues || bell_queues, lane_names || bell_lanes,
-            lane_widths || bell_widths, false);
+        IF bell_lanes IS NULL THEN
+            SELECT * INTO held FROM lock_held_lanes(lane_queues, lane_names, leaving);
+        ELSE
+            IF known THEN
+                -- All at once, also those that a bell makes: these are locked with their widths.
+                SELECT * INTO lane_queues, lane_names, lane_widths, leaving, unlaned
+                FROM lanes_of_running(p_id, p_token);
+            END IF;
+            PERFORM lock_lanes(lane_queues || bell_queues, lane_names || bell_lanes,
+                lane_widths || bell_widths, false);
+        END IF;
         IF lane_names IS NOT NULL THEN
             IF in_two_steps THEN
                 PERFORM lock_running(true, p_id, p_token);
@@ -143,6 +150,9 @@ BEGIN
         END IF;
         IF rivals THEN
             raised := raised + admit_to_lanes(freed_queues, freed_lanes, freed);
+        ELSIF cardinality(settled) = told AND NOT some_return THEN
+            -- All have left that were to leave, so nothing has to be counted or looked up again.
+            raised := raised + raise_waiting(held.queues, held.lanes, held.leaving, held.free);
         ELSIF freed_lanes IS NOT NULL THEN
             raised := raised + fill_lanes(freed_queues, freed_lanes, freed);
         END IF;
