@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from asyncpg.prepared_stmt import PreparedStatement
 from bench.meters import metered
 
 import headrace
@@ -101,14 +102,20 @@ async def test_an_exchange_is_one_statement(
     store: str, counted: Counter_of, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements: Counter[str] = Counter()
-    connect = asyncpg.connect
+    connect, fetch = asyncpg.connect, PreparedStatement.fetch
 
     async def connecting(*arguments: Any, **named: Any) -> Any:
         connection = await connect(*arguments, **named)
         connection.add_query_logger(lambda record: statements.update([record.query]))
         return connection
 
+    async def fetching(prepared: Any, *arguments: Any, **named: Any) -> Any:
+        # The driver does not tell its loggers of statements that were prepared by hand.
+        statements.update([prepared.get_query()])
+        return await fetch(prepared, *arguments, **named)
+
     monkeypatch.setattr(asyncpg, "connect", connecting)
+    monkeypatch.setattr(PreparedStatement, "fetch", fetching)
     app, touch = with_touch(store)
     async with app:
         await fill(app, touch, JOBS)
