@@ -30,8 +30,8 @@ from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.dispatcher")
 
-# How long outcomes wait for others. While there is more to do than one can hold, a trip for new
-# jobs goes out after half the work in hand, and nobody waits for an outcome that closely.
+# How long outcomes wait for others. Jobs that are shorter than that, and more than one can hold,
+# wait longer: what counts then is how much a trip costs, not that it holds up other slots.
 LINGER = 0.005
 BUSY_LINGER = HORIZON / 2
 # Enough outcomes to make a trip worth while, before the linger is over.
@@ -228,7 +228,8 @@ class Dispatcher(Loop):
         capacity = self.slots + ahead
         # With long jobs each free slot is worth a trip; with short ones half a load is.
         self._low_water = 0 if self._drained else capacity // 2 if ahead else capacity - 1
-        self._linger = BUSY_LINGER if ahead and not self._drained else LINGER
+        short = self.pace.mean < LINGER and not self._drained
+        self._linger = BUSY_LINGER if short else LINGER
         return max(capacity - self.in_hand, 0)
 
     def _worth_a_trip(self, room: int, now: float) -> bool:
