@@ -49,8 +49,6 @@ class Enqueuer:
                 self._sender = asyncio.get_running_loop().create_task(self._send())
             else:
                 self._busy = False
-        if inserted.created:
-            return stored(job, self._clock.utcnow())
         return await self._answer(job, inserted)
 
     async def within(self, connection: Any, job: NewJob) -> Job:
