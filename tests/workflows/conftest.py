@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ from headrace import App
 from headrace.task import Task
 from headrace.workflows.load import load_file
 from headrace.workflows.model import Workflow
+from tests.conftest import Servers, store_url
+from tests.crash.conftest import FAMILIES
+from tests.workflows.scene import Scene
 
 Write = Callable[[str, str], Path]
 
@@ -60,3 +63,14 @@ def load(write: Write, tasks: dict[str, Task[..., Any]]) -> Callable[..., Workfl
         return load_file(write("w.json", msgspec.json.encode(content).decode()), tasks)
 
     return load
+
+
+@pytest.fixture(params=FAMILIES)
+async def scene(
+    request: pytest.FixtureRequest, servers: Servers, tmp_path: Path
+) -> AsyncIterator[Scene]:
+    """The tasks on each engine; the store has to be in order when the test is over."""
+    scene = Scene(store_url(request.param, servers, tmp_path), tmp_path)
+    async with scene.app:
+        yield scene
+        assert await scene.app.engine.audit() == []

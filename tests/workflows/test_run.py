@@ -1,10 +1,8 @@
-"""Runs of workflows on real engines: order, parallel steps, conditions, fan-out, failures."""
+"""Runs of workflows on real engines: order, parallel steps, conditions, fan-out, versions."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,84 +10,11 @@ import msgspec
 import pytest
 
 import headrace
-from headrace import App, JobOrchestrator
-from headrace.errors import InvalidArguments, InvalidInput, JobConflict, UnknownWorkflow
-from headrace.model.job import Job
+from headrace import JobOrchestrator
+from headrace.errors import InvalidArguments, InvalidInput, UnknownWorkflow
 from headrace.model.status import Status
 from headrace.workflows.model import Workflow
-from tests.conftest import Servers, store_url
-from tests.crash.conftest import FAMILIES
-
-
-class Scene:
-    """An App with a few tasks, and a list of what they did."""
-
-    def __init__(self, url: str, folder: Path) -> None:
-        self.app = App(url, artifacts=str(folder / "artifacts"), workflows=str(folder / "none"))
-        self.done: list[str] = []
-        self.broken: set[str] = set()
-        self.most = self.busy = 0
-        app = self.app
-
-        @app.task
-        async def say(word: str, seconds: float = 0.0) -> dict[str, Any]:
-            self.busy += 1
-            self.most = max(self.most, self.busy)
-            await asyncio.sleep(seconds)
-            self.busy -= 1
-            self.done.append(word)
-            return {"word": word, "length": len(word)}
-
-        @app.task(retries=0)
-        async def fragile(word: str) -> str:
-            self.done.append(word)
-            if word in self.broken:
-                raise ValueError(f"{word} is broken")
-            return word.upper()
-
-        @app.task
-        async def numbers(count: int) -> list[int]:
-            return list(range(count))
-
-        @app.task
-        async def add(values: list[int]) -> int:
-            return sum(values)
-
-        @app.task
-        async def double(value: int) -> int:
-            self.done.append(f"double {value}")
-            return 2 * value
-
-    def workflow(self, *steps: dict[str, Any], **fields: Any) -> Workflow:
-        content = {"id": "w", "steps": steps, **fields}
-        return self.app.workflows.add(msgspec.convert(content, Workflow))
-
-    async def work(self) -> None:
-        orchestrator = JobOrchestrator(self.app, max_workers=8)
-        await orchestrator.run_until_idle()
-
-    async def run(self, params: dict[str, Any] | None = None, **options: Any) -> Job:
-        job = await self.app.workflows.run("w", params, **options)
-        await self.work()
-        return await self.app.get(job.id)
-
-    async def statuses(self, job: Job) -> dict[str, str]:
-        view = await self.app.workflows.look(job)
-        return {step.id: step.status for step in view.steps}
-
-
-@pytest.fixture(params=FAMILIES)
-async def scene(
-    request: pytest.FixtureRequest, servers: Servers, tmp_path: Path
-) -> AsyncIterator[Scene]:
-    scene = Scene(store_url(request.param, servers, tmp_path), tmp_path)
-    async with scene.app:
-        yield scene
-        assert await scene.app.engine.audit() == []
-
-
-def say(step_id: str, *needs: str, **fields: Any) -> dict[str, Any]:
-    return {"id": step_id, "task": "say", "params": {"word": step_id}, "needs": needs, **fields}
+from tests.workflows.scene import Scene, say
 
 
 async def test_steps_run_after_what_they_need(scene: Scene) -> None:
@@ -188,91 +113,6 @@ async def test_a_step_for_each_of_nothing_is_over_at_once(scene: Scene) -> None:
     )
     job = await scene.run()
     assert (job.result, scene.done) == ({"sum": 0}, [])
-
-
-async def test_a_failed_step_fails_the_run_but_not_what_runs_beside_it(scene: Scene) -> None:
-    scene.broken.add("bad")
-    scene.workflow(
-        {"id": "bad", "task": "fragile", "params": {"word": "bad"}},
-        say("beside"),
-        say("after", "bad", "beside"),
-    )
-    job = await scene.run()
-    assert job.status is Status.FAILED
-    assert job.error is not None
-    assert 'step "bad" failed' in job.error
-    assert "bad is broken" in job.error
-    assert await scene.statuses(job) == {
-        "bad": "failed",
-        "beside": "completed",
-        "after": "cancelled",
-    }
-    assert job.attempt == 1
-
-
-async def test_a_run_goes_on_without_a_step_that_may_fail(scene: Scene) -> None:
-    scene.broken.add("b")
-    scene.workflow(
-        {"id": "try", "task": "fragile", "each": ["a", "b", "c"], "params": {"word": "${item}"},
-         "on_failure": "continue"},
-        say("after", "try"),
-        output={"got": "${steps.try.output}", "status": "${steps.try.status}"},
-    )  # fmt: skip
-    job = await scene.run()
-    assert job.status is Status.COMPLETED
-    assert job.result == {"got": ["A", None, "C"], "status": "failed"}
-    view = await scene.app.workflows.look(job)
-    assert view.steps[0].error is not None
-    assert view.steps[0].error.startswith("1 of 3: ")
-
-
-async def test_a_run_is_begun_again_where_it_failed(scene: Scene) -> None:
-    scene.broken.add("bad")
-    scene.workflow(
-        say("first"),
-        {"id": "bad", "task": "fragile", "params": {"word": "bad"}, "needs": ["first"]},
-        say("last", "bad"),
-    )
-    job = await scene.run()
-    assert job.status is Status.FAILED
-    scene.broken.clear()
-    assert await scene.app.workflows.retry(job) == ["bad", "last"]
-    await scene.work()
-    job = await scene.app.get(job.id)
-    assert job.status is Status.COMPLETED
-    assert scene.done == ["first", "bad", "bad", "last"]
-
-
-async def test_a_plain_retry_of_a_run_goes_on_where_it_failed(scene: Scene) -> None:
-    scene.broken.add("bad")
-    scene.workflow(say("first"), {"id": "bad", "task": "fragile", "params": {"word": "bad"}})
-    job = await scene.run()
-    scene.broken.clear()
-    assert await scene.app.rerun([job]) == [job.id]
-    await scene.work()
-    assert (await scene.app.get(job.id)).status is Status.COMPLETED
-    await scene.app.retry(job.id, from_stage="bad")
-    await scene.work()
-    assert sorted(scene.done) == ["bad", "bad", "bad", "first"]
-
-
-async def test_a_run_is_begun_again_from_a_step(scene: Scene) -> None:
-    scene.workflow(say("a"), say("b", "a"), say("c", "b"), say("other"))
-    job = await scene.run()
-    scene.done.clear()
-    assert await scene.app.workflows.retry(job, "b") == ["b", "c"]
-    await scene.work()
-    assert scene.done == ["b", "c"]
-    assert (await scene.app.get(job.id)).status is Status.COMPLETED
-    with pytest.raises(InvalidInput, match="has no step"):
-        await scene.app.workflows.retry(job, "nowhere")
-
-
-async def test_a_run_that_is_not_over_is_not_begun_again(scene: Scene) -> None:
-    scene.workflow(say("a"))
-    job = await scene.app.workflows.run("w")
-    with pytest.raises(JobConflict):
-        await scene.app.workflows.retry(job)
 
 
 async def test_a_run_keeps_the_version_it_began_with(scene: Scene) -> None:
