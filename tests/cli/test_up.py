@@ -45,7 +45,9 @@ def test_several_processes_with_an_app_of_ones_own(cli: Cli) -> None:
     up.send_signal(signal.SIGINT)
     assert up.wait(30) == 0
     assert up.stdout is not None
-    assert job_id in up.stdout.read()
+    told = up.stdout.read()
+    assert f"{job_id} invoice.send  completed" in told
+    assert f"{slow} slow  completed" in told  # after it was told to stop
     assert cli.status(slow) == "completed"
     assert not [child for child in children if child.is_running()]
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 from headrace.app import App
@@ -49,14 +50,20 @@ class Children:
                 self._processes.remove(process)
 
     async def stop(self) -> None:
-        """Let them finish; end those that take far longer than the grace time."""
-        processes, self._processes = self._processes, []
-        for process in processes:
+        """Let them finish; end those that take far longer than the grace time.
+
+        A call that is cancelled forgets none: whoever calls next goes on waiting.
+        """
+        for process in self._processes:
             if process.stdin is not None:
                 process.stdin.close()
-        limit = self._app.settings.grace_seconds + 15
-        for process in processes:
+        limit = time.monotonic() + self._app.settings.grace_seconds + 15
+        while self._processes:
+            process = self._processes[0]
             try:
-                await asyncio.to_thread(process.wait, limit)
+                await asyncio.to_thread(process.wait, max(0.0, limit - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
+                await asyncio.to_thread(process.wait)
+            if process in self._processes:  # not if two wait at once
+                self._processes.remove(process)

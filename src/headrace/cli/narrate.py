@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from headrace.app import App
 from headrace.cli.output import COLOURS, is_terminal, print_json_line, print_line
 from headrace.cli.words import ago, clean, span, took
+from headrace.errors import EngineUnavailable
 from headrace.model.job import Job
 from headrace.model.status import Status
 
@@ -24,6 +26,7 @@ class Narrator:
         self._json = json
         self._seen: dict[str, tuple[Any, ...]] = {}
         self._labels: Mapping[str, str] = {}
+        self._begun = False
 
     async def begin(self, labels: Mapping[str, str] | None = None) -> None:
         """Take what is there for known, except the jobs that are given with a label."""
@@ -31,6 +34,7 @@ class Narrator:
         for job in (await self._app.list(limit=NEWEST)).jobs:
             if job.id not in self._labels:
                 self._seen[job.id] = _face(job)
+        self._begun = True
 
     async def look(self) -> None:
         """Tell what is new."""
@@ -41,6 +45,12 @@ class Narrator:
         if len(changed) > LINES and not self._json:
             print_line(f"          … and {len(changed) - LINES} more; see: headrace jobs list")
         self._seen = {job.id: _face(job) for job in jobs}
+
+    async def end(self) -> None:
+        """Tell what happened since the last look, if there was a beginning."""
+        if self._begun:
+            with contextlib.suppress(EngineUnavailable):
+                await self.look()
 
     def _tell(self, job: Job) -> None:
         if self._json:

@@ -85,6 +85,7 @@ async def up(
             code = await serve(orchestrator, show.run(tour=named is None if tour is None else tour))
         finally:
             await children.stop()
+    await show.look_back()
     await app.close()
     show.end(code)
     if orchestrator.stuck_threads:
@@ -155,8 +156,6 @@ class Show:
             await asyncio.sleep(LOOK_SELDOM)
             with contextlib.suppress(EngineUnavailable):  # the worker tells, and waits for it
                 await self._narrator.look()
-        with contextlib.suppress(EngineUnavailable):  # what happened since the last look
-            await self._narrator.look()
         # Told to stop: the other processes at the same time as our own worker.
         await self._children.stop()
 
@@ -220,6 +219,10 @@ class Show:
     def _say(self, text: str) -> None:
         if not self._json:
             print_line(text)
+
+    async def look_back(self) -> None:
+        """Tell what happened since the last look."""
+        await self._narrator.end()
 
     def end(self, code: int) -> None:
         """The last word."""
