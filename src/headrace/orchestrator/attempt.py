@@ -39,10 +39,10 @@ class Attempt:
 
     def __init__(self, job: ClaimedJob, started: float) -> None:
         self.job = job
-        self.started = started
-        self.deadline = FOREVER if job.timeout is None else started + job.timeout
+        self.start(started)
         self.reason: Reason | None = None
-        self.task: asyncio.Task[None] | None = None
+        # Also a future, if its thread needs no task on the loop.
+        self.task: asyncio.Future[None] | None = None
         # Cancelled before its first step, a task would end without a word: it looks at `reason`.
         self.begun = False
         # A handler in a thread cannot be cancelled: it is told, and has to look.
@@ -52,6 +52,12 @@ class Attempt:
         self.suspended = False
         self.patience_until = FOREVER
         self.abandoned = False
+
+    def start(self, now: float) -> None:
+        """Its handler begins; the time limit counts from now."""
+        timeout = self.job.timeout
+        self.started = now
+        self.deadline = FOREVER if timeout is None else now + timeout
 
     def interrupt(self, reason: Reason, *, now: float, patience: float) -> None:
         """Tell the handler to stop. The first reason counts, except that a lost lease beats all."""

@@ -7,9 +7,7 @@ in hand. While it is under way the slots go on with what was claimed before.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 from headrace.engine.base import Engine
@@ -18,9 +16,10 @@ from headrace.loop import Loop
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Released, Settlement
 from headrace.model.views import Exchange
-from headrace.orchestrator.ahead import HORIZON, PATIENCE, Arrivals, Pace
+from headrace.orchestrator.ahead import HORIZON, PATIENCE, Pace
 from headrace.orchestrator.attempt import monotonic
 from headrace.orchestrator.beside import AWAY, Beside
+from headrace.orchestrator.line import InternalQueue, Line
 from headrace.orchestrator.notes import Notes
 from headrace.orchestrator.poll import Poll
 from headrace.orchestrator.reconcile import Reconciler
@@ -49,7 +48,7 @@ class Dispatcher(Loop):
         self,
         *,
         engine: Engine,
-        queue: asyncio.Queue[ClaimedJob],
+        queue: InternalQueue,
         queues: Sequence[str],
         slots: int,
         notes: Notes,
@@ -62,7 +61,7 @@ class Dispatcher(Loop):
     ) -> None:
         super().__init__()
         self.engine = engine
-        self.queue = queue
+        self.line = Line(queue)
         self.queues = tuple(queues) or None
         self.slots = slots
         self.notes = notes
@@ -73,8 +72,6 @@ class Dispatcher(Loop):
         self.pace = Pace(slots)
         self.buffer = SettleBuffer()
         self.beside = Beside(engine=engine, buffer=self.buffer, on_answer=self._settled)
-        self.backlog: deque[ClaimedJob] = deque()
-        self.arrivals = Arrivals()
         # Every job that the engine believes to be ours, with its token.
         self.held: dict[str, int] = {}
         # Claimed and not finished: waiting for a slot, or running.
@@ -88,6 +85,8 @@ class Dispatcher(Loop):
         self.reconciler = Reconciler(engine=engine, lease_seconds=lease_seconds)
         # Called when jobs have been put into the queue.
         self.on_jobs: Callable[[], None] = lambda: None
+        # Takes back the oldest job that a thread could begin by itself, if there is one.
+        self.withdraw: Callable[[], ClaimedJob | None] = lambda: None
         self._register = register
         self._on_refused = on_refused
         self._drained = False
@@ -96,12 +95,6 @@ class Dispatcher(Loop):
         self._linger_until = 0.0
 
     # --- what slots and signals call
-
-    def taken(self) -> None:
-        """A slot took a job from the queue: move the next one up."""
-        self.arrivals.gone += 1
-        if self.backlog:
-            self.queue.put_nowait(self.backlog.popleft())
 
     def finished(self, job: ClaimedJob, settlement: Settlement | None, now: float) -> None:
         """An attempt has ended. None: its lease is lost, and there is nothing to say."""
@@ -149,7 +142,7 @@ class Dispatcher(Loop):
     def drain(self) -> None:
         """Claim no more, and give back what has not started."""
         self.draining = True
-        self.give_back(self.arrivals.unstarted)
+        self.give_back(self.line.arrivals.unstarted)
         self.wake()
 
     def forget(self) -> None:
@@ -157,7 +150,7 @@ class Dispatcher(Loop):
         counts only where nobody has taken over yet.
         """
         self.worker_id = None
-        self.give_back(self.arrivals.unstarted)
+        self.give_back(self.line.arrivals.unstarted)
         self.held.clear()
         self.reconciler.forget()
         self.wake()
@@ -165,8 +158,12 @@ class Dispatcher(Loop):
     def give_back(self, count: int) -> None:
         """Return this many unstarted jobs, the oldest first, unharmed."""
         for _ in range(count):
-            job = self.queue.get_nowait()
-            self.taken()
+            job = self.withdraw()
+            if job is None:
+                if self.line.queue.empty():
+                    return  # threads were quicker
+                job = self.line.take()
+            self.line.started()
             self.telemetry.released += 1
             self.finished(job, Settlement(job.id, job.token, RELEASED), 0.0)
 
@@ -194,7 +191,7 @@ class Dispatcher(Loop):
         now = monotonic()
         if self.worker_id is not None and self.reconciler.due(now):
             await self._reconcile(self.worker_id)
-        overdue = self.arrivals.overdue(now)
+        overdue = self.line.arrivals.overdue(now)
         if overdue:
             self.pace.misjudged()
             self.give_back(overdue)
@@ -254,7 +251,7 @@ class Dispatcher(Loop):
             until = min(until, self.poll.next)
             if not self._drained and self.in_hand <= self._low_water:
                 until = min(until, self.poll.hushed_until)
-        oldest = self.arrivals.oldest()
+        oldest = self.line.arrivals.oldest()
         if oldest is not None:
             until = min(until, oldest + PATIENCE)
         return max(until - now, 0.0)
@@ -318,17 +315,13 @@ class Dispatcher(Loop):
             return
         self.telemetry.claimed += len(jobs)
         self.in_hand += len(jobs)
-        self.arrivals.add(len(jobs), now)
         self.pace.weigh(sum([len(job.args) for job in jobs]) / len(jobs))
-        held, queue, backlog = self.held, self.queue, self.backlog
+        held = self.held
         for job in jobs:
             held[job.id] = job.token
-            if backlog or queue.full():
-                backlog.append(job)
-            else:
-                queue.put_nowait(job)
+        self.line.put(jobs, now)
         if self.draining or not ours:
-            self.give_back(self.arrivals.unstarted)
+            self.give_back(self.line.arrivals.unstarted)
         else:
             self.on_jobs()
 

@@ -18,6 +18,7 @@ from headrace.orchestrator.attempt import Attempt, Reason
 from headrace.orchestrator.context import JobContext, Services
 from headrace.orchestrator.journal import failure_of
 from headrace.orchestrator.middleware import Chain
+from headrace.orchestrator.relay import Rest
 from headrace.orchestrator.threads import Threads
 from headrace.task import Task
 from headrace.task.codec import encode
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.orchestrator.isolation import ProcessPool
 
 NOTHING = Completed()
+BEFORE_IT_STARTED = Cancelled("cancelled before it started")
 
 
 class Executor:
@@ -60,8 +62,8 @@ class Executor:
         task = self.tasks.get(job.task) or self.built_in(job.task)
         if task is None:
             return verdict.of_unknown_task(job, list(self.tasks))
-        if job.cancel_requested or (self.unwanted and self.unwanted.pop(job.id, None) == job.token):
-            return Cancelled("cancelled before it started")
+        if self._unwanted(job):
+            return BEFORE_IT_STARTED
         try:
             signature = task.signature
             try:
@@ -73,12 +75,45 @@ class Executor:
                 value = await signature.call(context, arguments)
             else:
                 value = await self._around(attempt, task, arguments)
-            if attempt.noticed and self._told(attempt):
-                return self._obeyed(attempt, task)
-            return NOTHING if value is None else self._completed(job, value)
+            return self._returned(attempt, task, value)
         except GeneratorExit:
             raise
         except BaseException as error:  # also SystemExit must not end the worker
+            return self._ended(attempt, task, error)
+
+    def plain(self, job: ClaimedJob) -> Task[..., Any] | None:
+        """The task of a job that a thread can run by itself: a plain function, with no layers."""
+        if self.chain is not None:
+            return None
+        task = self.tasks.get(job.task)
+        return task if task is not None and task.kind == "thread" else None
+
+    def call(self, attempt: Attempt, task: Task[..., Any]) -> Outcome | Rest | None:
+        """In a thread: run one attempt at a plain function to its end, as `run` does."""
+        job = attempt.job
+        if self._unwanted(job):
+            return BEFORE_IT_STARTED
+        try:
+            signature = task.signature
+            try:
+                arguments = signature.decode(job.args)
+            except Exception as error:  # a hook of the user's may raise anything
+                return verdict.of_bad_arguments(job, error)
+            context = JobContext(attempt, self.services) if signature.takes_context else None
+            value = signature.call(context, arguments)
+            if value is not None and inspect.isawaitable(value):
+                return Rest(value)
+            return self._returned(attempt, task, value)
+        except BaseException as error:  # whatever a handler raises is its job's failure
+            return self._ended(attempt, task, error)
+
+    async def rest(self, attempt: Attempt, task: Task[..., Any], value: Rest) -> Outcome | None:
+        """Await what a plain function returned."""
+        try:
+            return self._returned(attempt, task, await value.value)
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # as above
             return self._ended(attempt, task, error)
 
     def interrupted(self, attempt: Attempt) -> Outcome | None:
@@ -111,6 +146,17 @@ class Executor:
             case "process":
                 # The child has encoded its result; it is not taken apart here.
                 return msgspec.Raw(await self.processes().run(task, attempt.job, context))
+
+    def _unwanted(self, job: ClaimedJob) -> bool:
+        """Whether it was cancelled while it waited."""
+        return job.cancel_requested or (
+            bool(self.unwanted) and self.unwanted.pop(job.id, None) == job.token
+        )
+
+    def _returned(self, attempt: Attempt, task: Task[..., Any], value: Any) -> Outcome | None:
+        if attempt.noticed and self._told(attempt):
+            return self._obeyed(attempt, task)
+        return NOTHING if value is None else self._completed(attempt.job, value)
 
     def _told(self, attempt: Attempt) -> bool:
         """Whether the handler returned because it was told to stop, or though it was to leave."""

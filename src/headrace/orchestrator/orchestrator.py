@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
-from headrace.model.job import ClaimedJob
 from headrace.model.names import check_name
 from headrace.orchestrator.host import Host
 from headrace.orchestrator.idle import run_everything
 from headrace.orchestrator.isolation.state import refuse_while_loading
+from headrace.orchestrator.line import InternalQueue
 from headrace.orchestrator.middleware import Middleware, chain_of
 from headrace.orchestrator.shutdown import shut_down
 from headrace.orchestrator.slots import Slot
@@ -23,8 +23,6 @@ from headrace.orchestrator.works import Works
 from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.worker")
-
-QUEUE_SIZE = 100
 
 
 class JobOrchestrator:
@@ -53,7 +51,7 @@ class JobOrchestrator:
         if self.max_workers < 1:
             raise InvalidSetting(f"max_workers must be at least 1, got {self.max_workers}")
         self.name = name or settings.worker_name
-        self.internal_queue: asyncio.Queue[ClaimedJob] = asyncio.Queue(maxsize=QUEUE_SIZE)
+        self.internal_queue = InternalQueue()
         self.running = False
         self.telemetry = telemetry or Telemetry()
         self.failure: BaseException | None = None
@@ -184,7 +182,7 @@ class JobOrchestrator:
             self._loop = before
             raise HeadraceError("this orchestrator is running on another event loop")
         self.running = False
-        self.internal_queue = asyncio.Queue(maxsize=QUEUE_SIZE)
+        self.internal_queue = InternalQueue()
         self._starting, self._ended = asyncio.Lock(), asyncio.Event()
         self._works = self._stopping = None
 

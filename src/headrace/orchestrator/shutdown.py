@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from typing import Any
 
 from headrace.errors import HeadraceError
 from headrace.orchestrator.attempt import Reason, monotonic
@@ -37,16 +38,16 @@ async def shut_down(works: Works, grace: float) -> None:
 async def _finish_running(works: Works) -> None:
     while (left := works.grace_until - monotonic()) > 0 and works.slots.busy:
         works.hurried.clear()
-        hurried = asyncio.ensure_future(works.hurried.wait())
-        running = works.slots.tasks()
-        await asyncio.wait({*running, hurried}, timeout=left, return_when="FIRST_COMPLETED")
+        hurried: asyncio.Future[Any] = asyncio.ensure_future(works.hurried.wait())
+        running: list[asyncio.Future[Any]] = [*works.slots.tasks()]
+        await asyncio.wait([*running, hurried], timeout=left, return_when="FIRST_COMPLETED")
         hurried.cancel()
-    for attempt in list(works.slots.attempts()):
+    for attempt in works.slots.running():
         works.interrupt(attempt, Reason.STOPPED, patience=CANCEL_PATIENCE)
     end = monotonic() + CANCEL_PATIENCE
-    while (left := end - monotonic()) > 0 and works.slots.busy:
-        await asyncio.wait(works.slots.tasks(), timeout=left)
-    for attempt in list(works.slots.attempts()):
+    while (left := end - monotonic()) > 0 and (stopping := works.slots.tasks()):
+        await asyncio.wait(stopping, timeout=left)
+    for attempt in works.slots.running():
         works.slots.give_up(attempt)
 
 

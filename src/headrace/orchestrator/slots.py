@@ -6,18 +6,19 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from typing import Any
 
 from headrace.clock import Clock
-from headrace.model.job import ClaimedJob
-from headrace.model.outcome import Completed, Failed, Outcome, Retry, Settlement, TimedOut
+from headrace.model.outcome import Outcome
 from headrace.orchestrator.attempt import Attempt
+from headrace.orchestrator.books import Books
 from headrace.orchestrator.deadlines import Deadlines
 from headrace.orchestrator.dispatcher import Dispatcher
 from headrace.orchestrator.executor import Executor
-from headrace.orchestrator.journal import entry_of, name_of
-from headrace.orchestrator.notes import Notes
-from headrace.telemetry import Telemetry
+from headrace.orchestrator.line import Line
+from headrace.orchestrator.relay import Errand, Relay, Rest
+from headrace.orchestrator.threads import Threads
+from headrace.task import Task
 
 log = logging.getLogger("headrace.worker")
 
@@ -48,22 +49,19 @@ class Slots:
         self,
         *,
         size: int,
-        queue: asyncio.Queue[ClaimedJob],
+        line: Line,
+        threads: Threads,
         dispatcher: Dispatcher,
         executor: Executor,
-        notes: Notes,
+        books: Books,
         clock: Clock,
         grace_seconds: float,
-        telemetry: Telemetry,
-        worker_name: str,
     ) -> None:
-        self.queue = queue
+        self.line = line
+        self.threads = threads
         self.dispatcher = dispatcher
         self.executor = executor
-        self.notes = notes
-        self.clock = clock
-        self.telemetry = telemetry
-        self.worker_name = worker_name
+        self.books = books
         self.slots = [Slot(number) for number in range(size)]
         self.deadlines = Deadlines(
             clock=clock,
@@ -72,9 +70,17 @@ class Slots:
             give_up=self.give_up,
             broken=self._broken,
         )
+        self.relay = Relay(
+            executor=threads.executor,
+            call=executor.call,
+            now=self.deadlines.now,
+            on_over=self._over,
+            on_collected=self.fill,
+        )
+        dispatcher.withdraw = self.relay.withdraw
         self._free: list[Slot] = []
         # Handlers that did not stop when told to: kept from the garbage collector until they end.
-        self._given_up: set[asyncio.Task[None]] = set()
+        self._given_up: set[asyncio.Future[None]] = set()
         # What every job starts with, whatever others set in their context variables.
         self._context = contextvars.copy_context()
         self._create_task = asyncio.get_running_loop().create_task
@@ -87,25 +93,33 @@ class Slots:
     def stop(self) -> None:
         """Take no more jobs. Whoever calls this has seen to it that no slot is busy."""
         self.deadlines.stop()
+        self.relay.stop()
         for slot in self.slots:
             slot.closed = True
         self._free, self.slots = [], []
 
     def fill(self) -> None:
-        """Start jobs of the queue in free slots."""
-        free, queue = self._free, self.queue
+        """Start jobs of the queue in free slots, and lay out the next for threads."""
+        free, queue = self._free, self.line.queue
         while free and not queue.empty():
             self._begin(free.pop())
+        if self.relay.running:
+            self._lay_out()
+
+    def running(self) -> list[Attempt]:
+        """The attempts that run now, also those that a thread has just begun."""
+        self.relay.collect()
+        return list(self.attempts())
 
     def attempts(self) -> Iterator[Attempt]:
-        """The attempts that run now."""
+        """The attempts that run now, as far as the event loop has heard. From any thread."""
         for slot in self.slots:
             if slot.attempt is not None:
                 yield slot.attempt
 
-    def tasks(self) -> list[asyncio.Task[None]]:
+    def tasks(self) -> list[asyncio.Future[None]]:
         """The tasks of the attempts that run now."""
-        return [attempt.task for attempt in self.attempts() if attempt.task is not None]
+        return [attempt.task for attempt in self.running() if attempt.task is not None]
 
     @property
     def busy(self) -> int:
@@ -114,7 +128,7 @@ class Slots:
 
     def find(self, job_id: str) -> Attempt | None:
         """The running attempt at a job."""
-        for attempt in self.attempts():
+        for attempt in self.running():
             if attempt.job.id == job_id:
                 return attempt
         return None
@@ -123,6 +137,9 @@ class Slots:
         """Settle for a handler that does not stop, and go on in a fresh slot without it."""
         slot = self._slot_of(attempt)
         if slot is None:
+            return
+        if isinstance(attempt.task, Errand):
+            attempt.task.cancel()
             return
         job = attempt.job
         log.error(
@@ -133,23 +150,42 @@ class Slots:
             job.attempt,
             attempt.reason.value if attempt.reason else "stopped",
         )
-        self.telemetry.abandoned += 1
+        self.books.telemetry.abandoned += 1
         attempt.abandoned = True
-        self._finish(slot, attempt, self.executor.interrupted(attempt))
+        self._finish(slot, attempt, self.executor.interrupted(attempt), self.deadlines.now())
         if attempt.task is not None:
             self._given_up.add(attempt.task)
             attempt.task.add_done_callback(self._given_up.discard)
         self._next(slot)
 
     def _begin(self, slot: Slot) -> None:
-        job = self.queue.get_nowait()
-        self.dispatcher.taken()
-        deadlines = self.deadlines
-        attempt = slot.attempt = Attempt(job, deadlines.now())
-        if attempt.deadline <= deadlines.next:
-            deadlines.arm(attempt.deadline)
+        """Start the next job, if there is one."""
+        now = self.deadlines.now()
+        errand = self.relay.take() if self.relay.laid_out else None
+        if errand is not None:
+            attempt = errand.attempt
+            attempt.start(now)
+        elif self.line.queue.empty():
+            self._free.append(slot)
+            return
+        else:
+            job = self.line.take()
+            attempt = Attempt(job, now)
+            task = self.executor.plain(job)
+            errand = None if task is None else self._errand(attempt, task)
+        self._started(slot, attempt)
+        if errand is not None:
+            errand.slot = slot
+            self.relay.start(errand)
+            return
         # A task of its own keeps context variables and cancellation from the next job.
         attempt.task = self._create_task(self._run(slot, attempt), context=self._context.copy())
+
+    def _started(self, slot: Slot, attempt: Attempt) -> None:
+        self.line.started()
+        slot.attempt = attempt
+        if attempt.deadline <= self.deadlines.next:
+            self.deadlines.arm(attempt.deadline)
 
     async def _run(self, slot: Slot, attempt: Attempt) -> None:
         try:
@@ -160,7 +196,7 @@ class Slots:
                 outcome = self.executor.interrupted(attempt)
             if attempt.abandoned:
                 return
-            self._finish(slot, attempt, outcome)
+            self._finish(slot, attempt, outcome, self.deadlines.now())
             self._next(slot)
         except Exception as error:  # a fault of ours must not cost a slot
             self._broken(attempt, error)
@@ -168,95 +204,85 @@ class Slots:
     def _next(self, slot: Slot) -> None:
         """The slot is free: take the next job, or wait for one."""
         if slot.closed or self.dispatcher.cancelled:
+            self.relay.stop()
             return  # the program ends, and waits for no more tasks
-        if self.queue.empty():
-            self._free.append(slot)
+        self._begin(slot)
+
+    # --- plain functions, whose threads go on by themselves
+
+    def _errand(self, attempt: Attempt, task: Task[..., Any]) -> Errand:
+        attempt.begun = attempt.cooperative = True
+        errand = Errand(attempt, task, self._context.copy(), self._leave)
+        attempt.task = errand
+        return errand
+
+    def _lay_out(self) -> None:
+        """Lay out the next jobs, as far as they are for threads."""
+        line, head = self.line, self.line.queue.head
+        room = self.relay.room(len(self.slots), self.dispatcher.pace.mean)
+        while room > 0 and head is not None and (task := self.executor.plain(head)) is not None:
+            self.relay.lay_out(self._errand(Attempt(line.take(), 0.0), task))
+            head = line.queue.head
+            room -= 1
+
+    def _over(self, errand: Errand) -> None:
+        """A thread has ended an attempt, and has begun the next one if there was any."""
+        slot, outcome = errand.slot, errand.outcome
+        if isinstance(outcome, Rest):
+            errand.attempt.task = self._create_task(
+                self._await(errand, outcome), context=errand.context
+            )
+            errand.set_result(None)  # whoever waits for it has to look again
+            return
+        try:
+            self._finish(slot, errand.attempt, outcome, errand.ended)
+        except Exception as error:  # a fault of ours must not cost a slot
+            self._write_off(slot, errand.attempt, error)
+        errand.set_result(None)
+        if errand.following is None:
+            self._next(slot)
         else:
-            self._begin(slot)
+            self._started(slot, errand.following.attempt)
+
+    async def _await(self, errand: Errand, rest: Rest) -> None:
+        slot, attempt = errand.slot, errand.attempt
+        try:
+            outcome = await self.executor.rest(attempt, errand.task, rest)
+            if not attempt.abandoned:
+                self._finish(slot, attempt, outcome, self.deadlines.now())
+                self._next(slot)
+        except Exception as error:  # as above
+            self._broken(attempt, error)
+
+    def _leave(self, errand: Errand) -> bool:
+        """Leave a thread behind that does not stop, and go on without it."""
+        if not self.relay.leave(errand):
+            return False
+        attempt = errand.attempt
+        self.threads.abandon(errand.thread.future, attempt)
+        self._finish(errand.slot, attempt, self.executor.interrupted(attempt), self.deadlines.now())
+        errand.set_result(None)
+        self._next(errand.slot)
+        return True
+
+    # --- what may go wrong
 
     def _broken(self, attempt: Attempt, error: BaseException | None) -> None:
-        """The task of an attempt ended without an outcome: say so, free the slot, and have the job
-        found again.
-        """
+        """The task of an attempt ended without an outcome: go on with the next job."""
         slot = self._slot_of(attempt)
-        if slot is None:
-            return
+        if slot is not None:
+            self._write_off(slot, attempt, error)
+            self._next(slot)
+
+    def _write_off(self, slot: Slot, attempt: Attempt, error: BaseException | None) -> None:
+        """Say that an attempt has no outcome, and have its job found again."""
         log.critical("Slot %d broke; it goes on with the next job", slot.number, exc_info=error)
         slot.attempt = None
         self.dispatcher.finished(attempt.job, None, 0.0)
-        self._next(slot)
+
+    def _finish(self, slot: Slot, attempt: Attempt, outcome: Outcome | None, now: float) -> None:
+        self.books.close(attempt, outcome, now)
+        slot.attempt = None
 
     def _slot_of(self, attempt: Attempt) -> Slot | None:
         return next((slot for slot in self.slots if slot.attempt is attempt), None)
-
-    def _finish(self, slot: Slot, attempt: Attempt, outcome: Outcome | None) -> None:
-        job, now = attempt.job, self.deadlines.now()
-        seconds = now - attempt.started
-        counters = self.telemetry.of(job.task, job.queue)
-        counters.wait.observe(job.wait)
-        counters.run.observe(seconds)
-        self.dispatcher.pace.learn(seconds)
-        if type(outcome) is Completed:
-            counters.completed += 1
-            settlement: Settlement | None = Settlement(job.id, job.token, outcome)
-        else:
-            settlement = self._uncompleted(attempt, outcome, seconds)
-            counters.count("lost" if outcome is None else name_of(outcome))
-        unsent = self.notes.unsent
-        if unsent and job.id in unsent:
-            if settlement is None:
-                self.notes.forget(job)
-            else:
-                self.notes.owed = True
-        self.dispatcher.finished(job, settlement, now - self.clock.offset)
-        slot.attempt = None
-
-    def _uncompleted(
-        self, attempt: Attempt, outcome: Outcome | None, seconds: float
-    ) -> Settlement | None:
-        job = attempt.job
-        if outcome is None:
-            log.warning(
-                "Job %s (%s, attempt %d) belongs to another worker now; this attempt's result "
-                "was discarded",
-                job.id,
-                job.task,
-                job.attempt,
-            )
-            return None
-        _report(job, outcome, seconds)
-        now = self.clock.now()
-        entry = entry_of(
-            job,
-            outcome,
-            worker=self.worker_name,
-            started_at=datetime.fromtimestamp(now - seconds, UTC),
-            ended_at=datetime.fromtimestamp(now, UTC),
-        )
-        return Settlement(job.id, job.token, outcome, entry)
-
-
-def _report(job: ClaimedJob, outcome: Outcome, seconds: float) -> None:
-    match outcome:
-        case Retry(failure=failure, delay=delay):
-            level, ended, then = logging.WARNING, "failed", f"; tried again in {delay:g} s"
-        case Failed(failure=failure):
-            level, ended, then = logging.ERROR, "failed", "; not tried again"
-        case TimedOut(failure=failure):
-            level, ended, then = logging.ERROR, "timed out", "; not tried again"
-        case _:
-            log.info("Job %s (%s): %s", job.id, job.task, name_of(outcome))
-            return
-    log.log(
-        level,
-        "Job %s (%s): attempt %d of %d %s after %.3f s with %s: %s%s",
-        job.id,
-        job.task,
-        job.attempt,
-        job.max_attempts,
-        ended,
-        seconds,
-        failure.type,
-        failure.message,
-        then,
-    )

@@ -51,7 +51,7 @@ class Threads:
             await work.answered
         except asyncio.CancelledError:
             if not work.over:
-                self._abandon(future, attempt)
+                self.abandon(future, attempt)
             raise
         if work.error is not None:
             raise work.error
@@ -85,7 +85,8 @@ class Threads:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
 
-    def _abandon(self, future: Future[Any], attempt: Attempt) -> None:
+    def abandon(self, future: Future[Any], attempt: Attempt) -> None:
+        """Leave a thread alone whose handler does not stop, and have another in its place."""
         job = attempt.job
         log.warning(
             "The thread of job %s (%s, attempt %d) cannot be stopped; it is left alone and what "

@@ -9,16 +9,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError
-from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Released, Settlement
 from headrace.model.worker import Renewal
 from headrace.orchestrator.attempt import Attempt, Reason, monotonic
+from headrace.orchestrator.books import Books
 from headrace.orchestrator.context import Services
 from headrace.orchestrator.dispatcher import Dispatcher
 from headrace.orchestrator.executor import Executor
 from headrace.orchestrator.host import Host
 from headrace.orchestrator.identity import introduce, renamed
 from headrace.orchestrator.leases import Leases
+from headrace.orchestrator.line import InternalQueue
 from headrace.orchestrator.middleware import Chain
 from headrace.orchestrator.notes import Notes
 from headrace.orchestrator.relatives import Relatives
@@ -42,7 +43,7 @@ class Works:
         self,
         *,
         host: Host,
-        queue: asyncio.Queue[ClaimedJob],
+        queue: InternalQueue,
         queues: tuple[str, ...],
         slots: int,
         name: str | None,
@@ -100,16 +101,22 @@ class Works:
             register=self.register_again,
             on_refused=self._refused,
         )
-        self.slots = Slots(
-            size=slots,
-            queue=queue,
+        self.books = Books(
             dispatcher=self.dispatcher,
-            executor=self.executor,
             notes=self.notes,
             clock=host.clock,
-            grace_seconds=settings.grace_seconds,
             telemetry=telemetry,
             worker_name=self.info.name,
+        )
+        self.slots = Slots(
+            size=slots,
+            line=self.dispatcher.line,
+            threads=self.threads,
+            dispatcher=self.dispatcher,
+            executor=self.executor,
+            books=self.books,
+            clock=host.clock,
+            grace_seconds=settings.grace_seconds,
         )
         self.dispatcher.on_jobs = self.slots.fill
         self.leases = Leases(
@@ -259,7 +266,7 @@ class Works:
         info = introduce(name=name, queues=self.queues, slots=self.dispatcher.slots)
         await self.engine.register(info, self.settings.lease_seconds)
         self.info = info
-        self.slots.worker_name = info.name
+        self.books.worker_name = info.name
         self.leases.keep(info.id)
         log.warning("Worker %s has registered again", info.name)
         return info.id
@@ -272,7 +279,7 @@ class Works:
         if worker_id != self.dispatcher.worker_id:
             return
         self.telemetry.leases_lost += 1
-        attempts = list(self.slots.attempts())
+        attempts = self.slots.running()
         log.error(
             "Worker %s has lost its lease: %d running jobs are stopped, others run them",
             self.name,
