@@ -88,8 +88,8 @@ class Driver:
                     figures.memory_mb = self.arena.memory_mb(started[0])
                     figures.connections = self.arena.connections(started[0])
                 time.sleep(LOOK_SECONDS)
-            if workers == 2:
-                figures.idle_two = 1 - psutil.cpu_percent() / 100
+            if workers == 1:
+                figures.spare_one = (1 - psutil.cpu_percent() / 100) * psutil.cpu_count()
         setattr(figures, step, record.rate(skip=skip))
 
     def _latency(self, contender: Contender, figures: Figures) -> None:

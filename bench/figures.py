@@ -14,7 +14,7 @@ class Figures:
     """What was measured of one contender; None where it does not apply or failed.
 
     Rates are jobs per second, latencies milliseconds from the enqueue call to the first line of the
-    task. `idle_two` is the share of the machine that was idle while two workers drained.
+    task. `spare_one` is how many cores of the machine were idle while one worker drained.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Figures:
     latency_p99: float | None = None
     memory_mb: float | None = None
     connections: int | None = None
-    idle_two: float | None = None
+    spare_one: float | None = None
     versions: str = ""
     failures: dict[str, str] = field(default_factory=dict)
 

@@ -74,9 +74,9 @@ def test_an_asyncio_bar_ignores_other_peers() -> None:
 
 
 def test_two_workers_need_a_core_to_spare() -> None:
-    full = figures(HEADRACE, "redis", 10, idle_two=0.02)
-    spare = figures(HEADRACE, "redis", 10, idle_two=0.4)
-    faster = figures(HEADRACE, "redis", 10, drain_two=14, idle_two=0.0)
+    full = figures(HEADRACE, "redis", 10, spare_one=0.6)
+    spare = figures(HEADRACE, "redis", 10, spare_one=1.2)
+    faster = figures(HEADRACE, "redis", 10, drain_two=14, spare_one=0.0)
     told = [of(list(verdicts([each], [])), "redis: two")[0].met for each in (full, spare, faster)]
     assert told == [None, False, True]
 
