@@ -114,12 +114,12 @@ def _two_workers(engine: str, results: list[Figures]) -> Iterator[Verdict]:
             continue
         if each.drain_one is None or each.drain_two is None:
             continue
-        ratio, spare = each.drain_two / each.drain_one, each.spare_one or 0.0
+        ratio, spare = each.drain_two / each.drain_one, each.spare_one
         met: bool | None = ratio >= 1.3
         note = ""
         if not met and engine == "sqlite":
             met, note = None, "a file has one writer at a time; there is no server"
-        elif not met and spare < 1:
+        elif not met and spare is not None and spare < 1:
             # What a second worker could run on is taken: by the first one, and by the server.
             met, note = None, f"no core to spare: one worker and the server leave {spare:.1f} idle"
         yield Verdict(

@@ -26,6 +26,7 @@ def figures(name: str, engine: str, drain: float, **more: float) -> Figures:
             "drain_two": drain,
             "latency_p50": 1e5 / drain,
             "latency_p99": 2e5 / drain,
+            "spare_one": 0.0,
             **more,
         },
     )

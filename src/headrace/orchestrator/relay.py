@@ -64,8 +64,9 @@ class Errand(asyncio.Future[None]):
         task: Task[..., Any],
         context: contextvars.Context,
         leave: Callable[[Errand], bool],
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
-        super().__init__()
+        super().__init__(loop=loop)  # to look for it costs more than all the rest
         self.attempt = attempt
         self.task = task
         self.context = context

@@ -83,7 +83,8 @@ class Slots:
         self._given_up: set[asyncio.Future[None]] = set()
         # What every job starts with, whatever others set in their context variables.
         self._context = contextvars.copy_context()
-        self._create_task = asyncio.get_running_loop().create_task
+        self._loop = asyncio.get_running_loop()
+        self._create_task = self._loop.create_task
 
     def start(self) -> None:
         """Begin to take jobs."""
@@ -212,7 +213,7 @@ class Slots:
 
     def _errand(self, attempt: Attempt, task: Task[..., Any]) -> Errand:
         attempt.begun = attempt.cooperative = True
-        errand = Errand(attempt, task, self._context.copy(), self._leave)
+        errand = Errand(attempt, task, self._context.copy(), self._leave, self._loop)
         attempt.task = errand
         return errand
 
