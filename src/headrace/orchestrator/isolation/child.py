@@ -13,11 +13,12 @@ from headrace.orchestrator.isolation.serve import serve
 
 def main() -> None:
     """Serve the worker at the other end of a socket that was inherited."""
-    descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
+    line, marks, parent = map(int, sys.argv[1:4])
     # Programs that a handler starts must not hold the line open.
-    os.set_inheritable(descriptor, False)
+    os.set_inheritable(line, False)
+    os.set_inheritable(marks, False)
     protect(parent)
-    serve(Link(socket.socket(fileno=descriptor)))
+    serve(Link(socket.socket(fileno=line), marks))
 
 
 if __name__ == "__main__":

@@ -40,8 +40,9 @@ LEAVE_SECONDS = 2.0
 class Link:
     """Sends from any thread; reads on its own."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, marks: int) -> None:
         self._connection = connection
+        self._marks = marks
         self._sending = threading.Lock()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[bytes | None]] = {}
@@ -62,6 +63,10 @@ class Link:
         data = frame(message)
         with self._sending:
             self._connection.sendall(data)
+
+    def begin(self) -> None:
+        """Leave a mark that a job has begun. It wakes nobody; it is looked for if we die."""
+        os.write(self._marks, b".")
 
     def progress(self, progress: Progress) -> None:
         """Send the latest progress; those between two that the worker takes are left out."""

@@ -104,10 +104,6 @@ class Ready(msgspec.Struct, tag=True):
     """The target is loaded."""
 
 
-class Started(msgspec.Struct, tag=True):
-    """The handler begins now: from here on a death counts as this job's."""
-
-
 class Returned(msgspec.Struct, tag=True):
     """The handler returned; `result` is JSON."""
 
@@ -252,7 +248,7 @@ ArtifactQuestion = ArtifactPut | ArtifactChunk | ArtifactFind | ArtifactRead | A
 Durable = Sleep | Wait | Spawn | Gather
 Question = StageBegin | StageEnd | Durable | ArtifactQuestion
 FromWorker = Start | Run | Cancel | ProgressSeen | Answer | RunStage | Stop
-FromChild = Ready | Started | Returned | Raised | Progress | Logged | Question
+FromChild = Ready | Returned | Raised | Progress | Logged | Question
 
 _encoder = msgspec.msgpack.Encoder()
 decode_from_worker: Callable[[bytes | bytearray], FromWorker]

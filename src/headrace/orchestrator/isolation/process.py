@@ -26,7 +26,6 @@ from headrace.orchestrator.isolation.messages import (
     Returned,
     Run,
     Start,
-    Started,
     Stop,
     Target,
     decode_from_child,
@@ -52,8 +51,10 @@ class ChildProcess:
         process: asyncio.subprocess.Process,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        marks: int,
     ) -> None:
         self._process = process
+        self._marks: int | None = marks
         self._reader = reader
         self._writer = writer
         self.jobs = 0
@@ -64,28 +65,31 @@ class ChildProcess:
         """Start a process. It has to `load` before it can run a job."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
+        marks, marked = os.pipe()
+        os.set_blocking(marks, False)
         try:
             # A cancel here ends a process that is being started, but none that has been.
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=BUFFER_BYTES)
             process = await asyncio.create_subprocess_exec(
                 *_python(),
-                *("-m", PROGRAM, str(theirs.fileno()), str(os.getpid())),
+                *("-m", PROGRAM, str(theirs.fileno()), str(marked), str(os.getpid())),
                 stdin=asyncio.subprocess.DEVNULL,
                 # Standard output of a worker may be read by a program; prints are for people.
                 stdout=2,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), marked),
                 # Ctrl-C is for the worker; and what the handler has started ends with the child.
                 start_new_session=True,
             )
-        except OSError as error:
+        except BaseException as error:
             ours.close()
-            raise ChildDied(f"a child process could not be started: {error}") from error
-        except BaseException:
-            ours.close()
+            os.close(marks)
+            if isinstance(error, OSError):
+                raise ChildDied(f"a child process could not be started: {error}") from error
             raise
         finally:
             theirs.close()
-        return cls(process, reader, writer)
+            os.close(marked)
+        return cls(process, reader, writer, marks)
 
     @property
     def pid(self) -> int:
@@ -140,7 +144,6 @@ class ChildProcess:
         """Run one job. If this raises, the process is of no further use: kill it."""
         self.jobs += 1
         session = Session(context, self.jobs, self._send)
-        started = False
         try:
             self._send(_run(self.jobs, job, context))
             while True:
@@ -148,13 +151,11 @@ class ChildProcess:
                 match message:
                     case Returned() | Raised():
                         return message
-                    case Started():
-                        started = True
                     case _:
                         session.take(message)
         except LineClosed as error:
             ending = obituary(await self._end())
-            kind = ChildDied if started else ChildNotStarted
+            kind = ChildDied if self._begun() == self.jobs else ChildNotStarted
             raise kind(f'the child process of task "{job.task}" {ending}') from error
         finally:
             await session.close()
@@ -171,6 +172,9 @@ class ChildProcess:
             self._kill_group()
         await asyncio.shield(self._ended)
         self._writer.transport.abort()
+        if self._marks is not None:
+            os.close(self._marks)
+            self._marks = None
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
@@ -185,6 +189,15 @@ class ChildProcess:
         except (EOFError, OSError) as error:
             raise LineClosed from error
         return decode_from_child(body)
+
+    def _begun(self) -> int:
+        """How many jobs it had begun when it died: it leaves a mark for each."""
+        if self._marks is None:
+            return self.jobs  # we have killed it ourselves
+        try:
+            return len(os.read(self._marks, self.jobs + 1))
+        except BlockingIOError:
+            return 0
 
     async def _end(self) -> int | None:
         """The line is closed, so the process is about to end: tell how."""

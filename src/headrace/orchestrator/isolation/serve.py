@@ -22,7 +22,6 @@ from headrace.orchestrator.isolation.messages import (
     Ready,
     Returned,
     Run,
-    Started,
 )
 from headrace.orchestrator.isolation.remote import RemoteContext
 from headrace.orchestrator.isolation.target import known, load, pick
@@ -57,7 +56,7 @@ def serve(link: Link) -> None:
 def _attempt(link: Link, runner: asyncio.Runner, holder: Any, run: Run) -> FromChild:
     context = RemoteContext(link, run, known(holder))
     capped = is_capped()
-    link.send(Started())
+    link.begin()
     try:
         # Each job in a context of its own, so that its contextvars do not reach the next.
         result = contextvars.copy_context().run(_handle, runner, holder, run, context)

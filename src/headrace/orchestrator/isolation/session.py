@@ -34,7 +34,6 @@ from headrace.orchestrator.isolation.messages import (
     Spawn,
     StageBegin,
     StageEnd,
-    Started,
     Wait,
 )
 from headrace.orchestrator.steps import ONE_TRY
@@ -57,7 +56,8 @@ class Session:
         self._send = send
         self._steps: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._answering: set[asyncio.Task[None]] = set()
-        self._watching = asyncio.create_task(self._tell_when_cancelled())
+        self._loop = asyncio.get_running_loop()
+        self._watching = self._loop.call_later(CANCEL_POLL_SECONDS, self._watch)
 
     def take(self, message: FromChild) -> None:
         """Deal with a message of the child, without waiting."""
@@ -69,21 +69,23 @@ class Session:
                 self._progress(message)
             case StageEnd():
                 self._end_step(message)
-            case Ready() | Started() | Returned() | Raised():
+            case Ready() | Returned() | Raised():
                 pass
             case _:
                 if isinstance(message, StageBegin):
-                    self._steps[message.number] = asyncio.get_running_loop().create_future()
+                    self._steps[message.number] = self._loop.create_future()
                 task = asyncio.create_task(self._answer(message))
                 self._answering.add(task)
                 task.add_done_callback(self._answering.discard)
 
     async def close(self) -> None:
         """The run is over: what is still being answered has nobody to hear it."""
-        tasks = [self._watching, *self._answering]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        self._watching.cancel()
+        if self._answering:
+            tasks = list(self._answering)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _progress(self, message: Progress) -> None:
         if message.run == self._run:
@@ -154,11 +156,12 @@ class Session:
             case Gather(_, _, ids):
                 return encode(await desk.gather(ids))
 
-    async def _tell_when_cancelled(self) -> None:
+    def _watch(self) -> None:
         # A context has no signal for this, and a look costs next to nothing.
-        while not self._context.cancelled:  # noqa: ASYNC110
-            await asyncio.sleep(CANCEL_POLL_SECONDS)
-        self._send(Cancel())
+        if self._context.cancelled:
+            self._send(Cancel())
+        else:
+            self._watching = self._loop.call_later(CANCEL_POLL_SECONDS, self._watch)
 
 
 async def _run_in_child(
