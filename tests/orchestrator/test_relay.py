@@ -16,8 +16,6 @@ from headrace.model.status import Status
 from headrace.orchestrator.works import Works
 from tests.orchestrator.conftest import LIMIT, Worker, ended, until
 
-Start = tuple[headrace.JobOrchestrator, Works]
-
 
 class Gate:
     """Keeps handlers in their threads until it is opened, and counts who came through."""
@@ -35,7 +33,9 @@ class Gate:
             self.enough.set()
 
 
-async def started(worker: Worker, app: headrace.App, slots: int) -> Start:
+async def started(
+    worker: Worker, app: headrace.App, slots: int
+) -> tuple[headrace.JobOrchestrator, Works]:
     """A worker that takes its jobs for short ones, and so lays out many."""
     orchestrator = worker(app, max_workers=slots)
     await orchestrator.start()
@@ -45,38 +45,38 @@ async def started(worker: Worker, app: headrace.App, slots: int) -> Start:
     return orchestrator, works
 
 
-async def test_threads_go_on_while_the_event_loop_is_busy(
-    local: headrace.App, worker: Worker
-) -> None:
-    gate = Gate()
-
-    @local.task
-    def step(number: int) -> None:
-        gate.pass_by(number)
-
-    _, works = await started(worker, local, slots=2)
-    jobs = await local.enqueue_many(step.job(number=number) for number in range(40))
-    await until(lambda: len(works.slots.relay.laid_out) >= 10)
-    gate.most = 12
-    gate.open.set()
-    assert gate.enough.wait(LIMIT)  # this blocks the event loop, and nobody minds
-    over = [await ended(local, job) for job in jobs]
-    assert {(job.status, job.attempt) for job in over} == {(Status.COMPLETED, 1)}
-    assert sorted(gate.through) == list(range(40))
-
-
-async def test_a_job_that_is_cancelled_while_it_is_laid_out_does_not_begin(
-    app: headrace.App, worker: Worker
-) -> None:
+async def gated(
+    worker: Worker, app: headrace.App, *, slots: int, count: int
+) -> tuple[Gate, list[headrace.Job], headrace.JobOrchestrator, Works]:
+    """Jobs before a gate: as many as there are slots in threads, all others laid out."""
     gate = Gate()
 
     @app.task
     def step(number: int) -> None:
         gate.pass_by(number)
 
-    _, works = await started(worker, app, slots=1)
-    jobs = await app.enqueue_many(step.job(number=number) for number in range(5))
-    await until(lambda: len(works.slots.relay.laid_out) == 4)
+    orchestrator, works = await started(worker, app, slots)
+    jobs = await app.enqueue_many(step.job(number=number) for number in range(count))
+    await until(lambda: len(works.slots.relay.laid_out) == count - slots)
+    return gate, jobs, orchestrator, works
+
+
+async def test_threads_go_on_while_the_event_loop_is_busy(
+    local: headrace.App, worker: Worker
+) -> None:
+    gate, jobs, *_ = await gated(worker, local, slots=2, count=20)
+    gate.most = 20
+    gate.open.set()
+    assert gate.enough.wait(LIMIT)  # this blocks the event loop, and nobody minds
+    over = [await ended(local, job) for job in jobs]
+    assert {(job.status, job.attempt) for job in over} == {(Status.COMPLETED, 1)}
+    assert sorted(gate.through) == list(range(20))
+
+
+async def test_a_job_that_is_cancelled_while_it_is_laid_out_does_not_begin(
+    app: headrace.App, worker: Worker
+) -> None:
+    gate, jobs, _, works = await gated(worker, app, slots=1, count=5)
     await app.cancel(jobs[3].id)
     await until(lambda: jobs[3].id in works.executor.unwanted)
     gate.open.set()
@@ -86,15 +86,7 @@ async def test_a_job_that_is_cancelled_while_it_is_laid_out_does_not_begin(
 
 
 async def test_a_stop_gives_back_what_is_laid_out(app: headrace.App, worker: Worker) -> None:
-    gate = Gate()
-
-    @app.task
-    def step(number: int) -> None:
-        gate.pass_by(number)
-
-    orchestrator, works = await started(worker, app, slots=1)
-    jobs = await app.enqueue_many(step.job(number=number) for number in range(5))
-    await until(lambda: len(works.slots.relay.laid_out) == 4)
+    gate, jobs, orchestrator, works = await gated(worker, app, slots=1, count=5)
     stopping = asyncio.ensure_future(orchestrator.stop(grace=LIMIT))
     await until(lambda: not works.slots.relay.laid_out)
     gate.open.set()

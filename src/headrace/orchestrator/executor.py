@@ -65,11 +65,8 @@ class Executor:
         if self._unwanted(job):
             return BEFORE_IT_STARTED
         try:
+            arguments = _arguments_of(job, task)
             signature = task.signature
-            try:
-                arguments = signature.decode(job.args)
-            except Exception as error:  # a hook of the user's may raise anything
-                return verdict.of_bad_arguments(job, error)
             if self.chain is None and task.kind == "async":
                 context = JobContext(attempt, self.services) if signature.takes_context else None
                 value = await signature.call(context, arguments)
@@ -94,11 +91,8 @@ class Executor:
         if self._unwanted(job):
             return BEFORE_IT_STARTED
         try:
+            arguments = _arguments_of(job, task)
             signature = task.signature
-            try:
-                arguments = signature.decode(job.args)
-            except Exception as error:  # a hook of the user's may raise anything
-                return verdict.of_bad_arguments(job, error)
             context = JobContext(attempt, self.services) if signature.takes_context else None
             value = signature.call(context, arguments)
             if value is not None and inspect.isawaitable(value):
@@ -199,9 +193,25 @@ class Executor:
         if attempt.reason is not None:
             # It was told to stop; how exactly it did is of no interest.
             return verdict.of_interruption(attempt.job, task.policy, attempt.reason)
+        if isinstance(error, _Unreadable):
+            return verdict.of_bad_arguments(attempt.job, error.reason)
         if isinstance(error, asyncio.CancelledError):
             error = _explained(error)
         return verdict.of_error(attempt.job, task.policy, error, now=self.clock.now())
+
+
+class _Unreadable(Exception):
+    """A job's arguments are not what its handler takes."""
+
+    def __init__(self, reason: Exception) -> None:
+        self.reason = reason
+
+
+def _arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:
+    try:
+        return task.signature.decode(job.args)
+    except Exception as error:  # a hook of the user's may raise anything
+        raise _Unreadable(error) from error
 
 
 def _explained(error: asyncio.CancelledError) -> BaseException:
