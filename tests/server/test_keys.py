@@ -40,6 +40,32 @@ async def test_a_key_is_made_used_and_revoked(client: httpx.AsyncClient, app: he
     assert [entry["who"] for entry in entries] == ["ci", "ci", "local"]
 
 
+async def test_the_first_key_closes_the_server_also_while_keys_are_being_read(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a read has seen that began before the key was made says nothing any more."""
+    has_read, may_answer = asyncio.Event(), asyncio.Event()
+    list_keys = keys.list_keys
+
+    async def slowly(app: headrace.App) -> list[keys.Key]:
+        found = await list_keys(app)
+        if not has_read.is_set():
+            has_read.set()
+            await may_answer.wait()
+        return found
+
+    monkeypatch.setattr(keys, "list_keys", slowly)
+    ring = keys.Keyring(local_app)
+    waiting = asyncio.ensure_future(ring.exist())
+    await has_read.wait()
+    await a_key(local_app)
+    ring.forget()
+    assert await asyncio.wait_for(ring.exist(), 10)
+    may_answer.set()
+    assert await waiting
+    assert await ring.exist()
+
+
 async def test_a_server_that_had_keys_is_never_open_again(local_app: headrace.App) -> None:
     key = await a_key(local_app)
     await keys.revoke_key(local_app, key.split("_")[1])

@@ -151,6 +151,8 @@ class Keyring:
         self._keys: dict[str, Key] = {}
         self._read_at = float("-inf")
         self._reading: asyncio.Task[None] | None = None
+        # Raised by `forget`: what a read that began before has seen is out of date.
+        self._changes = 0
 
     async def exist(self) -> bool:
         """Whether there are keys, if only revoked ones."""
@@ -181,23 +183,30 @@ class Keyring:
     def forget(self) -> None:
         """Read the keys again before the next request is answered."""
         self._read_at = float("-inf")
+        self._reading = None
+        self._changes += 1
 
     async def _refresh(self, at_most: float = LONGEST_TRUST) -> None:
         """Make sure that what is known is not older than that."""
-        age = time.monotonic() - self._read_at
-        if age < min(REFRESH_AFTER, at_most):
-            return
-        reading = self._reading
-        if reading is None or reading.done():
-            reading = self._reading = asyncio.create_task(self._read(), name="headrace keys")
-            reading.add_done_callback(_seen)
-        if age >= at_most:
+        while True:
+            age = time.monotonic() - self._read_at
+            if age < min(REFRESH_AFTER, at_most):
+                return
+            changes, reading = self._changes, self._reading
+            if reading is None or reading.done():
+                reading = self._reading = asyncio.create_task(self._read(), name="headrace keys")
+                reading.add_done_callback(_seen)
+            if age < at_most:
+                return
             await asyncio.shield(reading)
+            if changes == self._changes:
+                return
 
     async def _read(self) -> None:
-        began = time.monotonic()
+        began, changes = time.monotonic(), self._changes
         keys = {key.id: key for key in await list_keys(self._app)}
-        self._keys, self._read_at = keys, began
+        if changes == self._changes:
+            self._keys, self._read_at = keys, began
 
 
 def _seen(reading: asyncio.Task[None]) -> None:
