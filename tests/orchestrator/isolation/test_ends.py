@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from headrace.model.retry import retryable
 from headrace.orchestrator.isolation import ChildDied, ProcessPool
+from headrace.orchestrator.isolation.process import ChildProcess
 from tests.orchestrator.isolation import handlers
 from tests.orchestrator.isolation.conftest import (
     RecordingContext,
@@ -101,6 +103,19 @@ async def test_a_cancel_at_any_moment_leaves_no_process(pool: ProcessPool, run: 
         running.cancel()
         await asyncio.wait({running})
     await asyncio.gather(run(handlers.pid), run(handlers.pid))
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_cancel_while_a_process_is_started_leaves_no_line_open(turns: int) -> None:
+    starting = asyncio.ensure_future(ChildProcess.spawn())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    starting.cancel()
+    await asyncio.wait({starting})
+    if not starting.cancelled():
+        await starting.result().kill()
+    del starting
+    gc.collect()  # a line that is open would be complained about
 
 
 async def test_a_signal_to_the_service_does_not_end_children(run: Run) -> None:

@@ -67,6 +67,7 @@ class ChildProcess:
         ours.setblocking(False)
         marks, marked = os.pipe()
         os.set_blocking(marks, False)
+        writer: asyncio.StreamWriter | None = None
         try:
             # A cancel here ends a process that is being started, but none that has been.
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=BUFFER_BYTES)
@@ -81,6 +82,8 @@ class ChildProcess:
                 start_new_session=True,
             )
         except BaseException as error:
+            if writer is not None:
+                writer.transport.abort()
             ours.close()
             os.close(marks)
             if isinstance(error, OSError):
