@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -49,7 +52,16 @@ class Ordered(LightGroup):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and leave with its exit code."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    if "obstore" in sys.modules:
+        # Its threads cannot be joined. One that comes back to Python while Python ends would
+        # abort the process, after everything is done.
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # whoever read it has left
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
