@@ -8,6 +8,7 @@ import importlib
 import io
 import os
 import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -54,8 +55,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command and leave with its exit code."""
     code = run(sys.argv[1:] if arguments is None else arguments)
     if "obstore" in sys.modules:
-        # Its threads cannot be joined. One that comes back to Python while Python ends would
-        # abort the process, after everything is done.
+        # A thread of its own that comes back to Python while Python ends would abort the process,
+        # after everything is done. So do what Python does before that, and leave.
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):  # whoever read it has left
