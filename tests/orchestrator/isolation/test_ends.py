@@ -105,6 +105,15 @@ async def test_a_cancel_at_any_moment_leaves_no_process(pool: ProcessPool, run: 
     await asyncio.gather(run(handlers.pid), run(handlers.pid))
 
 
+async def test_a_job_that_ends_a_process_which_had_others_before_is_not_run_again(
+    run: Run, tmp_path: Path
+) -> None:
+    await run(handlers.pid)
+    with pytest.raises(ChildDied, match="exited with code 4"):
+        await run(handlers.end_after_a_line, file=str(tmp_path / "lines"))
+    assert (tmp_path / "lines").read_text() == "begun\n"
+
+
 @pytest.mark.parametrize("turns", range(8))
 async def test_a_cancel_while_a_process_is_started_leaves_no_line_open(turns: int) -> None:
     starting = asyncio.ensure_future(ChildProcess.spawn())
