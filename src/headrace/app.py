@@ -141,6 +141,10 @@ class App(Registry):
         """A task that every worker has, whatever its App."""
         return self._workflow_task if name == WORKFLOW else None
 
+    def task_names(self) -> tuple[str, ...]:
+        """The names of all tasks that a worker of this App knows."""
+        return (*self.tasks, WORKFLOW)
+
     # -- opening and closing -------------------------------------------------------------------
 
     @property

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+from headrace.clock import Clock
+from headrace.engine.open import open_engine
+from headrace.model.outcome import Reserved
 from tests.cli.conftest import Cli, wait_for
+from tests.support.verbs import a_worker, claim, settle
 
 
 def test_queues_pause_and_resume(cli: Cli) -> None:
@@ -93,6 +97,23 @@ def test_the_doctor_says_what_to_do(cli: Cli) -> None:
     assert found["healthy"] is False
     assert found["engine"]["engine"] == "sqlite"
     assert found["settings"]["lease_seconds"] == 30.0
+
+
+async def test_the_doctor_tells_of_tasks_that_no_worker_knows(cli: Cli) -> None:
+    cli.enqueue("slow", "--queue", "shared")
+    engine = open_engine(cli.url, clock=Clock())
+    await engine.open()
+    try:
+        stranger = await a_worker(engine, "stranger", tasks=("other",))
+        [job] = await claim(engine, stranger)
+        await settle(engine, job, Reserved())
+        ran = cli("doctor", code=1)
+        assert "queue 'shared' has 1 pending job of task 'slow', which no worker knows" in ran.out
+        assert "headrace jobs cancel --queue shared --task slow" in ran.out
+        await a_worker(engine, "knows", tasks=("slow",))
+        assert "which no worker knows" not in cli("doctor").out
+    finally:
+        await engine.close()
 
 
 def test_the_doctor_keeps_secrets_and_names_what_is_away(cli: Cli) -> None:

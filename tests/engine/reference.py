@@ -16,6 +16,7 @@ from headrace.model.outcome import (
     Completed,
     Failed,
     Released,
+    Reserved,
     Retry,
     Settlement,
     Snoozed,
@@ -78,7 +79,9 @@ class Reference(Waits):
     def _settle(self, job: ModelJob, settlement: Settlement) -> None:
         outcome = settlement.outcome
         asked = job.cancel_reason
-        if asked is not None and isinstance(outcome, Retry | Snoozed | Released | Cancelled):
+        if asked is not None and isinstance(
+            outcome, Retry | Snoozed | Released | Reserved | Cancelled
+        ):
             outcome = Cancelled(asked)
         match outcome:
             case Completed():
@@ -90,7 +93,7 @@ class Reference(Waits):
                 self.finish(job, State.TIMEOUT, (failure.type, failure.message))
             case Cancelled(reason=reason):
                 self.finish(job, State.CANCELLED, (None, reason))
-            case Released():
+            case Released() | Reserved():  # the workers of a walk know all tasks
                 job.attempt -= 1
                 job.worker = None
                 job.move(State.READY)

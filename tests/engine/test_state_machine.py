@@ -30,6 +30,7 @@ from headrace.model.outcome import (
     Failed,
     Outcome,
     Released,
+    Reserved,
     Retry,
     Settlement,
     Snoozed,
@@ -60,6 +61,7 @@ outcomes: st.SearchStrategy[Outcome] = st.sampled_from(
     [
         Completed(b"1"),
         Released(),
+        Reserved(),
         Retry(A_FAILURE, 0),
         Retry(A_FAILURE, STEP),
         Failed(A_FAILURE),

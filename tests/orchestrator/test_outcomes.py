@@ -116,27 +116,6 @@ async def test_never_retry_names_classes(local: headrace.App, worker: Worker) ->
     assert [(await local.get(job.id)).status for job in jobs] == [Status.FAILED, Status.FAILED]
 
 
-async def test_an_unknown_task_is_tried_again_and_names_what_is_known(
-    app: headrace.App, worker: Worker, clock: Clock
-) -> None:
-    @app.task("invoice.send")
-    async def send() -> None: ...
-
-    job_id = new_id()
-    await app.engine.insert([NewJob(id=job_id, task="invoice.sned", max_attempts=2)])
-    orchestrator = worker(app)
-    await orchestrator.run_until_idle()
-    assert (await app.get(job_id)).status is Status.SCHEDULED
-    clock.advance(5)
-    await orchestrator.run_until_idle()
-    over = await app.get(job_id)
-    assert (over.status, over.attempt, over.error_type) == (Status.FAILED, 2, "UnknownTask")
-    assert over.error == (
-        f'Unknown task "invoice.sned" for job {job_id}. Registered: "invoice.send". '
-        "Load its module with --app."
-    )
-
-
 async def test_arguments_that_no_longer_fit_fail_at_once(
     local: headrace.App, worker: Worker
 ) -> None:

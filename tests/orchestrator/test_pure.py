@@ -316,11 +316,11 @@ async def test_a_chain_calls_its_layers_from_the_outside_in() -> None:
 
 
 def test_a_worker_has_a_name_of_its_own() -> None:
-    one, two = (introduce(name=None, queues=(), slots=3) for _ in range(2))
+    one, two = (introduce(name=None, queues=(), slots=3, tasks=()) for _ in range(2))
     assert one.name != two.name
     assert one.id != two.id
     assert str(one.pid) in one.name
-    assert introduce(name="mine", queues=("q",), slots=1).name == "mine"
+    assert introduce(name="mine", queues=("q",), slots=1, tasks=()).name == "mine"
     assert len(renamed("x" * 128)) == 128
 
 

@@ -19,6 +19,7 @@ from headrace.engine.open import redacted
 from headrace.errors import EngineError, InvalidInput
 from headrace.model.views import EngineReport, Finding, QueueView
 from headrace.model.worker import Worker
+from headrace.monitor.why import knows, serves
 from headrace.version import __version__
 
 commands = group("Is everything well, and what to do if not.")
@@ -145,10 +146,18 @@ def _queues(queues: list[QueueView], workers: list[Worker]) -> Iterator[Finding]
                 f"{told} and is paused",
                 f"Resume it: headrace queues resume {queue.name}",
             )
-        if not any(
-            worker.alive and (not worker.queues or queue.name in worker.queues)
-            for worker in workers
-        ):
+        serving = [worker for worker in workers if serves(worker, queue.name)]
+        for task, number in sorted(queue.reserved.items()):
+            if serving and not any(knows(worker, task) for worker in serving):
+                yield Finding(
+                    "error",
+                    "queues",
+                    f"queue {queue.name!r} has {plural(number, 'pending job')} of task {task!r}, "
+                    "which no worker knows",
+                    "Start a worker whose --app registers it, or cancel them: "
+                    f"headrace jobs cancel --queue {queue.name} --task {task}",
+                )
+        if not serving:
             yield Finding(
                 "error",
                 "queues",

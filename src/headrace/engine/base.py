@@ -15,6 +15,10 @@ Rules that hold for all of them:
 * A new job sets the width of its lane, at the moment when it is due: when it is inserted, or later
   if it was scheduled; of several in one call the last. A job that comes back (retry, snooze,
   release, rerun) leaves the width as it is, unless nobody is in the lane: then its own counts.
+* A ready job that a worker has settled with `Reserved` is offered only to workers that know its
+  task, until it is claimed or put back. It keeps its place by priority and arrival; jobs of the
+  same task and queue that come next in line may be reserved with it. So a backlog of jobs that a
+  worker does not know is never in the way of those that it knows.
 * A job that is not running has no worker and no start; one that ended while it ran keeps those of
   that attempt. A worker is told by its name.
 * Times are kept to the millisecond at least. `run_at` is when the job is due: of a retry or a
@@ -162,7 +166,8 @@ class Working(Protocol):
         lease alone changes nothing. A finished job frees its place and the next of its lane may be
         claimed in the same call. One refused or impossible settlement does not disturb the others;
         a delay that is not a number counts as none, one without end as a very long one. A job
-        whose cancel was requested is not tried again: Retry, Snoozed and Released cancel it.
+        whose cancel was requested is not tried again: Retry, Snoozed, Released and Reserved cancel
+        it.
         """
 
     async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:

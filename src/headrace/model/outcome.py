@@ -57,6 +57,12 @@ class Released(msgspec.Struct, frozen=True):
     """The job was given back unstarted: no attempt is spent and its place is kept."""
 
 
+class Reserved(msgspec.Struct, frozen=True):
+    """This worker does not know the job's task: given back as by `Released`, and until it is
+    claimed again it is offered only to workers that know its task.
+    """
+
+
 class Snoozed(msgspec.Struct, frozen=True):
     """The handler asked to be run again later: no attempt is spent.
 
@@ -68,7 +74,7 @@ class Snoozed(msgspec.Struct, frozen=True):
     awaits: tuple[Awaited, ...] = ()
 
 
-Outcome = Completed | Retry | Failed | TimedOut | Cancelled | Released | Snoozed
+Outcome = Completed | Retry | Failed | TimedOut | Cancelled | Released | Reserved | Snoozed
 
 
 class AttemptEntry(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -28,7 +28,9 @@ class Due(msgspec.Struct, frozen=True):
 
 
 class QueueView(msgspec.Struct, kw_only=True):
-    """A queue with its depth. `oldest_age` is of the oldest pending job, in seconds."""
+    """A queue with its depth. `oldest_age` is of the oldest pending job, in seconds. `reserved` are
+    those of the ready jobs, by task, that wait for a worker that knows their task.
+    """
 
     name: str
     paused: bool
@@ -37,6 +39,7 @@ class QueueView(msgspec.Struct, kw_only=True):
     ready: int = 0
     running: int = 0
     oldest_age: float | None = None
+    reserved: dict[str, int] = {}
 
 
 class LaneView(msgspec.Struct, kw_only=True):

@@ -8,7 +8,10 @@ import msgspec
 
 
 class WorkerInfo(msgspec.Struct, kw_only=True):
-    """A worker that introduces itself. `queues` empty means all. `id` is new at each start."""
+    """A worker that introduces itself. `queues` empty means all. `id` is new at each start.
+
+    `tasks` are the names of the tasks that it knows; None: all, whatever their name.
+    """
 
     id: str
     name: str
@@ -17,6 +20,7 @@ class WorkerInfo(msgspec.Struct, kw_only=True):
     version: str
     queues: tuple[str, ...] = ()
     slots: int = 10
+    tasks: tuple[str, ...] | None = None
 
 
 class WorkerStats(msgspec.Struct, kw_only=True, frozen=True):
@@ -40,7 +44,7 @@ class Renewal(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, kw_only=True):
-    """A worker as people see it."""
+    """A worker as people see it. `tasks` None: it knows all, or it is not told which."""
 
     id: str
     name: str
@@ -57,3 +61,4 @@ class Worker(msgspec.Struct, kw_only=True):
     started_at: datetime
     heartbeat_at: datetime
     lease_until: datetime
+    tasks: tuple[str, ...] | None = None

@@ -50,11 +50,16 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
         for queue in await engine.queues()
         if queue.name == job.queue and queue.paused
     ]
-    serving = [worker for worker in await engine.workers() if _serves(worker, job.queue)]
+    serving = [worker for worker in await engine.workers() if serves(worker, job.queue)]
     if not serving:
         reasons.append(
             f"No worker serves queue {job.queue!r}. "
             f"Start one with: headrace worker --app … --queues {job.queue}"
+        )
+    elif not any(knows(worker, job.task) for worker in serving):
+        reasons.append(
+            f"No worker that serves queue {job.queue!r} knows task {job.task!r}. "
+            "Start one whose --app registers it, or correct the task's name."
         )
     if job.state is State.WAITING and job.lane is not None:
         for lane in await engine.lanes(queue=job.queue, lane=job.lane):
@@ -64,6 +69,7 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
                 f"{lane.waiting} wait for it."
             )
     if not reasons:
+        serving = [worker for worker in serving if knows(worker, job.task)]
         free = sum(max(worker.slots - worker.running, 0) for worker in serving)
         slots = sum(worker.slots for worker in serving)
         reasons.append(
@@ -73,5 +79,11 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
     return reasons
 
 
-def _serves(worker: Worker, queue: str) -> bool:
+def knows(worker: Worker, task: str) -> bool:
+    """Whether a worker has this task."""
+    return worker.tasks is None or task in worker.tasks
+
+
+def serves(worker: Worker, queue: str) -> bool:
+    """Whether a worker lives and takes jobs of this queue."""
     return worker.alive and (not worker.queues or queue in worker.queues)

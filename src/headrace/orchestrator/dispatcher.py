@@ -14,7 +14,7 @@ from headrace.engine.base import Engine
 from headrace.errors import WorkerUnhealthy
 from headrace.loop import Loop
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import Completed, Released, Settlement
+from headrace.model.outcome import Completed, Released, Reserved, Settlement
 from headrace.model.views import Exchange
 from headrace.orchestrator.ahead import HORIZON, PATIENCE, Pace
 from headrace.orchestrator.attempt import monotonic
@@ -25,6 +25,7 @@ from headrace.orchestrator.poll import Poll
 from headrace.orchestrator.reconcile import Reconciler
 from headrace.orchestrator.relatives import Relatives
 from headrace.orchestrator.settle import SettleBuffer
+from headrace.orchestrator.unknown_tasks import UnknownTasks
 from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.dispatcher")
@@ -37,6 +38,7 @@ BUSY_LINGER = HORIZON / 2
 TRIP = 400
 
 RELEASED = Released()
+RESERVED = Reserved()
 
 
 class Dispatcher(Loop):
@@ -51,6 +53,7 @@ class Dispatcher(Loop):
         queue: InternalQueue,
         queues: Sequence[str],
         slots: int,
+        unknown_tasks: UnknownTasks,
         notes: Notes,
         relatives: Relatives,
         telemetry: Telemetry,
@@ -64,6 +67,7 @@ class Dispatcher(Loop):
         self.line = Line(queue)
         self.queues = tuple(queues) or None
         self.slots = slots
+        self.unknown_tasks = unknown_tasks
         self.notes = notes
         self.relatives = relatives
         self.telemetry = telemetry
@@ -319,6 +323,13 @@ class Dispatcher(Loop):
         held = self.held
         for job in jobs:
             held[job.id] = job.token
+        unknown = self.unknown_tasks.among(jobs)
+        if unknown:
+            self.telemetry.released += len(unknown)
+            for job in unknown:
+                self.finished(job, Settlement(job.id, job.token, RESERVED), now)
+            left = {job.id for job in unknown}
+            jobs = [job for job in jobs if job.id not in left]
         self.line.put(jobs, now)
         if self.draining or not ours:
             self.give_back(self.line.arrivals.unstarted)

@@ -12,7 +12,7 @@ import msgspec
 from headrace.clock import Clock
 from headrace.errors import PayloadTooLarge
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import Cancelled, Completed, Failed, Outcome
+from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Reserved
 from headrace.orchestrator import verdict
 from headrace.orchestrator.attempt import Attempt, Reason
 from headrace.orchestrator.context import JobContext, Services
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.orchestrator.isolation import ProcessPool
 
 NOTHING = Completed()
+RESERVED = Reserved()
 BEFORE_IT_STARTED = Cancelled("cancelled before it started")
 
 
@@ -61,7 +62,7 @@ class Executor:
         job = attempt.job
         task = self.tasks.get(job.task) or self.built_in(job.task)
         if task is None:
-            return verdict.of_unknown_task(job, list(self.tasks))
+            return RESERVED  # it was taken off the App since the job was claimed
         if self._unwanted(job):
             return BEFORE_IT_STARTED
         try:

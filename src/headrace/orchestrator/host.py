@@ -32,5 +32,10 @@ class Host(Protocol):
     def built_in(self, name: str) -> Task[..., Any] | None:
         """A task that every worker has, whatever its App."""
 
+    def task_names(self) -> tuple[str, ...]:
+        """The names of all tasks that a worker of this App knows, those that every worker has
+        included.
+        """
+
     def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
         """The loops that keep the store moving, and those that tell of the worker of this name."""

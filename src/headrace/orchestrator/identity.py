@@ -13,7 +13,9 @@ from headrace.model.worker import WorkerInfo
 from headrace.version import __version__
 
 
-def introduce(*, name: str | None, queues: tuple[str, ...], slots: int) -> WorkerInfo:
+def introduce(
+    *, name: str | None, queues: tuple[str, ...], slots: int, tasks: tuple[str, ...]
+) -> WorkerInfo:
     """Make a worker known under its given name, or one that nobody else has."""
     host = socket.gethostname()
     if name is None:
@@ -27,6 +29,7 @@ def introduce(*, name: str | None, queues: tuple[str, ...], slots: int) -> Worke
         version=__version__,
         queues=queues,
         slots=slots,
+        tasks=tasks,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.errors import WorkerUnhealthy
+from headrace.model.views import QueueView
 from headrace.orchestrator.works import Works
 
 BATCH = 500
@@ -31,8 +32,14 @@ async def run_everything(works: Works) -> None:
 
 
 async def _work_left(works: Works) -> bool:
+    known = set(works.host.task_names())
     return any(
-        view.running or (view.ready and not view.paused)
+        view.running or (not view.paused and _ready(view, known))
         for view in await works.engine.queues()
         if not works.queues or view.name in works.queues
     )
+
+
+def _ready(view: QueueView, known: set[str]) -> int:
+    """How many jobs are ready that this worker knows. Others wait for one that knows them."""
+    return view.ready - sum(n for task, n in view.reserved.items() if task not in known)

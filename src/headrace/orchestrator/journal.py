@@ -18,6 +18,7 @@ from headrace.model.outcome import (
     Failure,
     Outcome,
     Released,
+    Reserved,
     Retry,
     Snoozed,
     TimedOut,
@@ -30,6 +31,7 @@ _NAMES: dict[type[Outcome], str] = {
     TimedOut: "timeout",
     Cancelled: "cancelled",
     Released: "released",
+    Reserved: "released",
     Snoozed: "snoozed",
 }
 # The frames between the worker's slot and the handler's own first line say nothing to its author.
@@ -65,7 +67,7 @@ def entry_of(
 ) -> bytes | None:
     """The line for the attempt log. Completed attempts and unstarted jobs leave none."""
     match outcome:
-        case Completed() | Released():
+        case Completed() | Released() | Reserved():
             return None
         case Retry(failure=failure) | Failed(failure=failure) | TimedOut(failure=failure):
             kept: Failure | None = failure

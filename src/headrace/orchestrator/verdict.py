@@ -12,7 +12,6 @@ from headrace.errors import (
     RetryLater,
     Snooze,
     Suspended,
-    UnknownTask,
 )
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import (
@@ -86,19 +85,6 @@ def of_caught_suspension(job: ClaimedJob) -> Outcome:
             )
         )
     )
-
-
-def of_unknown_task(job: ClaimedJob, registered: list[str]) -> Outcome:
-    """This worker has no such task; another, or a newer one, may have it."""
-    known = ", ".join(f'"{name}"' for name in sorted(registered)[:20]) or "none"
-    error = UnknownTask(
-        f'Unknown task "{job.task}" for job {job.id}. Registered: {known}. '
-        "Load its module with --app."
-    )
-    failure = failure_of(error)
-    if job.attempt < job.max_attempts:
-        return Retry(failure, DEFAULT_POLICY.retry.delay(job.attempt))
-    return Failed(failure)
 
 
 def of_bad_arguments(job: ClaimedJob, error: Exception) -> Outcome:

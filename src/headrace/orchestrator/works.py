@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError
-from headrace.model.outcome import Released, Settlement
-from headrace.model.worker import Renewal
+from headrace.model.outcome import Released, Reserved, Settlement
+from headrace.model.worker import Renewal, WorkerInfo
 from headrace.orchestrator.attempt import Attempt, Reason, monotonic
 from headrace.orchestrator.books import Books
 from headrace.orchestrator.context import Services
@@ -25,6 +25,7 @@ from headrace.orchestrator.notes import Notes
 from headrace.orchestrator.relatives import Relatives
 from headrace.orchestrator.slots import Slots
 from headrace.orchestrator.threads import Threads
+from headrace.orchestrator.unknown_tasks import UnknownTasks
 from headrace.orchestrator.watch import BlockWatch
 from headrace.telemetry import Telemetry
 
@@ -60,7 +61,7 @@ class Works:
         self.queues = queues
         self.telemetry = telemetry
         self.threads = Threads(slots)
-        self.info = introduce(name=name, queues=queues, slots=slots)
+        self.info = self._introduce(name, slots)
         self.upkeep = list(host.upkeep(telemetry=telemetry, worker=lambda: self.name))
         self.grace_until = float("inf")
         self.hurried = asyncio.Event()
@@ -93,6 +94,7 @@ class Works:
             queue=queue,
             queues=queues,
             slots=slots,
+            unknown_tasks=UnknownTasks(tasks=host.tasks, built_in=host.built_in),
             notes=self.notes,
             relatives=self.relatives,
             telemetry=telemetry,
@@ -200,7 +202,7 @@ class Works:
         # With no limit: from now on nothing is handed over.
         await self.engine.exchange([], worker_id=worker_id, limit=0)
         known, pending = self.dispatcher.held, self.dispatcher.buffer.pending
-        unstarted = [each for each in pending if isinstance(each.outcome, Released)]
+        unstarted = [each for each in pending if isinstance(each.outcome, Released | Reserved)]
         unstarted += [
             Settlement(job.id, job.token, Released())
             for job in await self.engine.held(worker_id)
@@ -263,13 +265,16 @@ class Works:
                 self.info.name,
                 name,
             )
-        info = introduce(name=name, queues=self.queues, slots=self.dispatcher.slots)
+        info = self._introduce(name, self.dispatcher.slots)
         await self.engine.register(info, self.settings.lease_seconds)
         self.info = info
         self.books.worker_name = info.name
         self.leases.keep(info.id)
         log.warning("Worker %s has registered again", info.name)
         return info.id
+
+    def _introduce(self, name: str | None, slots: int) -> WorkerInfo:
+        return introduce(name=name, queues=self.queues, slots=slots, tasks=self.host.task_names())
 
     def _renewed(self, worker_id: str, renewal: Renewal) -> None:
         if renewal.alive:

@@ -25,6 +25,7 @@ from headrace.model.outcome import (
     Failed,
     Outcome,
     Released,
+    Reserved,
     Retry,
     Settlement,
     Snoozed,
@@ -151,6 +152,7 @@ async def explained(engine_url: str) -> AsyncIterator[tuple[PostgresEngine, Plan
 async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> None:
     """Call the verbs, several times each, and judge what each did."""
     worker = await a_worker(engine)
+    stranger = await a_worker(engine, "stranger", tasks=("work",))
     held: list[Any] = []
     for turn in range(7):
         jobs = [a_job(lane=f"lane:{n}" if n % 2 else None, key=f"{turn}/{n}") for n in range(BATCH)]
@@ -177,6 +179,11 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
             assert answer.refused == ()
             held = answer.jobs
         assert held
+        left = (await engine.exchange([], worker_id=stranger, limit=5)).jobs
+        reserved = [Settlement(job.id, job.token, Reserved()) for job in left]
+        left = (await engine.exchange(reserved, worker_id=stranger, limit=5)).jobs
+        await engine.exchange([Settlement(job.id, job.token, Released()) for job in left])
+        plans.judge("reserve", large=large)
         await engine.note(
             [Note(job.id, job.token, "s", entries=(Entry("a", "b", b"1"),)) for job in held]
         )

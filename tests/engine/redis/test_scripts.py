@@ -27,7 +27,7 @@ NAMES = scripts.names()
 # A channel is not a key.
 KEYLESS = {"TIME", "PUBLISH"}
 # Variables that stand for a key; their values come from declared constants.
-KEY_VARIABLES = {"key", "index", "hash"}
+KEY_VARIABLES = {"key", "index", "hash", "line.index"}
 
 
 async def use_every_verb(engine: RedisEngine) -> None:

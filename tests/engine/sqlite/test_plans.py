@@ -81,6 +81,11 @@ EXPECTED = {
     "prune_artifacts": "SEARCH entry USING COVERING INDEX sqlite_autoindex_entry_1 "
     "(job_id=? AND kind=?)",
     "queue_ready": "SCAN job USING COVERING INDEX job_ready",
+    "queue_reserved": "SCAN job USING COVERING INDEX job_reserved",
+    "reserved_keys": "SEARCH job USING COVERING INDEX job_reserved (queue=? AND task=?)",
+    "reserved_lines": "SEARCH job USING COVERING INDEX job_reserved (queue=? AND task>?)",
+    "reserve_next": "SEARCH job USING INDEX job_ready (queue=?)",
+    "worker_alive": "SCAN job USING COVERING INDEX job_reserved",
     "queue_waiting": "SCAN job USING COVERING INDEX job_waiting",
     "queue_running": "SCAN job USING INDEX job_running",
     "queue_scheduled": "SCAN job USING INDEX job_due",

@@ -120,6 +120,7 @@ def queue(row: Row) -> QueueView:
         ready=row[4],
         running=row[5],
         oldest_age=row[6],
+        reserved={} if row[7] is None else dict(zip(row[7], row[8], strict=True)),
     )
 
 
@@ -154,6 +155,7 @@ def worker(row: Row) -> Worker:
         started_at=row[12],
         heartbeat_at=row[13],
         lease_until=row[14],
+        tasks=None if row[15] is None else tuple(row[15]),
     )
 
 

@@ -15,6 +15,7 @@ from headrace.model.outcome import (
     Failed,
     Outcome,
     Released,
+    Reserved,
     Retry,
     Settlement,
     Snoozed,
@@ -22,7 +23,7 @@ from headrace.model.outcome import (
 )
 from headrace.model.status import State
 
-RETRY, RELEASE, SNOOZE = 0, 1, 2
+RETRY, RELEASE, SNOOZE, RESERVE = 0, 1, 2, 3
 
 NOTHING = Completed().result
 
@@ -70,8 +71,8 @@ def _told(outcome: Outcome) -> tuple[int, float, str | None, str | None]:
             return kind, 0.0, storable(failure.type), storable(failure.message)
         case Cancelled(reason=reason):
             return State.CANCELLED, 0.0, None, storable(reason)
-        case Released():
-            return RELEASE, 0.0, None, None
+        case Released() | Reserved():
+            return RELEASE if isinstance(outcome, Released) else RESERVE, 0.0, None, None
         case Snoozed(delay=delay):
             return SNOOZE, wait_seconds(delay), None, None
 

@@ -46,6 +46,7 @@ class Working(Store):
             worker.queues,
             worker.slots,
             lease_seconds,
+            worker.tasks,
         )
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:

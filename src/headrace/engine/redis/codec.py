@@ -21,6 +21,7 @@ from headrace.model.outcome import (
     Failed,
     Failure,
     Released,
+    Reserved,
     Retry,
     Settlement,
     Snoozed,
@@ -135,6 +136,8 @@ def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
                 word, data = 7, f"\0{storable(reason)}"
             case Released():
                 word = "released"
+            case Reserved():
+                word = "reserved"
             case Snoozed(delay=delay, awaits=awaits):
                 word, data, delay = "snoozed", _awaited(awaits), _delay(delay)
         arguments += (

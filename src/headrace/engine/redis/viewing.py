@@ -34,16 +34,19 @@ class Viewing(Store):
     async def queues(self) -> list[QueueView]:
         answer = await self.run("queues")
         views = {}
-        for n in range(0, len(answer), 7):
-            name, paused, scheduled, waiting, ready, running, age = answer[n : n + 7]
+        for n in range(0, len(answer), 8):
+            name, paused, scheduled, waiting, ready, running, age, left = answer[n : n + 8]
+            reserved = {left[i].decode(): left[i + 1] for i in range(0, len(left), 3)}
+            ages = [float(each) for each in (age, *left[2::3]) if each]
             views[name.decode()] = QueueView(
                 name=name.decode(),
                 paused=paused == b"1",
                 scheduled=int(scheduled),
                 waiting=int(waiting),
-                ready=int(ready),
+                ready=int(ready) + sum(reserved.values()),
                 running=int(running),
-                oldest_age=float(age) if age else None,
+                oldest_age=max(ages, default=None),
+                reserved=reserved,
             )
         if any(view.waiting for view in views.values()):
             async for lane in self._lanes(None, holders=0):
@@ -92,6 +95,7 @@ class Viewing(Store):
                     started_at=at(started),
                     heartbeat_at=at(heartbeat),
                     lease_until=at(lease),
+                    tasks=info.tasks,
                 )
             )
         workers.sort(key=lambda worker: worker.started_at, reverse=True)

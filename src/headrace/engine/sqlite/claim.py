@@ -17,6 +17,8 @@ CLAIMABLE = query("claimable")
 CLAIMABLE_KEYS = query("claimable_keys")
 CLAIMABLE_CHOSEN = query("claimable_chosen")
 CLAIMABLE_LARGE = query("claimable_large")
+RESERVED_LINES = query("reserved_lines")
+RESERVED_KEYS = query("reserved_keys")
 WORKER_ALIVE = query("worker_alive")
 QUEUES_OPEN = query("queues_open")
 HELD = query("held")
@@ -30,19 +32,23 @@ def claim(
 ) -> list[ClaimedJob]:
     """Lease up to `limit` ready jobs to a living worker, by priority, then arrival."""
     connection, now = transaction.connection, transaction.now
-    if limit <= 0 or connection.execute(WORKER_ALIVE, (worker_id,)).fetchone() is None:
+    alive = connection.execute(WORKER_ALIVE, (worker_id,)).fetchone() if limit > 0 else None
+    if alive is None:
         return []
     names = {name for (name,) in connection.execute(QUEUES_OPEN)}
     if queues is not None:
         names.intersection_update(queues)
-    if len(names) == 1:
+    reserved = connection.execute(RESERVED_LINES, (worker_id,)).fetchall() if alive[0] else []
+    if len(names) == 1 and not reserved:
         found = _read(transaction, CLAIMABLE, (*names, limit, now))
     else:
-        chosen = msgspec.json.encode(_best(transaction, names, limit)).decode()
+        lines = [(CLAIMABLE_KEYS, (name, limit)) for name in names]
+        lines += [(RESERVED_KEYS, (*line, limit)) for line in reserved if line[0] in names]
+        chosen = msgspec.json.encode(_best(transaction, lines, limit)).decode()
         found = _read(transaction, CLAIMABLE_CHOSEN, (chosen, now))
     if len(found) < limit:
         # Nothing is left in these queues: nobody has to be told of what this call made ready.
-        transaction.made_ready -= names
+        transaction.made_ready -= names - transaction.reserved
     if not found:
         return []
     found.sort(key=Claimable.place)
@@ -74,12 +80,16 @@ def _complete(transaction: Transaction, found: list[Claimable]) -> list[ClaimedJ
     return jobs
 
 
-def _best(transaction: Transaction, names: Iterable[str], limit: int) -> list[int]:
-    """The best ready jobs of several queues, by priority, then arrival."""
+def _best(
+    transaction: Transaction, lines: Iterable[tuple[str, tuple[Any, ...]]], limit: int
+) -> list[int]:
+    """The best ready jobs of several lines, each a statement with its values, by priority, then
+    arrival.
+    """
     best: list[tuple[int, int]] = []
-    for name in names:
+    for statement, values in lines:
         line: list[tuple[int, int]] = []
-        for priority, seq in transaction.connection.execute(CLAIMABLE_KEYS, (name, limit)):
+        for priority, seq in transaction.connection.execute(statement, values):
             if len(best) == limit and (-priority, seq) > best[-1]:
                 break
             line.append((-priority, seq))

@@ -23,6 +23,7 @@ from headrace.model.outcome import (
     Failed,
     Failure,
     Released,
+    Reserved,
     Retry,
     Settlement,
     Snoozed,
@@ -34,10 +35,11 @@ COMPLETE = query("complete")
 FINISH = query("finish")
 FINISH_REMOVE = query("finish_remove")
 REQUEUE = query("requeue")
+RESERVE_NEXT = query("reserve_next")
 SUSPEND = query("suspend")
 
-# Id, seq, token, queue, lane, width, hold, pinned, reason of a cancel.
-_Looked = tuple[str, int, int, str, str | None, int, int, int, str | None]
+# Id, seq, token, queue, lane, width, hold, pinned, reason of a cancel, task.
+_Looked = tuple[str, int, int, str, str | None, int, int, int, str | None, str]
 _decode_looked = msgspec.json.Decoder(list[_Looked]).decode
 
 SCHEDULED, WAITING, READY, RUNNING, COMPLETED, FAILED, TIMEOUT, CANCELLED = range(8)
@@ -80,6 +82,7 @@ class Batch:
         self.finished: list[tuple[Any, ...]] = []
         self.requeued: list[tuple[Any, ...]] = []
         self.suspended: list[tuple[int, str, str]] = []
+        self.reserved: dict[str, set[str]] = {}
         self.freed: Counter[lanes.Place] = Counter()
         self.arrivals = lanes.Arrivals()
 
@@ -119,13 +122,17 @@ class Batch:
         for place in self.arrivals.widths:
             self.freed.pop(place, None)
         lanes.release(self.transaction, self.freed)
+        for queue, tasks in self.reserved.items():
+            named = msgspec.json.encode(sorted(tasks)).decode()
+            connection.execute(RESERVE_NEXT, (queue, named))
+            self.transaction.reserved.add(queue)
 
     def judge(self, settlement: Settlement, row: tuple[Any, ...]) -> None:
         """Decide what becomes of one job."""
         match settlement.outcome:
             case Completed(result=result):
                 self.complete(settlement, row, result)
-            case Retry() | Snoozed() | Released() | Cancelled() if row[8] is not None:
+            case Retry() | Snoozed() | Released() | Reserved() | Cancelled() if row[8] is not None:
                 # Somebody wants it cancelled, and knows why: another turn would forget that.
                 self.finish(settlement, row, CANCELLED, error=row[8])
             case Retry(failure=failure, delay=delay):
@@ -142,6 +149,9 @@ class Batch:
                 self.again(settlement, row, delay, None, spent=False, awaits=awaits)
             case Released():
                 self.give_back(settlement, row)
+            case Reserved():
+                self.give_back(settlement, row, reserved=True)
+                self.reserved.setdefault(row[3], set()).add(row[9])
 
     def complete(self, settlement: Settlement, row: tuple[Any, ...], result: bytes) -> None:
         """The job is over as it should be: nearly all are, so they are written together."""
@@ -196,7 +206,7 @@ class Batch:
         """
         if math.isnan(delay):
             delay = 0.0
-        _, seq, _, queue, lane, width, hold, _, _ = row
+        _, seq, _, queue, lane, width, hold, _, _, _ = row
         pinned = hold if lane is not None else 0
         if lane is not None and not pinned:
             self.freed[queue, lane] += 1
@@ -220,13 +230,16 @@ class Batch:
                 None if failure is None else storable(failure.message),
                 settlement.entry,
                 seq,
+                0,
             )
         )
 
-    def give_back(self, settlement: Settlement, row: tuple[Any, ...]) -> None:
+    def give_back(
+        self, settlement: Settlement, row: tuple[Any, ...], *, reserved: bool = False
+    ) -> None:
         """The job was never started: ready again, in its place, as if it had not been claimed."""
-        _, seq, _, queue, lane, width, _, pinned, _ = row
-        self.requeued.append((READY, pinned, 1, None, None, None, settlement.entry, seq))
+        _, seq, _, queue, lane, width, _, pinned, _, _ = row
+        self.requeued.append((READY, pinned, 1, None, None, None, settlement.entry, seq, reserved))
         self.transaction.made_ready.add(queue)
         if lane is not None and not pinned:
             # Somebody better may have begun to wait since.

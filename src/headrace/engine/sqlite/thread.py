@@ -26,12 +26,14 @@ class Transaction:
     An operation says here what others want to know once it is committed.
     """
 
-    __slots__ = ("cancelling", "connection", "made_ready", "now")
+    __slots__ = ("cancelling", "connection", "made_ready", "now", "reserved")
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:
         self.connection = connection
         self.now = now
         self.made_ready: set[str] = set()
+        # Queues with jobs that were left for others: what a claim finds says nothing of those.
+        self.reserved: set[str] = set()
         self.cancelling: list[str] = []
 
 

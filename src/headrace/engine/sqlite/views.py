@@ -27,6 +27,7 @@ LIST_UNFINISHED_CHILDREN = query("list_unfinished_children")
 LIST_FINISHED_CHILDREN = query("list_finished_children")
 QUEUE_NAMES = query("queue_names")
 QUEUE_READY = query("queue_ready")
+QUEUE_RESERVED = query("queue_reserved")
 QUEUE_WAITING = query("queue_waiting")
 QUEUE_RUNNING = query("queue_running")
 QUEUE_SCHEDULED = query("queue_scheduled")
@@ -116,6 +117,10 @@ def queues(transaction: Transaction) -> list[QueueView]:
     for name, count, since in connection.execute(QUEUE_READY):
         views[name].ready = count
         oldest[name] = since
+    for name, task, count, since in connection.execute(QUEUE_RESERVED):
+        views[name].ready += count
+        views[name].reserved[task] = count
+        oldest[name] = min(since, oldest.get(name, since))
     for name, count, since in connection.execute(QUEUE_WAITING):
         views[name].waiting = count
         oldest[name] = min(since, oldest.get(name, since))

@@ -58,6 +58,7 @@ def register(transaction: Transaction, info: WorkerInfo, lease_seconds: float) -
             info.slots,
             now,
             now + lease_seconds,
+            None if info.tasks is None else msgspec.json.encode(info.tasks).decode(),
         ),
     )
 

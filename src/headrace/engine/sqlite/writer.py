@@ -189,8 +189,8 @@ class Writer(ConnectionThread):
             self._seen_version = version
             self._changed_at = self._polled_at
             resumed = _resumed(connection)
-            work = connection.execute(READY_EXISTS).fetchone() is not None
-            work, self._seen_resumed = work or resumed != self._seen_resumed, resumed
+            [(ready,)] = connection.execute(READY_EXISTS).fetchall()
+            work, self._seen_resumed = bool(ready) or resumed != self._seen_resumed, resumed
             cancelling = frozenset(connection.execute(CANCELLING).fetchall())
         except sqlite3.Error:
             return  # the next poll tries again

@@ -45,6 +45,8 @@ async def workers(request: Request) -> Response:
     found = await service.app.engine.workers()
     if caller.queues:
         found = [each for each in found if not each.queues or caller.queues & set(each.queues)]
+        for each in found:
+            each.tasks = None  # some are of other queues
     return listed("workers", found)
 
 

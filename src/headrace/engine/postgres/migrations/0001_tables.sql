@@ -6,6 +6,7 @@
 -- Jobs that have not finished. `seq` is the order of arrival; `pinned` marks a retry that keeps its
 -- lane place; `holder` is the number of the worker that runs it and `worker` that worker's name.
 -- A job holds a place in its lane while it is ready (2), running (3) or pinned.
+-- `reserved` marks a ready job that only workers that know its task are offered.
 -- `parent` is the job that made this one, `child_group` that job's name for those that it waits for
 -- together. `awaits` is what a suspended job waits for: the JSON of headrace.model.awaited.
 CREATE TABLE job (
@@ -25,6 +26,7 @@ CREATE TABLE job (
     priority smallint NOT NULL,
     hold boolean NOT NULL,
     pinned boolean NOT NULL DEFAULT false,
+    reserved boolean NOT NULL DEFAULT false,
     fail_on_crash boolean NOT NULL,
     queue text COLLATE "C" NOT NULL,
     task text COLLATE "C" NOT NULL,
@@ -56,7 +58,8 @@ CREATE TABLE job (
 
 -- Partial indexes: each holds only the rows that one verb looks for, so a transition touches few.
 -- The lane comes before the queue: it tells nearly all apart, at one comparison.
-CREATE INDEX job_ready ON job (queue, priority DESC, seq) WHERE state = 2;
+CREATE INDEX job_ready ON job (queue, priority DESC, seq) WHERE state = 2 AND NOT reserved;
+CREATE INDEX job_reserved ON job (queue, task, priority DESC, seq) WHERE state = 2 AND reserved;
 CREATE INDEX job_waiting ON job (lane, queue, priority DESC, seq) WHERE state = 1;
 CREATE INDEX job_due ON job (run_at) WHERE state = 0;
 CREATE INDEX job_running ON job (holder) WHERE state = 3;
@@ -172,7 +175,9 @@ CREATE TABLE worker (
     name text COLLATE "C" NOT NULL,
     host text NOT NULL,
     version text NOT NULL,
-    queues text[] NOT NULL
+    queues text[] NOT NULL,
+    -- The tasks that it knows; NULL: all.
+    tasks text[] COLLATE "C"
 ) WITH (fillfactor = 50);
 
 CREATE TABLE record (

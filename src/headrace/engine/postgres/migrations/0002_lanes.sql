@@ -164,7 +164,7 @@ BEGIN
         WHERE y.state = 2 AND y.rank > y.ready + l.free AND y.rank > y.best_waiting
     ), back AS (
         -- A claim may take a beaten job first; then it runs, and is not put back.
-        UPDATE job SET state = 1
+        UPDATE job SET state = 1, reserved = false
         WHERE id = ANY (ARRAY(
             SELECT j.id FROM job j
             WHERE j.id = ANY (ARRAY(SELECT b.id FROM beaten b)) AND j.state + 0 = 2

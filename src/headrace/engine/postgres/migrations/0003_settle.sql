@@ -1,5 +1,5 @@
 -- Recording outcomes. `kind` is the final state (4 to 7; NULL means completed), or how the job
--- comes back: 0 retry, 1 released, 2 snoozed. Columns that no outcome of a call needs are empty; a
+-- comes back: 0 retry, 1 released, 2 snoozed, 3 reserved. Columns that no outcome of a call needs are empty; a
 -- job that completed without a result has the JSON `null`.
 -- The functions take jobs that run under their token, either those with a lane (whose lanes are
 -- locked) or those without. Those that settle answer which they did, with the lanes of the former.
@@ -98,15 +98,16 @@ BEGIN
     WITH back AS (
         UPDATE job j SET
             state = CASE
-                WHEN t.kind = 1 THEN 2
+                WHEN t.kind IN (1, 3) THEN 2
                 WHEN t.delay > 0 THEN 0
                 WHEN j.lane IS NULL OR j.hold THEN 2
                 ELSE 1
             END,
+            reserved = t.kind = 3,
             -- Given back unstarted, a job keeps its place unless it is beaten; else `hold` decides.
-            pinned = j.pinned OR (t.kind <> 1 AND j.lane IS NOT NULL AND j.hold),
+            pinned = j.pinned OR (t.kind NOT IN (1, 3) AND j.lane IS NOT NULL AND j.hold),
             run_at = CASE
-                WHEN t.kind = 1 THEN j.run_at
+                WHEN t.kind IN (1, 3) THEN j.run_at
                 ELSE p_moment + t.delay * interval '1 second'
             END,
             attempt = CASE WHEN t.kind = 0 THEN j.attempt ELSE j.attempt - 1 END,
@@ -121,7 +122,7 @@ BEGIN
             AND (j.lane IS NOT NULL) = p_laned
             AND t.kind < 4 AND j.cancel_reason IS NULL
         RETURNING j.id, j.state, j.queue, j.lane, j.pinned,
-            CASE WHEN j.pinned OR t.kind = 1 THEN 0 ELSE 1 END AS freed
+            CASE WHEN j.pinned OR t.kind IN (1, 3) THEN 0 ELSE 1 END AS freed
     )
     SELECT array_agg(b.id), array_agg(b.queue) FILTER (WHERE p_laned),
         array_agg(b.lane) FILTER (WHERE p_laned), array_agg(b.freed) FILTER (WHERE p_laned),

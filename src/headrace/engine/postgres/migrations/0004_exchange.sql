@@ -1,3 +1,84 @@
+-- Reserve those jobs that are of the same queue and task as these reserved ones, among the next in
+-- line of their queues. Bounded: whoever meets more of them goes on from there. Jobs that somebody
+-- else is taking are passed over.
+CREATE FUNCTION reserve_next(p_id uuid[])
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    places tid[];
+BEGIN
+    WITH line AS MATERIALIZED (
+        SELECT j.queue, array_agg(DISTINCT j.task) AS tasks FROM job j
+        WHERE j.id = ANY (p_id) AND j.state + 0 = 2 AND j.reserved
+        GROUP BY j.queue
+    )
+    SELECT array_agg(next.place) INTO places
+    FROM line l
+    CROSS JOIN LATERAL (
+        SELECT j.ctid AS place, j.task FROM job j
+        WHERE j.queue = l.queue AND j.state = 2 AND NOT j.reserved
+        ORDER BY j.priority DESC, j.seq LIMIT 500
+    ) next
+    WHERE next.task = ANY (l.tasks);
+    UPDATE job SET reserved = true
+    WHERE ctid = ANY (ARRAY(
+        SELECT j.ctid FROM job j
+        WHERE j.ctid = ANY (places) AND j.state + 0 = 2 AND NOT j.reserved
+        FOR NO KEY UPDATE SKIP LOCKED
+    ));
+END $$;
+
+-- Queues and tasks of reserved jobs, among these queues, whose task a worker knows. One step into the
+-- index job_reserved leads from each to the next, however many jobs there are.
+CREATE FUNCTION reserved_lines(p_worker integer, p_queues text[], OUT queues text[], OUT tasks text[])
+LANGUAGE plpgsql AS $$
+BEGIN
+    WITH RECURSIVE line AS (
+        (SELECT j.queue, j.task FROM job j
+         WHERE j.state = 2 AND j.reserved ORDER BY j.queue, j.task LIMIT 1)
+        UNION ALL
+        SELECT next.queue, next.task
+        FROM line l
+        CROSS JOIN LATERAL (
+            SELECT j.queue, j.task FROM job j
+            WHERE j.state = 2 AND j.reserved AND (j.queue, j.task) > (l.queue, l.task)
+            ORDER BY j.queue, j.task LIMIT 1
+        ) next
+    )
+    SELECT array_agg(l.queue), array_agg(l.task) INTO queues, tasks
+    FROM line l
+    JOIN worker w ON w.number = p_worker
+    WHERE l.queue = ANY (p_queues) AND (w.tasks IS NULL OR l.task = ANY (w.tasks));
+END $$;
+
+-- How many of the best jobs are in which line: that of a queue (its task is NULL), or that of the
+-- reserved jobs of a queue and a task. Locks nothing.
+CREATE FUNCTION best_lines(
+    p_limit integer, p_from bigint,
+    INOUT queues text[], INOUT tasks text[], OUT amounts integer[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT array_agg(x.queue), array_agg(x.task), array_agg(x.amount) INTO queues, tasks, amounts
+    FROM (
+        SELECT best.queue, best.task, count(*)::integer AS amount
+        FROM (
+            SELECT b.queue, b.task
+            FROM unnest(queues, tasks) AS line (queue, task)
+            CROSS JOIN LATERAL (
+                (SELECT j.queue, NULL AS task, j.priority, j.seq FROM job j
+                 WHERE line.task IS NULL AND j.queue = line.queue
+                     AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
+                 ORDER BY j.priority DESC, j.seq LIMIT p_limit)
+                UNION ALL
+                (SELECT j.queue, j.task, j.priority, j.seq FROM job j
+                 WHERE j.queue = line.queue AND j.task = line.task AND j.state = 2 AND j.reserved
+                 ORDER BY j.priority DESC, j.seq LIMIT p_limit)
+            ) b
+            ORDER BY b.priority DESC, b.seq LIMIT p_limit
+        ) best
+        GROUP BY best.queue, best.task
+    ) x;
+END $$;
+
 -- A worker's round trip: record outcomes, then lease ready jobs.
 --
 -- Bells are taken off and their lanes looked after together with the lanes of settled jobs: all
@@ -54,10 +135,15 @@ DECLARE
     worker_number integer; worker_name text;
     names text[]; amounts integer[]; wanted integer;
     places tid[] := '{}';
+    reserving uuid[]; tasks text[];
     looked_at timestamptz; spent integer;
 BEGIN
     IF told > 1 AND cardinality(p_token) = 1 THEN
         p_token := array_fill(p_token[1], ARRAY[told]);
+    END IF;
+
+    IF cardinality(p_kind) > 0 AND 3 = ANY (p_kind) THEN
+        reserving := ARRAY(SELECT t.id FROM unnest(p_id, p_kind) AS t (id, kind) WHERE t.kind = 3);
     END IF;
 
     -- Jobs without a lane first, and without a look at lanes. It takes a second round only if the
@@ -175,7 +261,22 @@ BEGIN
         WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues));
     END IF;
     looked_at := clock_timestamp();
-    IF cardinality(names) = 1 THEN
+    IF reserving IS NOT NULL THEN
+        PERFORM reserve_next(reserving);
+    END IF;
+    IF names IS NOT NULL AND EXISTS (SELECT FROM job j WHERE j.state = 2 AND j.reserved) THEN
+        SELECT * INTO step FROM reserved_lines(worker_number, names);
+    ELSE
+        step := NULL;
+    END IF;
+    IF step IS NOT NULL THEN
+        tasks := array_fill(NULL::text, ARRAY[cardinality(names)]) || step.tasks;
+        SELECT * INTO step FROM best_lines(p_limit, p_from, names || step.queues, tasks);
+        names := step.queues;
+        amounts := step.amounts;
+        tasks := step.tasks;
+        wanted := 0;
+    ELSIF cardinality(names) = 1 THEN
         amounts := ARRAY[p_limit];
         wanted := 0;
     ELSIF cardinality(names) > 1 THEN
@@ -189,7 +290,7 @@ BEGIN
                 FROM unnest(names) AS q (name)
                 CROSS JOIN LATERAL (
                     SELECT j.queue, j.priority, j.seq FROM job j
-                    WHERE j.queue = q.name AND j.state = 2 AND j.seq >= p_from
+                    WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
                     ORDER BY j.priority DESC, j.seq LIMIT p_limit
                 ) b
                 ORDER BY b.priority DESC, b.seq LIMIT p_limit
@@ -200,15 +301,28 @@ BEGIN
     IF amounts IS NOT NULL THEN
         places := ARRAY(
             SELECT b.place
-            FROM unnest(names, amounts) AS q (name, amount)
+            FROM unnest(names, amounts, tasks) AS q (name, amount, task)
             CROSS JOIN LATERAL (
                 SELECT j.ctid AS place FROM job j
-                WHERE j.queue = q.name AND j.state = 2 AND j.seq >= p_from
+                WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
                 ORDER BY j.priority DESC, j.seq LIMIT q.amount
                 -- Not FOR UPDATE: a job to which an event is being delivered can be claimed.
                 FOR NO KEY UPDATE SKIP LOCKED
             ) b
+            WHERE q.task IS NULL
         );
+        IF tasks IS NOT NULL THEN
+            places := places || ARRAY(
+                SELECT b.place
+                FROM unnest(names, amounts, tasks) AS q (name, amount, task)
+                CROSS JOIN LATERAL (
+                    SELECT j.ctid AS place FROM job j
+                    WHERE j.queue = q.name AND j.task = q.task AND j.state = 2 AND j.reserved
+                    ORDER BY j.priority DESC, j.seq LIMIT q.amount
+                    FOR NO KEY UPDATE SKIP LOCKED
+                ) b
+            );
+        END IF;
         IF cardinality(places) < wanted THEN
             -- Somebody else is taking some of those: take the next best instead.
             places := places || ARRAY(
@@ -216,7 +330,7 @@ BEGIN
                 FROM queue q
                 CROSS JOIN LATERAL (
                     SELECT j.ctid AS place, j.priority, j.seq FROM job j
-                    WHERE j.queue = q.name AND j.state = 2 AND j.seq >= p_from
+                    WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
                         AND j.ctid <> ALL (places)
                     ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
                     FOR NO KEY UPDATE SKIP LOCKED
@@ -234,7 +348,8 @@ BEGIN
             NULL::bytea, NULL::double precision, NULL::bigint, NULL::uuid;
     END IF;
 
-    IF raised > 0 AND cardinality(places) >= p_limit THEN
+    -- Reserved jobs are for others, whatever this claim has found.
+    IF raised > 0 AND cardinality(places) >= p_limit OR reserving IS NOT NULL THEN
         RETURN QUERY SELECT NULL::uuid, NULL::integer, NULL::integer, NULL, NULL, NULL::bytea,
             NULL::integer, NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL,
             NULL::bytea, NULL::double precision, NULL::bigint, NULL::uuid;
@@ -248,7 +363,7 @@ BEGIN
             RETURN;
         END IF;
         RETURN QUERY
-        UPDATE job j SET state = 3, token = j.token + 1, attempt = j.attempt + 1,
+        UPDATE job j SET state = 3, reserved = false, token = j.token + 1, attempt = j.attempt + 1,
             holder = worker_number, worker = worker_name,
             started_at = greatest(moment, j.created_at)
         WHERE j.ctid = ANY (places)

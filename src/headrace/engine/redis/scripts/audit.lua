@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- audit: check the invariants over the whole store in one moment. Answers what is wrong, as texts.
--- KEYS meta jobs bodies ids due held finished ready waiting places lanes counts
+-- KEYS meta jobs bodies ids due held finished ready reserved waiting places lanes counts
 -- KEYS children unfinished suspended awaits
 -- USES clock layout job
 -- ARGV 1 offset
@@ -24,7 +24,7 @@ local function each(index, visit)
     local members = call('ZRANGE', index, first, first + STRETCH - 1)
     local ids = {}
     for n, member in ipairs(members) do ids[n] = string.match(member, '[^%z]*$') end
-    if index == READY or index == WAITING then
+    if index == READY or index == RESERVED or index == WAITING then
       for n, member in ipairs(ids) do ids[n] = sub(member, 18) end
     end
     local records = read(JOBS, ids)
@@ -92,6 +92,14 @@ each(READY, function(member, id, job)
   expect(job, id, PENDING)
   if member ~= job.queue .. '\0' .. job.order .. id then
     report('job ' .. id .. ' is in the wrong place of the ready line')
+  end
+  hold(job, id)
+end)
+each(RESERVED, function(member, id, job)
+  expect(job, id, PENDING)
+  local task = string.match(job.tail, '^[^%z]*')
+  if member ~= job.queue .. '\0' .. task .. '\0' .. job.order .. id then
+    report('job ' .. id .. ' is in the wrong place of the line of reserved jobs')
   end
   hold(job, id)
 end)
@@ -163,7 +171,7 @@ for field, number in pairs(found) do
 end
 
 local total = call('LLEN', FINISHED) - (call('HGET', META, 'outdated') or 0)
-for _, index in ipairs({ DUE, READY, WAITING, HELD }) do
+for _, index in ipairs({ DUE, READY, RESERVED, WAITING, HELD }) do
   total = total + call('ZCARD', index)
 end
 if total ~= call('HLEN', JOBS) then

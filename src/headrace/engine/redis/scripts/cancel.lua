@@ -26,7 +26,7 @@ local function leave_line(job, id)
     count(scheduled, job.queue, -1)
     stop_waiting(job, id)
   elseif not waited then
-    call('ZREM', READY, job.queue .. '\0' .. job.order .. id)
+    leave_ready(job.queue, job.order .. id)
   end
 end
 

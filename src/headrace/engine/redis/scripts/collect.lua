@@ -1,12 +1,14 @@
 #!lua flags=no-writes
 -- collect: the ids of all jobs in some states, if they are few.
--- KEYS due ready waiting held finished
+-- KEYS due ready reserved waiting held finished
 -- USES clock
 -- ARGV 1 offset  2 how many are few  then words: scheduled, pending, running, finished
 -- Answers the ids in no order, some of them twice or in another state by now, or nothing if they are too many: then walking through all jobs by id
 -- finds them soon.
 
-local lines = { scheduled = { DUE }, pending = { READY, WAITING }, running = { HELD }, finished = {} }
+local lines = {
+  scheduled = { DUE }, pending = { READY, RESERVED, WAITING }, running = { HELD }, finished = {},
+}
 -- In front of the id, members of the lines of pending jobs have the job's order.
 local skip = { scheduled = 1, pending = 18, running = 1 }
 

@@ -5,7 +5,7 @@
 -- ARGV 1 offset  2 worker id ('' none)  3 limit  4 where it hears of a job that it is handed ('' not)
 --   5 number of queues (-1: all)  then the queues,
 --   then six for each outcome: id  token  outcome  delay  data  log entry ('' none)
---   outcome: a final state as a number, or "retry", "snoozed", "released"
+--   outcome: a final state as a number, or "retry", "snoozed", "released", "reserved"
 --   data: the result; error type, zero byte, message; or what a snoozed job awaits ('' nothing)
 -- Answers the refused ids, then id, record and body of each leased job in turn.
 -- An outcome counts only while its job runs under its token. A script runs alone, so nothing
@@ -21,7 +21,7 @@ local until_time = limit > 0 and call('ZSCORE', LEASES, ARGV[2])
 if until_time then
   local name = string.match(call('HGET', WORKERS, ARGV[2]), '^[^%z]+')
   local named = queue_count >= 0 and { unpack(ARGV, 6, first - 1) } or nil
-  lease(answer, ARGV[2] .. '\1' .. name, named, limit)
+  lease(answer, ARGV[2], name, named, limit)
   -- Who found nothing may be handed the next job that comes in, as long as its lease is known to
   -- last. Looking again writes nothing, unless that was renewed.
   if #answer > 1 or inbox == '' then
@@ -37,5 +37,5 @@ end
 write_lanes()
 write_counts()
 -- What this call made ready and did not take itself is for others.
-if made_ready > 0 then call('PUBLISH', SIGNALS, 'work') end
+if made_ready > 0 or left_for_others > 0 then call('PUBLISH', SIGNALS, 'work') end
 return answer

@@ -6,6 +6,7 @@ PRAGMA application_id = 1212437059;
 -- Jobs that have not finished. `seq` is the order of arrival, `worker` the id of the one that runs
 -- it. `pinned` marks a retry that keeps its lane place: a job holds a place in its lane while it is
 -- ready (2), running (3) or pinned. `cancel_reason` says that a running job should stop.
+-- `reserved` marks a ready job that only workers that know its task are offered.
 -- `parent` is the id of the job that made this one, `group_name` its name for those that it waits
 -- for together.
 CREATE TABLE job (
@@ -18,6 +19,7 @@ CREATE TABLE job (
     started_at REAL,
     cancel_reason TEXT,
     pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
+    reserved INTEGER NOT NULL DEFAULT 0 CHECK (reserved IN (0, 1)),
     priority INTEGER NOT NULL,
     queue TEXT NOT NULL,
     lane TEXT,
@@ -44,12 +46,16 @@ CREATE TABLE job (
     CHECK ((state = 3) = (worker IS NOT NULL)),
     CHECK ((state = 3) = (started_at IS NOT NULL)),
     CHECK (state <> 1 OR (lane IS NOT NULL AND pinned = 0)),
+    CHECK (reserved = 0 OR state = 2),
     CHECK (pinned = 0 OR (lane IS NOT NULL AND hold = 1))
 );
 
 -- Partial indexes: each holds only the rows that one verb looks for, so a transition touches few.
--- `run_at` and `state` are in them so that counting a long line never touches the table.
-CREATE INDEX job_ready ON job (queue, priority DESC, seq, run_at, state) WHERE state = 2;
+-- `run_at`, `state` and `reserved` are in them so that counting a long line never touches the table.
+CREATE INDEX job_ready ON job (queue, priority DESC, seq, run_at, state, reserved)
+    WHERE state = 2 AND reserved = 0;
+CREATE INDEX job_reserved ON job (queue, task, priority DESC, seq, run_at, state, reserved)
+    WHERE state = 2 AND reserved = 1;
 CREATE INDEX job_waiting ON job (queue, lane, priority DESC, seq, run_at, state) WHERE state = 1;
 CREATE INDEX job_due ON job (run_at) WHERE state = 0;
 CREATE INDEX job_running ON job (worker) WHERE state = 3;
@@ -147,7 +153,7 @@ CREATE TABLE queue (
     resumed INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- Workers. `died_at` is set when one retires, is replaced, or lets its lease lapse; it never
+-- Workers. `tasks` are those that it knows, as JSON; NULL: all. `died_at` is set when one retires, is replaced, or lets its lease lapse; it never
 -- comes back to life.
 CREATE TABLE worker (
     id TEXT NOT NULL PRIMARY KEY,
@@ -156,6 +162,7 @@ CREATE TABLE worker (
     pid INTEGER NOT NULL,
     version TEXT NOT NULL,
     queues TEXT NOT NULL,
+    tasks TEXT,
     slots INTEGER NOT NULL,
     running INTEGER NOT NULL DEFAULT 0,
     memory_bytes INTEGER NOT NULL DEFAULT 0,

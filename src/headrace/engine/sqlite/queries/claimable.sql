@@ -11,7 +11,7 @@ SELECT CAST(json_group_array(json_array(
 )) AS BLOB)
 FROM (
     SELECT * FROM job
-    WHERE queue = ?1 AND state = 2
+    WHERE queue = ?1 AND state = 2 AND reserved = 0
     ORDER BY priority DESC, seq
     LIMIT ?2
 );

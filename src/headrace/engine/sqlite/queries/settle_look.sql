@@ -4,7 +4,7 @@
 -- token.
 SELECT CAST(json_group_array(json_array(
     job.id, job.seq, job.token, job.queue, job.lane, job.width, job.hold, job.pinned,
-    job.cancel_reason
+    job.cancel_reason, job.task
 )) AS BLOB)
 FROM json_each(?1) AS asked
 CROSS JOIN job ON job.id = asked.value

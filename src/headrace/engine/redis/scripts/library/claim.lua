@@ -1,17 +1,18 @@
 -- claim: lease ready jobs of several queues by priority, then arrival.
--- KEYS jobs bodies ready queues held
--- The ready lines of the queues are merged; each is read in small pieces, and what is taken from a
+-- KEYS jobs bodies ready reserved queues held workers
+-- The ready lines of the queues, and of reserved jobs that the worker knows, are merged; each is read in small pieces, and what is taken from a
 -- line is its beginning, so it is removed in one step.
 
-local function open_line(queue, piece)
-  return { queue = queue, skip = #queue + 2, piece = piece, from = '[' .. queue .. '\0', at = 0,
-    members = {} }
+-- `name` is what the members of a line begin with: a queue, or a queue and a task.
+local function open_line(index, name, queue, piece)
+  return { index = index, name = name, queue = queue, skip = #name + 2, piece = piece,
+    from = '[' .. name .. '\0', at = 0, members = {} }
 end
 
 local function advance(line)
   line.at = line.at + 1
   if line.at > #line.members then
-    line.members = call('ZRANGE', READY, line.from, '(' .. line.queue .. '\1', 'BYLEX', 'LIMIT', 0,
+    line.members = call('ZRANGE', line.index, line.from, '(' .. line.name .. '\1', 'BYLEX', 'LIMIT', 0,
       line.piece)
     line.at = 1
     if #line.members > 0 then line.from = '(' .. line.members[#line.members] end
@@ -33,16 +34,49 @@ local function queues_with_ready_jobs()
   end
 end
 
-local function open_lines(named, limit)
-  local queues, known = {}, {}
-  for _, queue in ipairs(named) do
+-- The tasks that a worker knows, or nothing if it knows all; see the script `register`.
+local function tasks_of(worker_id)
+  local worker = call('HGET', WORKERS, worker_id)
+  local tasks = cmsgpack.unpack(sub(worker, string.find(worker, '\0', 1, true) + 9)).tasks
+  if not tasks then return nil end
+  local known = {}
+  for _, task in ipairs(tasks) do known[task] = true end
+  return known
+end
+
+-- Lines of reserved jobs whose task the worker knows, as queue and task: one step leads from each to
+-- the next. `named` nil: of all queues.
+local function reserved_lines(worker_id, named)
+  local lines, from, tasks, served = {}, '-', nil, {}
+  for _, queue in ipairs(named or {}) do served[queue] = true end
+  while true do
+    local member = call('ZRANGE', RESERVED, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+    if not member then return lines end
+    if from == '-' then tasks = tasks_of(worker_id) end
+    local queue, task = string.match(member, '^([^%z]+)%z([^%z]+)')
+    if (not named or served[queue]) and (not tasks or tasks[task])
+      and call('HGET', QUEUES, queue) ~= '1' then
+      lines[#lines + 1] = { queue, task }
+    end
+    from = '[' .. queue .. '\0' .. task .. '\1'
+  end
+end
+
+local function open_lines(worker_id, named, limit)
+  local queues, known, fronts = {}, {}, {}
+  for _, queue in ipairs(named or queues_with_ready_jobs()) do
     if not known[queue] and call('HGET', QUEUES, queue) ~= '1' then queues[#queues + 1] = queue end
     known[queue] = true
   end
-  local piece = #queues == 1 and limit or math.max(10, math.ceil(2 * limit / #queues))
-  local fronts = {}
+  local reserved = reserved_lines(worker_id, named)
+  local total = #queues + #reserved
+  local piece = total == 1 and limit or math.max(10, math.ceil(2 * limit / total))
   for _, queue in ipairs(queues) do
-    local line = open_line(queue, piece)
+    local line = open_line(READY, queue, queue, piece)
+    if advance(line) then fronts[#fronts + 1] = line end
+  end
+  for _, each in ipairs(reserved) do
+    local line = open_line(RESERVED, each[1] .. '\0' .. each[2], each[1], piece)
     if advance(line) then fronts[#fronts + 1] = line end
   end
   return fronts
@@ -57,7 +91,7 @@ local function merge(fronts, limit)
     end
     local line = fronts[best]
     local member = line.members[line.at]
-    last[line.queue] = member
+    last[line] = member
     count(running, line.queue, 1)
     taken[#taken + 1] = sub(member, line.skip + 17)
     if #taken < limit and not advance(line) then table.remove(fronts, best) end
@@ -71,27 +105,28 @@ local function take_from(line, limit)
   local total = math.min(limit, #members)
   for i = 1, total do taken[i] = sub(members[i], skip) end
   count(running, line.queue, total)
-  return taken, { [line.queue] = members[total] }
+  return taken, { [line] = members[total] }
 end
 
 -- Answers ids in the order in which they have to start.
-local function take(named, limit)
-  local fronts = open_lines(named, limit)
+local function take(worker_id, named, limit)
+  local fronts = open_lines(worker_id, named, limit)
   local taken, last
   if #fronts == 1 and (#fronts[1].members >= limit or #fronts[1].members < fronts[1].piece) then
     taken, last = take_from(fronts[1], limit)
   else
     taken, last = merge(fronts, limit)
   end
-  for queue, member in pairs(last) do
-    call('ZREMRANGEBYLEX', READY, '[' .. queue .. '\0', '[' .. member)
+  for line, member in pairs(last) do
+    call('ZREMRANGEBYLEX', line.index, '[' .. line.name .. '\0', '[' .. member)
   end
   return taken
 end
 
 -- Adds id, record and body of each job in turn to `answer`. `named` nil: all queues.
-local function lease(answer, worker, named, limit)
-  local taken = take(named or queues_with_ready_jobs(), limit)
+local function lease(answer, worker_id, name, named, limit)
+  local worker = worker_id .. '\1' .. name
+  local taken = take(worker_id, named, limit)
   local old, body = read(JOBS, taken), read(BODIES, taken)
   local changed, holding, left = {}, {}, {}
   for n, id in ipairs(taken) do

@@ -1,7 +1,8 @@
 -- lanes: who has a place in a lane, who waits for one.
--- KEYS jobs ready waiting places lanes
+-- KEYS jobs ready reserved waiting places lanes
 -- A lane is queue, zero byte, name. Members sort by text, all with score 0:
 --   ready    queue, zero, order, id   may be claimed now
+--   reserved queue, zero, task, zero, order, id   the same, by workers that know its task
 --   waiting  lane, zero, order, id    waits for a place
 --   places   lane, zero, order, id    has one: ready, running, or pinned by a retry that holds it
 -- `lanes` has of each: its width; how many places are used; `waits`, 0 if surely nobody waits;
@@ -18,7 +19,7 @@ local NARROW = 20
 local opened = {}
 local made_ready = 0
 -- Changes are collected and written together: one call per job and index would double the cost.
-local lines = { ready = {}, entered = {}, left = {}, waiting = {}, promoted = {} }
+local lines = { ready = {}, reserved = {}, entered = {}, left = {}, waiting = {}, promoted = {} }
 
 local function write_lines()
   write('ZREM', PLACES, lines.left)
@@ -26,6 +27,7 @@ local function write_lines()
   write('ZADD', WAITING, lines.waiting)
   write('ZADD', PLACES, lines.entered)
   write('ZADD', READY, lines.ready)
+  write('ZADD', RESERVED, lines.reserved)
   for name, list in pairs(lines) do
     if #list > 0 then lines[name] = {} end
   end
@@ -96,6 +98,19 @@ local function add_ready(queue, place)
   put(lines.ready, queue .. '\0' .. place)
 end
 
+-- Where a reserved job is; its texts that follow the lane begin with the task.
+local function reserved_member(job, id)
+  return job.queue .. '\0' .. string.match(job.tail, '^[^%z]*') .. '\0' .. job.order .. id
+end
+
+-- A ready job leaves the line that it is in.
+local function leave_ready(queue, place)
+  if call('ZREM', READY, queue .. '\0' .. place) == 0 then
+    local id = sub(place, 18)
+    call('ZREM', RESERVED, reserved_member(decode(call('HGET', JOBS, id)), id))
+  end
+end
+
 -- `member` is the job's place in line, as `waiting` and `places` have it.
 local function enter(lane, member)
   lane.used, lane.heads = lane.used + 1, lane.heads + 1
@@ -153,7 +168,7 @@ local function admit(lane)
     local beaten = best and worst_head(lane, best)
     if not beaten then return end
     call('ZREM', PLACES, beaten)
-    call('ZREM', READY, lane.queue .. '\0' .. sub(beaten, #name + 2))
+    leave_ready(lane.queue, sub(beaten, #name + 2))
     made_ready = made_ready - 1
     lane.used, lane.heads = lane.used - 1, lane.heads - 1
     wait(lane, beaten)

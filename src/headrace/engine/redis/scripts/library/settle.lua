@@ -1,15 +1,36 @@
 -- settle: record how attempts ended.
--- KEYS jobs due held finished ended results errors logs cancels
+-- KEYS jobs ready reserved due held finished ended results errors logs cancels
 -- An outcome counts only while its job runs under its token. Lists are written at the end, so one
 -- call of the server serves all jobs; records come first, because lanes look at them.
 
 local LOG_LIMIT = 262144
+-- How many of those that come next in line are looked at when one is reserved.
+local NEXT = 500
+-- How many jobs were left for workers that know their task.
+local left_for_others = 0
+
+-- Reserve jobs of these tasks among those that are next in line of a queue.
+local function reserve_next(queue, tasks)
+  local members = call('ZRANGE', READY, '[' .. queue .. '\0', '(' .. queue .. '\1', 'BYLEX', 'LIMIT', 0,
+    NEXT)
+  local ids, gone, reserved = {}, {}, {}
+  for n = 1, #members do ids[n] = sub(members[n], #queue + 19) end
+  for n, record in ipairs(read(JOBS, ids)) do
+    local _, _, task = unpack_record('sss', record, QUEUE)
+    if tasks[task] then
+      gone[#gone + 1] = members[n]
+      put(reserved, queue .. '\0' .. task .. sub(members[n], #queue + 1))
+    end
+  end
+  write('ZREM', READY, gone)
+  write('ZADD', RESERVED, reserved)
+end
 
 -- `first` is where the outcomes begin in ARGV, six for each. Answers the refused ids.
 local function settle_all(first)
   local stamp = struct.pack('<d', now)
   local jobs, held, finished, ended, results = {}, {}, {}, {}, {}
-  local freed, arrived, refused = {}, {}, {}
+  local freed, arrived, refused, reserved = {}, {}, {}, {}
 
   local function append_log(id, entry)
     local log = (call('HGET', LOGS, id) or '') .. entry .. '\n'
@@ -72,9 +93,16 @@ local function settle_all(first)
   end
 
   -- Given back unstarted: ready in its old place, which a better one may take.
-  local function release(job, id)
+  local function release(job, id, reserve)
     job.worker, job.state, job.started = '', PENDING, 0
-    add_ready(job.queue, job.order .. id)
+    if reserve then
+      put(lines.reserved, reserved_member(job, id))
+      left_for_others = left_for_others + 1
+      reserved[job.queue] = reserved[job.queue] or {}
+      reserved[job.queue][string.match(job.tail, '^[^%z]*')] = true
+    else
+      add_ready(job.queue, job.order .. id)
+    end
     if job.lane ~= '' and not has(job, PINNED) then
       local lane = open_lane(job.queue .. '\0' .. job.lane, job.queue, job.width)
       lane.heads = lane.heads + 1
@@ -95,9 +123,9 @@ local function settle_all(first)
     end
     if state then
       finish(job, id, state, data)
-    elseif outcome == 'released' then
+    elseif outcome == 'released' or outcome == 'reserved' then
       job.attempt = job.attempt - 1
-      release(job, id)
+      release(job, id, outcome == 'reserved')
     else
       if outcome == 'retry' then
         call('HSET', ERRORS, id, data)
@@ -158,5 +186,6 @@ local function settle_all(first)
   for _, lane in ipairs(freed) do fill(lane) end
   for _, lane in pairs(arrived) do admit(lane) end
   write_lines()
+  for queue, tasks in pairs(reserved) do reserve_next(queue, tasks) end
   return refused
 end
