@@ -79,6 +79,10 @@ async def carry(number: int, seconds: float, data: str) -> None:
         await asyncio.sleep(seconds)
 
 
+for number in range(int(os.environ.get("BENCH_TASKS", "0"))):
+    app.task(f"one.of.many.{number}")(silent.function)
+
+
 def jobs_of(options: argparse.Namespace) -> Callable[[int], NewJob]:
     """How the nth job is made."""
     match options.kind:
@@ -87,6 +91,8 @@ def jobs_of(options: argparse.Namespace) -> Callable[[int], NewJob]:
         case "lanes":
             # One of each lane in turn, as they come in practice.
             return lambda n: NewJob(id=new_id(), task="tick", lane=f"lane:{n % options.lanes}")
+        case "foreign":
+            return lambda n: NewJob(id=new_id(), task=f"of.another.program.{n % 5}")
         case "tick":
             return lambda n: NewJob(id=new_id(), task="tick")
         case "carry":

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from bench.figures import Finding
 from bench.scenarios.budget import budget
 from bench.scenarios.events import events
+from bench.scenarios.foreign import foreign
 from bench.scenarios.growth import growth, held
 from bench.scenarios.handlers import handlers, payloads
 from bench.scenarios.http import http
@@ -19,6 +20,7 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "growth": growth,
     "million": million,
     "held": held,
+    "foreign": foreign,
     "handlers": handlers,
     "payloads": payloads,
     "memory": memory,

@@ -88,9 +88,11 @@ class Stage:
         return answer
 
     @contextlib.contextmanager
-    def worker(self, slots: int = SLOTS) -> Iterator[subprocess.Popen[bytes]]:
-        """One worker, stopped in good order, so that the next finds everything free."""
-        environment = {"BENCH_SLOTS": str(slots)}
+    def worker(self, slots: int = SLOTS, tasks: int = 0) -> Iterator[subprocess.Popen[bytes]]:
+        """One worker, stopped in good order, so that the next finds everything free. `tasks` is how
+        many it has besides those of the program.
+        """
+        environment = {"BENCH_SLOTS": str(slots), "BENCH_TASKS": str(tasks)}
         with self.arena.process(PROGRAM, "worker", environment=environment, stop=True) as process:
             yield process
 
