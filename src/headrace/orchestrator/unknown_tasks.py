@@ -13,6 +13,7 @@ log = logging.getLogger("headrace.worker")
 
 # So many names are told once each. Names are the world's: their number has no bound.
 MOST_TOLD = 1_000
+MOST_NAMED = 5
 
 
 class UnknownTasks:
@@ -42,13 +43,15 @@ class UnknownTasks:
         if job.task in self._told or len(self._told) >= MOST_TOLD:
             return
         self._told.add(job.task)
-        known = ", ".join(f'"{name}"' for name in sorted(self.tasks)[:20]) or "none"
+        names = [f'"{name}"' for name in sorted(self.tasks)]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         log.warning(
             'Task "%s" of job %s in queue "%s" is not registered here; its jobs are left for '
-            "workers that know it. Registered: %s. Load its module with --app, or let this "
+            "workers that know it. Registered: %s%s. Load its module with --app, or let this "
             "worker serve other queues with --queues.",
             job.task,
             job.id,
             job.queue,
-            known,
+            ", ".join(names[:MOST_NAMED]) or "none",
+            more,
         )
