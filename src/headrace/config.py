@@ -15,6 +15,8 @@ from headrace.errors import InvalidSetting
 
 FILE = "headrace.toml"
 MEBIBYTE = 1_048_576
+MOST_SECONDS = 100 * 365 * 86_400.0
+"""A longer span, added to a time or taken from it, leaves what stores and calendars know."""
 SECRETS = frozenset({"api_key"})
 """Settings whose value is never shown."""
 
@@ -47,8 +49,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for field, least in _LEAST.items():
             value = getattr(self, field)
-            if value is not None and value < least:
+            if value is not None and not value >= least:
                 raise InvalidSetting(f"{field} must be at least {least}, got {value}")
+            if field.endswith("_seconds") and value > MOST_SECONDS:
+                raise InvalidSetting(
+                    f"{field} must be at most {MOST_SECONDS:.0f} (100 years), got {value}"
+                )
         if not 0 <= self.port <= 65_535:
             raise InvalidSetting(f"port must be between 0 and 65535, got {self.port}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from headrace.clock import Clock
@@ -12,6 +12,7 @@ from headrace.engine.base import Engine, TransactionalProducing
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
 from headrace.model.job import Inserted, Job, NewJob
 from headrace.model.status import State
+from headrace.model.times import kept_delay, moment_of
 
 # One call to the engine takes at most so many jobs and bytes, so that no transaction grows large.
 BATCH_JOBS = 1_000
@@ -163,9 +164,9 @@ def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:
     """The job as it is right after it was stored, without reading it back."""
     due = now
     if job.run_at is not None:
-        due = datetime.fromtimestamp(job.run_at, UTC)
+        due = moment_of(job.run_at)
     elif job.delay:
-        due = now + timedelta(seconds=job.delay)
+        due = now + timedelta(seconds=kept_delay(job.delay))
     # No more than 15 keywords, and the others where they differ: with more, Python makes a
     # dictionary of them, at the cost of all the rest together.
     made = Job(

@@ -37,8 +37,10 @@ pass: `Suspended`, which is no `Exception`, so that `except Exception` does not 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
+from numbers import Real
 from typing import Any
 
 
@@ -177,7 +179,11 @@ class RetryLater(HeadraceError):
         self, reason: str = "", *, delay: float | None = None, at: datetime | None = None
     ) -> None:
         super().__init__(reason or "the handler asked for a retry")
-        self.delay = delay
+        if at is not None and (not isinstance(at, datetime) or at.utcoffset() is None):
+            raise InvalidInput(
+                f"at must be a datetime with a time zone, got {at!r}; use datetime.now(UTC) + …"
+            )
+        self.delay = None if delay is None else _seconds(delay)
         self.at = at
 
 
@@ -185,8 +191,8 @@ class Snooze(HeadraceError):
     """Raise in a handler to be run again after `delay` seconds without spending an attempt."""
 
     def __init__(self, delay: float, reason: str = "") -> None:
-        super().__init__(reason or f"snoozed for {delay:g} s")
-        self.delay = delay
+        self.delay = _seconds(delay)
+        super().__init__(reason or f"snoozed for {self.delay:g} s")
 
 
 class Suspended(BaseException):
@@ -198,3 +204,16 @@ class Suspended(BaseException):
         super().__init__("the job sleeps or waits; let this pass through the handler")
         self.delay = delay
         self.awaits = awaits
+
+
+def _seconds(delay: object) -> float:
+    """What a handler computed, if it is a number; a worker bends it to what engines can store."""
+    if isinstance(delay, bool) or not isinstance(delay, Real):
+        raise InvalidInput(
+            f"delay must be a number of seconds, got {delay!r} ({type(delay).__name__}); "
+            "give seconds, such as 90 or timedelta(…).total_seconds()"
+        )
+    try:
+        return float(delay)
+    except OverflowError:
+        return math.inf

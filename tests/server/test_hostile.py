@@ -259,6 +259,12 @@ async def test_bad_input_is_told_with_field_value_and_remedy(local: httpx.AsyncC
     assert (await post({"task": "add", "args": {"a": 1}}))["field"] == "args"
     assert (await post({"task": "add", "priority": 5_000}))["field"] == "priority"
     assert (await post({"task": "add", "run_at": "2026-01-01T00:00:00"}))["field"] == "run_at"
+    for moment in ("9999-12-31T23:59:59.999999+00:00", "0001-01-01T00:00:00+05:00"):
+        told = await post({"task": "add", "args": {"a": 1, "b": 2}, "run_at": moment})
+        assert (told["field"], told["value"]) == ("run_at", moment)
+        assert told["remedy"] == "choose a time within them"
+    told = await post({"task": "add", "delay": 1e300})
+    assert told["field"] == "delay"
     told = problem(await local.get("/jobs?limit=0"), 422)
     assert (told["field"], told["value"]) == ("limit", "0")
     told = problem(await local.get("/jobs?since=yesterday"), 422)

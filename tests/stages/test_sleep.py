@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 import headrace
 from headrace.clock import Clock
@@ -217,3 +220,25 @@ async def test_odd_sleeps_are_refused(local: headrace.App, worker: Worker) -> No
     job = await odd.enqueue(seconds=-1)
     await worker(local).run_until_idle()
     assert (await local.get(job.id)).error == "sleep takes seconds from 0, got -1.0"
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "told"),
+    [
+        ("sleep", 1e300, "sleep must be between 0 and 315360000 seconds, got 1e+300"),
+        ("sleep", timedelta(hours=1), "sleep must be a number of seconds, got datetime.timedelta"),
+        ("sleep_until", datetime.max.replace(tzinfo=UTC), "sleep_until must lie in the years from"),
+        ("sleep_until", datetime(2030, 1, 1), "sleep_until 2030-01-01T00:00:00 has no time zone"),
+        ("sleep_until", 2e9, "sleep_until must be a datetime, got 2000000000.0"),
+    ],
+)
+async def test_a_sleep_without_an_end_is_refused(
+    local: headrace.App, worker: Worker, verb: str, given: Any, told: str
+) -> None:
+    @local.task(retries=0)
+    async def odd(ctx: headrace.Context) -> None:
+        await getattr(ctx, verb)(given)
+
+    job = await odd.enqueue()
+    await worker(local).run_until_idle()
+    assert ((await local.get(job.id)).error or "").startswith(told)

@@ -13,6 +13,7 @@ from headrace.cli.errors import tell
 from headrace.cli.output import print_json, print_line, progress
 from headrace.cli.session import Session
 from headrace.cli.words import parse_span, plural, span
+from headrace.config import MOST_SECONDS
 from headrace.errors import EngineError, InvalidInput
 from headrace.model.job import JobFilter
 from headrace.model.status import FINAL
@@ -59,7 +60,7 @@ async def prune(
             age: float | None = app.settings.history_seconds
             keep = app.settings.history_count
         else:
-            age = None if older_than is None else parse_span("--older-than", older_than)
+            age = None if older_than is None else _age(older_than)
         count = removed = 0
         trouble: EngineError | None = None
         if dry_run:
@@ -94,6 +95,13 @@ async def prune(
         print_line(f"{verb} {plural(count, 'job')} ({' or '.join(which)}).")
         if removed:
             print_line(f"Removed the files of {plural(removed, 'pruned job')}.")
+
+
+def _age(text: str) -> float:
+    age = parse_span("--older-than", text)
+    if age > MOST_SECONDS:
+        raise InvalidInput(f"--older-than {text!r} is more than 100 years; use a shorter span")
+    return age
 
 
 async def _count(app: App, age: float | None, keep: int | None) -> int:

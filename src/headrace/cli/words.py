@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from headrace.errors import InvalidInput
+from headrace.model.times import in_utc
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|w)?")
 _SECONDS = {
@@ -43,7 +44,7 @@ def parse_time(name: str, text: str) -> datetime:
         raise InvalidInput(
             f"{name} {text!r} has no time zone; add Z for UTC, or an offset such as +09:00"
         )
-    return moment.astimezone(UTC)
+    return in_utc(moment)
 
 
 def parse_moment(name: str, text: str, now: datetime) -> datetime:

@@ -19,8 +19,9 @@ from headrace.model.names import check_name, check_text
 from headrace.model.outcome import AttemptEntry
 from headrace.model.policy import check_priority, check_timeout
 from headrace.model.status import STATES, Status
+from headrace.model.times import check_delay, check_moment, in_utc
 from headrace.task.codec import encode
-from headrace.task.task import LONGEST_WAIT, MOST_RETRIES
+from headrace.task.task import MOST_RETRIES
 
 T = TypeVar("T")
 
@@ -76,12 +77,9 @@ def make_request(name: str, args: Mapping[str, Any] | None, options: JobOptions)
     return request
 
 
-def _delay(delay: float) -> float:
-    if not 0 <= delay <= LONGEST_WAIT:
-        raise InvalidSetting(
-            f"delay must be between 0 and {LONGEST_WAIT:.0f} seconds, got {delay!r}"
-        )
-    return float(delay)
+def _run_at(moment: datetime) -> datetime:
+    check_moment(moment)
+    return moment.astimezone(UTC)
 
 
 def _retries(retries: int) -> int:
@@ -97,18 +95,11 @@ def _json(what: str, value: Mapping[str, Any]) -> msgspec.Raw:
         raise InvalidArguments(f"{what}: {error}; pass plain data") from None
 
 
-def in_utc(name: str, moment: datetime) -> datetime:
-    """The same moment in UTC; one without a time zone is not guessed at."""
-    if moment.tzinfo is None:
-        raise InvalidSetting(f"{name} {moment.isoformat()} has no time zone; use an aware datetime")
-    return moment.astimezone(UTC)
-
-
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "queue": functools.partial(check_name, "queue"),
     "priority": check_priority,
-    "delay": _delay,
-    "run_at": functools.partial(in_utc, "run_at"),
+    "delay": check_delay,
+    "run_at": _run_at,
     "key": functools.partial(check_text, "key"),
     "lane": functools.partial(check_text, "lane"),
     "retries": _retries,
@@ -128,14 +119,14 @@ def filter_fields(wanted: JobFilter) -> dict[str, Any]:
         "source": wanted.source,
         "parent": None if wanted.parent is None else parse_id(wanted.parent),
         "group": wanted.group,
-        "since": _moment("created_after", wanted.created_after),
-        "until": _moment("created_before", wanted.created_before),
+        "since": _moment(wanted.created_after),
+        "until": _moment(wanted.created_before),
     }
     return {name: value for name, value in fields.items() if value not in (None, [])}
 
 
-def _moment(name: str, moment: datetime | None) -> str | None:
-    return None if moment is None else in_utc(name, moment).isoformat().replace("+00:00", "Z")
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else in_utc(moment).isoformat().replace("+00:00", "Z")
 
 
 class _WireJob(msgspec.Struct, kw_only=True):

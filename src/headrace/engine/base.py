@@ -23,6 +23,9 @@ Rules that hold for all of them:
   that attempt. A worker is told by its name.
 * Times are kept to the millisecond at least. `run_at` is when the job is due: of a retry or a
   snooze that is its new time; a release leaves it alone; a rerun is due at once.
+* No time is kept that cannot be read back: one before 1970 is kept as 1970, one after 9998 as the
+  end of that year, a delay of more than 100 years as 100 years; what is not a number is due at
+  once. One that was stored all the same is shown as the nearest of these.
 * A cancelled job has the reason in `error` and no `error_type`. If somebody asked it to stop, the
   reason is theirs, of several the first's, whatever the attempt says.
 * What the outside world says (errors, reasons, messages, names of stages, workers and hosts) may

@@ -10,6 +10,7 @@ import msgspec
 from headrace.model.awaited import Awaited
 from headrace.model.outcome import AttemptEntry
 from headrace.model.status import State, Status
+from headrace.model.times import check_aware
 
 Source = Literal["api", "cron", "event", "code", "cli", "workflow"]
 OnCrash = Literal["retry", "fail"]
@@ -207,3 +208,9 @@ class JobFilter(msgspec.Struct, kw_only=True, frozen=True):
     group: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("created_after", "created_before"):
+            moment = getattr(self, name)
+            if moment is not None:
+                check_aware(moment, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 
@@ -28,10 +29,14 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.retries < 0:
             raise InvalidSetting(f"retries must be 0 or more, got {self.retries}")
-        if self.base < 0 or self.factor < 1:
+        # Told by what must hold, since nothing holds of what is not a number.
+        if not (0 <= self.base < math.inf and 1 <= self.factor < math.inf):
             raise InvalidSetting(
-                f"a retry delay needs base >= 0 and factor >= 1, got {self.base} and {self.factor}"
+                f"a retry delay needs base >= 0 and factor >= 1, got {self.base} "
+                f"and {self.factor}; choose finite numbers"
             )
+        if not self.maximum >= 0:
+            raise InvalidSetting(f"maximum must be 0 or more seconds, got {self.maximum}")
         if not 0 <= self.jitter <= 1:
             raise InvalidSetting(f"jitter must be between 0 and 1, got {self.jitter}")
 
@@ -42,8 +47,11 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     def delay(self, attempt: int, chance: Callable[[], float] = random.random) -> float:
         """Seconds to wait after attempt number `attempt` (the first is 1) failed."""
-        exponent = min(max(attempt - 1, 0), 64)
-        delay = min(self.base * self.factor**exponent, self.maximum, LONGEST_DELAY)
+        try:
+            grown = self.base * self.factor ** min(max(attempt - 1, 0), 64)
+        except OverflowError:
+            grown = LONGEST_DELAY
+        delay = min(grown, self.maximum, LONGEST_DELAY)
         return delay * (1 + self.jitter * (2 * chance() - 1)) if self.jitter else delay
 
 

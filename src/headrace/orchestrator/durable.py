@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -18,6 +17,7 @@ from headrace.model.job import NewJob
 from headrace.model.kept import CHILDREN, SLEEP, WAIT, named, stage_name
 from headrace.model.names import check_text
 from headrace.model.retry import RetryPolicy
+from headrace.model.times import check_delay, check_moment
 from headrace.orchestrator.desk import Desk
 from headrace.orchestrator.order import Order
 from headrace.orchestrator.steps import Never, decoder_of, effort
@@ -55,23 +55,20 @@ class DurableContext(Context):
 
     async def sleep(self, seconds: float, *, name: str | None = None) -> None:
         """Go on in so many seconds; the slot is free meanwhile."""
-        if not 0 <= seconds < math.inf:
+        if isinstance(seconds, int | float) and not seconds >= 0:
             raise InvalidInput(f"sleep takes seconds from 0, got {seconds!r}")
-        await self.desk.sleep(self._place(SLEEP, name), float(seconds), None)
+        await self.desk.sleep(self._place(SLEEP, name), check_delay(seconds, "sleep"), None)
 
     async def sleep_until(self, moment: datetime, *, name: str | None = None) -> None:
         """Go on at a moment; the slot is free meanwhile."""
-        if moment.tzinfo is None:
-            raise InvalidInput(
-                f"sleep_until {moment.isoformat()} has no time zone; use an aware datetime"
-            )
-        await self.desk.sleep(self._place(SLEEP, name), None, moment.timestamp())
+        until = check_moment(moment, "sleep_until")
+        await self.desk.sleep(self._place(SLEEP, name), None, until)
 
     async def wait(self, event: str, *, timeout: float | None = None, type: Any = Any) -> Any:
         """Wait for an event without a slot, and answer its value."""
         check_text("event", event)
-        if timeout is not None and not 0 <= timeout < math.inf:
-            raise InvalidInput(f"timeout must be seconds from 0, or None, got {timeout!r}")
+        if timeout is not None:
+            timeout = check_delay(timeout, "timeout")
         # "a" for the second time is "a#2", and an event may be called just that.
         place = self.order.place(WAIT, event.replace("#", "##"))
         body = await self.desk.wait(place, event, timeout)

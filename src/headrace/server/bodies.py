@@ -12,8 +12,8 @@ from headrace.model.job import Source
 from headrace.model.names import NAME_LIMIT, TEXT_LIMIT
 from headrace.model.policy import LONGEST_TIMEOUT
 from headrace.model.status import Status
+from headrace.model.times import LONGEST_WAIT
 from headrace.server.keys import FASTEST, Scope
-from headrace.task.task import LONGEST_WAIT
 
 NAME = rf"^[A-Za-z0-9_][A-Za-z0-9_.:\-]{{0,{NAME_LIMIT - 1}}}$"
 TEXT = rf"^[^\x00-\x1f\x7f]{{1,{TEXT_LIMIT}}}$"

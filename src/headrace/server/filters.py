@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -11,6 +11,7 @@ from fastapi import Query
 from headrace.model.ids import parse_id
 from headrace.model.job import JobFilter, Source
 from headrace.model.status import Status
+from headrace.model.times import in_utc
 from headrace.server.bodies import NAME, TEXT, FilterRequest, Moment
 from headrace.server.problems import Refused, invalid
 
@@ -92,7 +93,7 @@ def _parsed(name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        return _in_utc(msgspec.convert(text, Moment))
+        return in_utc(msgspec.convert(text, Moment))
     except msgspec.ValidationError:
         raise Refused(
             422,
@@ -105,10 +106,4 @@ def _parsed(name: str, text: str | None) -> datetime | None:
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:
-    if moment is None:
-        return None
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        # A few hours beyond the first or the last year that there is.
-        return (datetime.min if moment.year == 1 else datetime.max).replace(tzinfo=UTC)
+    return None if moment is None else in_utc(moment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, get_type_hints
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
 from headrace.model.job import NewJob
 from headrace.model.policy import check_priority
+from headrace.model.times import check_moment
 from headrace.server.auth import Caller
 from headrace.server.bodies import JobRequest
 from headrace.server.problems import Refused, invalid, refused, shown
@@ -32,7 +34,7 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
             queue=request.queue,
             priority=_priority(request.priority),
             delay=request.delay,
-            run_at=request.run_at,
+            run_at=_run_at(request.run_at),
             key=request.key,
             lane=request.lane,
             retries=_retries(request.retries),
@@ -69,6 +71,15 @@ def _priority(given: float | None) -> int | None:
         return None if given is None else check_priority(_whole(given))
     except InvalidSetting as error:
         raise invalid(str(error), field="priority", value=given) from None
+
+
+def _run_at(given: datetime | None) -> datetime | None:
+    try:
+        if given is not None:
+            check_moment(given)
+    except InvalidSetting as error:
+        raise invalid(str(error), field="run_at", value=given and given.isoformat()) from None
+    return given
 
 
 def _retries(given: float | None) -> int | None:

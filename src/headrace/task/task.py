@@ -16,6 +16,7 @@ from headrace.model.job import Job, NewJob, Source
 from headrace.model.lane import Lane
 from headrace.model.names import check_name, check_text
 from headrace.model.policy import TaskPolicy, check_priority, check_timeout
+from headrace.model.times import check_delay, check_moment
 from headrace.task.codec import encode
 from headrace.task.signature import Signature
 
@@ -112,17 +113,9 @@ class Task(Generic[P, R_co]):
         if delay is not None and run_at is not None:
             raise InvalidSetting("give delay or run_at, not both")
         if delay is not None:
-            if not 0 <= delay <= LONGEST_WAIT:
-                raise InvalidSetting(
-                    f"delay must be between 0 and {LONGEST_WAIT:.0f} seconds, got {delay!r}"
-                )
-            changes["delay"] = float(delay)
+            changes["delay"] = check_delay(delay)
         if run_at is not None:
-            if run_at.tzinfo is None:
-                raise InvalidSetting(
-                    f"run_at {run_at.isoformat()} has no time zone; use an aware datetime"
-                )
-            changes["run_at"] = run_at.timestamp()
+            changes["run_at"] = check_moment(run_at)
         if key is not None:
             changes["key"] = check_text("key", key)
         if retries is not None:
@@ -139,7 +132,6 @@ class Task(Generic[P, R_co]):
         return TaskOptions(self, changes=changes, lane=place, connection=conn)
 
 
-LONGEST_WAIT = 10 * 365 * 86_400.0
 MOST_RETRIES = 10_000
 
 

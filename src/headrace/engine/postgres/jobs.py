@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from headrace.engine.postgres.rows import wait_seconds
 from headrace.model.job import NewJob
+from headrace.model.times import kept_delay, kept_time
 
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ def shared(job: NewJob) -> tuple[object, ...]:
         job.task,
         job.queue,
         job.priority,
-        wait_seconds(job.delay),
-        job.run_at,
+        kept_delay(job.delay),
+        None if job.run_at is None else kept_time(job.run_at),
         job.width,
         job.hold,
         job.max_attempts,
@@ -80,8 +80,8 @@ def columns(jobs: Sequence[NewJob]) -> tuple[list[object] | None, ...]:
         _folded([job.task for job in jobs]),
         _folded([job.queue for job in jobs]),
         _folded([job.priority for job in jobs]),
-        _folded([wait_seconds(job.delay) for job in jobs]),
-        _present([job.run_at for job in jobs]),
+        _folded([kept_delay(job.delay) for job in jobs]),
+        _present([_time(job.run_at) for job in jobs]),
         _present([job.key for job in jobs]),
         _present([job.lane for job in jobs]),
         _folded([job.width for job in jobs]),
@@ -106,8 +106,8 @@ def as_json(jobs: Sequence[NewJob]) -> str:
                 "task": job.task,
                 "queue": job.queue,
                 "priority": job.priority,
-                "delay": wait_seconds(job.delay),
-                "run_at_epoch": job.run_at,
+                "delay": kept_delay(job.delay),
+                "run_at_epoch": _time(job.run_at),
                 "key": job.key,
                 "lane": job.lane,
                 "width": job.width,
@@ -123,6 +123,10 @@ def as_json(jobs: Sequence[NewJob]) -> str:
             for job in jobs
         ]
     ).decode()
+
+
+def _time(run_at: float | None) -> float | None:
+    return None if run_at is None else kept_time(run_at)
 
 
 def _folded(values: list[T]) -> list[object]:

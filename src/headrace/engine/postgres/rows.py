@@ -14,20 +14,12 @@ from headrace.model.worker import Worker
 # asyncpg's Record: read by position, because names cost a lookup each.
 Row = Any
 
-# After this many seconds a job has for all purposes been put off for ever.
-LONGEST_WAIT = 100 * 365 * 86_400.0
-
 _STATES = {int(state): state for state in State}
 
 
 def storable_or_none(text: str | None) -> str | None:
     """Text with what a store cannot keep replaced, if there is one."""
     return None if text is None else storable(text)
-
-
-def wait_seconds(delay: float) -> float:
-    """A delay that can be added to a time. What is not a number is no delay."""
-    return min(max(delay, 0.0), LONGEST_WAIT) if delay == delay else 0.0  # noqa: PLR0124 - NaN
 
 
 def _id_or_none(value: object) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from headrace.engine.postgres.rows import storable_or_none, wait_seconds
+from headrace.engine.postgres.rows import storable_or_none
 from headrace.engine.text import storable
 from headrace.model.awaited import Awaited, AwaitedChildren, AwaitedEvent, encode_awaited
 from headrace.model.outcome import (
@@ -22,6 +22,7 @@ from headrace.model.outcome import (
     TimedOut,
 )
 from headrace.model.status import State
+from headrace.model.times import kept_delay
 
 RETRY, RELEASE, SNOOZE, RESERVE = 0, 1, 2, 3
 
@@ -65,7 +66,7 @@ def _told(outcome: Outcome) -> tuple[int, float, str | None, str | None]:
         case Completed():
             return State.COMPLETED, 0.0, None, None
         case Retry(failure=failure, delay=delay):
-            return RETRY, wait_seconds(delay), storable(failure.type), storable(failure.message)
+            return RETRY, kept_delay(delay), storable(failure.type), storable(failure.message)
         case Failed(failure=failure) | TimedOut(failure=failure):
             kind = State.FAILED if isinstance(outcome, Failed) else State.TIMEOUT
             return kind, 0.0, storable(failure.type), storable(failure.message)
@@ -74,7 +75,7 @@ def _told(outcome: Outcome) -> tuple[int, float, str | None, str | None]:
         case Released() | Reserved():
             return RELEASE if isinstance(outcome, Released) else RESERVE, 0.0, None, None
         case Snoozed(delay=delay):
-            return SNOOZE, wait_seconds(delay), None, None
+            return SNOOZE, kept_delay(delay), None, None
 
 
 def _awaited(outcome: Outcome) -> str | None:

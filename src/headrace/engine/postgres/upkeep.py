@@ -9,6 +9,7 @@ from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
 from headrace.engine.text import checked_cursor, is_id
 from headrace.model.job import LostJob
+from headrace.model.times import kept_delay
 from headrace.model.views import Due
 
 _DUE = query("due")
@@ -57,7 +58,8 @@ class Upkeep(Store):
         offset = self.clock.offset
         removed = 0
         if older_than is not None or keep is not None:
-            [row] = await self._common.fetch(_PRUNE, offset, older_than, keep, limit)
+            age = None if older_than is None else kept_delay(older_than)
+            [row] = await self._common.fetch(_PRUNE, offset, age, keep, limit)
             removed = row[0]
         if removed < limit:
             # The last of several steps: lanes and workers are looked through once.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.sql import query
@@ -10,6 +11,7 @@ from headrace.engine.postgres.store import Store
 from headrace.engine.text import checked_cursor, is_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State
+from headrace.model.times import in_utc
 from headrace.model.views import JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 
@@ -49,8 +51,8 @@ class Viewing(Store):
             filter.tasks or None,
             filter.lane,
             filter.source,
-            filter.created_after,
-            filter.created_before,
+            _in_utc(filter.created_after),
+            _in_utc(filter.created_before),
             filter.key,
             limit + 1,
         )
@@ -84,3 +86,7 @@ class Viewing(Store):
     async def workers(self) -> list[Worker]:
         """Workers, alive ones first, then by name."""
         return [rows.worker(row) for row in await self._common.fetch(_WORKERS, self.clock.offset)]
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else in_utc(moment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -27,15 +27,12 @@ from headrace.model.outcome import (
     Snoozed,
     TimedOut,
 )
-from headrace.model.retry import LONGEST_DELAY
 from headrace.model.status import State
+from headrace.model.times import kept_delay, kept_time, moment_of
 
 _RECORD = struct.Struct("<BBHIIddddH")
 _NUMBERS = struct.Struct("<HBhdd")
 _HOLD, ASKED, _CHILD = 1, 4, 8
-# A time that Lua and Python agree on and that a datetime can hold: the year 9999.
-_LATEST = 253_402_300_799.0
-
 
 _Numbers = tuple[int, int, int, int, int, float, float, float, float, int]
 
@@ -89,7 +86,7 @@ _decode_note = msgspec.msgpack.Decoder(_Told).decode
 
 def at(seconds: float) -> datetime:
     """Seconds since the epoch as an aware datetime."""
-    return datetime.fromtimestamp(seconds, UTC)
+    return moment_of(seconds)
 
 
 def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
@@ -99,14 +96,14 @@ def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
     for job in jobs:
         key = job.key or ""
         # 0 means "not given" to the script.
-        run_at = 0.0 if job.run_at is None else min(max(job.run_at, 1e-6), _LATEST)
+        run_at = 0.0 if job.run_at is None else kept_time(job.run_at) or 1e-6
         flags = _HOLD if job.hold else 0
         body = Body(job.args, job.max_attempts, job.timeout, job.on_crash == "fail", job.meta)
         texts = f"{job.queue}\0{job.lane or ''}\0{job.task}\0{key}\0{job.source}"
         if job.parent is not None:
             flags, children = flags | _CHILD, True
             texts = f"{texts}\0{job.parent}\0{job.group or ''}"
-        numbers = _NUMBERS.pack(job.width, flags, job.priority, run_at, _delay(job.delay))
+        numbers = _NUMBERS.pack(job.width, flags, job.priority, run_at, kept_delay(job.delay))
         arguments += (
             job.id,
             numbers + texts.encode(),
@@ -127,7 +124,7 @@ def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
             case Completed(result=result):
                 word, data = 4, result
             case Retry(failure=failure, delay=delay):
-                word, data, delay = "retry", _failure(failure), _delay(delay)
+                word, data, delay = "retry", _failure(failure), kept_delay(delay)
             case Failed(failure=failure):
                 word, data = 5, _failure(failure)
             case TimedOut(failure=failure):
@@ -139,7 +136,7 @@ def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
             case Reserved():
                 word = "reserved"
             case Snoozed(delay=delay, awaits=awaits):
-                word, data, delay = "snoozed", _awaited(awaits), _delay(delay)
+                word, data, delay = "snoozed", _awaited(awaits), kept_delay(delay)
         arguments += (
             settlement.job_id,
             settlement.token,
@@ -221,11 +218,6 @@ def seen(parts: Sequence[bytes]) -> Job:
         group=record.group or None,
         awaits=decode_awaited(awaits),
     )
-
-
-def _delay(seconds: float) -> float:
-    """A delay that the store can keep. An impossible one must not poison its whole batch."""
-    return min(max(seconds, 0.0), 100 * LONGEST_DELAY) if not math.isnan(seconds) else 0.0
 
 
 def _failure(failure: Failure) -> str:

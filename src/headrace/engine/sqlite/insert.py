@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from headrace.engine.sqlite import lanes, records
-from headrace.engine.sqlite.rows import LONGEST_WAIT, id_list, next_arrivals
+from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
-from headrace.errors import InvalidInput
 from headrace.model.job import Inserted, NewJob
+from headrace.model.times import kept_delay, kept_time
 from headrace.model.views import RecordChange
 
 INSERT = query("insert")
@@ -112,7 +111,4 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
 
 def due_time(now: float, job: NewJob) -> float:
     """When a new job may run."""
-    wanted = job.run_at if job.run_at is not None else now + max(job.delay, 0.0)
-    if not math.isfinite(wanted):
-        raise InvalidInput(f"job {job.id}: run_at must be a time, got {wanted}; give seconds")
-    return min(wanted, now + LONGEST_WAIT)
+    return now + kept_delay(job.delay) if job.run_at is None else kept_time(job.run_at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -12,21 +12,17 @@ from headrace.engine.sqlite.sql import query
 from headrace.model.awaited import decode_awaited
 from headrace.model.job import ClaimedJob, Job, OnCrash
 from headrace.model.status import State
+from headrace.model.times import moment_of
 from headrace.model.worker import Worker
 
 Row = tuple[Any, ...]
-
-# The last second that a datetime can tell: 9999-12-31T23:59:59Z.
-LAST_MOMENT = 253_402_300_799.0
-# After this many seconds a job has for all purposes been put off for ever.
-LONGEST_WAIT = 100 * 365 * 86_400.0
 
 _STATES = {int(state): state for state in State}
 
 
 def moment(seconds: float) -> datetime:
     """Seconds since the epoch as an aware datetime."""
-    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
+    return moment_of(seconds)
 
 
 def moment_or_none(seconds: float | None) -> datetime | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import Any
 import msgspec
 
 from headrace.engine.sqlite import lanes
-from headrace.engine.sqlite.rows import LONGEST_WAIT, id_list
+from headrace.engine.sqlite.rows import id_list
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
 from headrace.engine.text import storable
@@ -29,6 +28,7 @@ from headrace.model.outcome import (
     Snoozed,
     TimedOut,
 )
+from headrace.model.times import kept_delay
 
 LOOK = query("settle_look")
 COMPLETE = query("complete")
@@ -204,8 +204,7 @@ class Batch:
         """The job has another turn after `delay`, or when something that it awaits comes about;
         with `hold` it keeps its place meanwhile.
         """
-        if math.isnan(delay):
-            delay = 0.0
+        delay = kept_delay(delay)
         _, seq, _, queue, lane, width, hold, _, _, _ = row
         pinned = hold if lane is not None else 0
         if lane is not None and not pinned:
@@ -225,7 +224,7 @@ class Batch:
                 state,
                 pinned,
                 0 if spent else 1,
-                self.transaction.now + min(max(delay, 0.0), LONGEST_WAIT),
+                self.transaction.now + delay,
                 None if failure is None else storable(failure.type),
                 None if failure is None else storable(failure.message),
                 settlement.entry,

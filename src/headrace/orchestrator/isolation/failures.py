@@ -41,7 +41,7 @@ def describe(error: BaseException) -> Report:
     match error:
         case RetryLater():
             report.kind, report.delay = "retry_later", _seconds(error.delay)
-            report.at = error.at if isinstance(error.at, datetime) else None
+            report.at = error.at if isinstance(error.at, datetime) and error.at.tzinfo else None
         case Snooze():
             report.kind, report.delay = "snooze", _seconds(error.delay)
         case Suspended():
