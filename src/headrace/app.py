@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
-import os
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace import family
-from headrace.artifacts import open_store
 from headrace.clock import Clock
 from headrace.config import Settings, load
-from headrace.engine.open import open_engine
-from headrace.enqueue import Enqueuer, OnProgress
+from headrace.enqueue import OnProgress
 from headrace.errors import (
-    HeadraceError,
     InvalidArguments,
     InvalidSetting,
     JobConflict,
@@ -32,16 +27,15 @@ from headrace.model.job import Job, JobFilter, NewJob
 from headrace.model.names import check_text
 from headrace.model.status import Status
 from headrace.model.views import Delivery, JobPage
-from headrace.monitor.results import ResultWatch
 from headrace.monitor.why import why
-from headrace.task import Registry, Task
+from headrace.opening import Opening
+from headrace.task import Task
 from headrace.task.codec import encode
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.dispatchers.schedules import ScheduleOptions, Schedules
-    from headrace.engine.base import Engine
     from headrace.loop import Loop
     from headrace.model.schedule import Schedule
     from headrace.telemetry import Telemetry
@@ -54,7 +48,7 @@ WORKFLOW = "headrace.workflow"
 T = TypeVar("T", bound=Task[..., Any])
 
 
-class App(Registry):
+class App(Opening):
     """Tasks, and the engine that their jobs live in.
 
     Nothing is connected until the first verb, or `open()`. Use it as `async with` to close it.
@@ -77,23 +71,6 @@ class App(Registry):
 
     def __repr__(self) -> str:
         return f"<App {self._engine.name} tasks={len(self.tasks)}>"
-
-    def reconfigure(self, settings: Settings, *, clock: Clock | None = None) -> None:
-        """Use other settings from now on, with a new engine. Close the App first if it is open."""
-        self.settings = settings
-        if clock is not None:
-            self.clock = clock
-        self.artifacts = open_store(settings.artifacts)
-        self._use(open_engine(settings.url, clock=self.clock))
-
-    def _use(self, engine: Engine) -> None:
-        self._engine = engine
-        self._enqueuer = Enqueuer(engine, clock=self.clock)
-        self._results = ResultWatch(engine)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._process = os.getpid()
-        self._opening: asyncio.Lock | None = None
-        self._opened = False
 
     # -- schedules -----------------------------------------------------------------------------
 
@@ -145,62 +122,10 @@ class App(Registry):
         """The names of all tasks that a worker of this App knows."""
         return (*self.tasks, WORKFLOW)
 
-    # -- opening and closing -------------------------------------------------------------------
-
-    @property
-    def engine(self) -> Engine:
-        """Where this App's jobs live."""
-        return self._engine
-
     @property
     def payload_limit(self) -> int:
         """How many bytes the arguments of a job may have."""
         return self.settings.payload_limit
-
-    async def open(self) -> None:
-        """Connect and bring the schema up to date. Every verb does this by itself."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop or self._process != os.getpid():
-            await self._move_to(loop)
-        if self._opened:
-            return
-        if self._opening is None:
-            self._opening = asyncio.Lock()
-        async with self._opening:
-            if not self._opened:
-                await self._engine.open()
-                self._opened = True
-
-    async def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Connections belong to one event loop of one process; start afresh on another."""
-        old, old_loop = self._engine, self._loop
-        if old_loop is not None:
-            forked = self._process != os.getpid()
-            if not forked and not old_loop.is_closed():
-                raise HeadraceError(
-                    "this App is in use on another event loop; "
-                    "make one App for each loop, or use headrace.sync"
-                )
-            self._use(open_engine(self.settings.url, clock=self.clock))
-            if not forked:
-                with contextlib.suppress(Exception):
-                    await asyncio.wait_for(old.close(), 1)
-        self._loop = loop
-
-    async def close(self) -> None:
-        """Close every connection. The App can be opened again."""
-        engine, results = self._engine, self._results
-        if self._loop is not None:
-            await results.close()
-            await engine.close()
-            self._use(open_engine(self.settings.url, clock=self.clock))
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     # -- verbs ---------------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from headrace.model.job import Job
 SHORTEST_WAIT = 0.005
 LONGEST_WAIT = 0.5
 
+CLOSED = "the App was closed while somebody waited for job {}; the job goes on, ask for it again"
+
 
 class ResultWatch:
     """Tells when jobs reach a final status."""
@@ -40,7 +42,9 @@ class ResultWatch:
                 self._waiters.pop(job_id, None)
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Stop looking, and tell those who wait."""
+        for job_id in list(self._waiters):
+            self._settle(job_id, EngineUnavailable(CLOSED.format(job_id)))
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,0 +1,172 @@
+"""Opening and closing: an App's engine, on one event loop of one process at a time.
+
+What holds at every moment, whatever is awaited meanwhile:
+
+* `_engine`, `_enqueuer` and `_results` belong together. Whoever takes them away puts new ones in
+  their place in the same step, before the first `await`, and closes the old ones afterwards. So
+  two that close at once never close what somebody has opened since.
+* An engine is opened once, by a task that belongs to nobody's call, and it is closed only after
+  that task has ended. `_opened` is said of the engine that is there now, by looking again after the
+  wait.
+* What a process has inherited by a fork is never used and never closed: its connections and
+  threads are the parent's. It is kept, so that nothing closes it by collecting it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import TYPE_CHECKING, Self
+
+from headrace.artifacts import open_store
+from headrace.clock import Clock
+from headrace.config import Settings
+from headrace.engine.open import open_engine
+from headrace.enqueue import Enqueuer
+from headrace.errors import EngineUnavailable, HeadraceError
+from headrace.monitor.results import ResultWatch
+from headrace.task import Registry
+
+if TYPE_CHECKING:
+    from headrace.engine.base import Engine
+
+CLOSED = "the App was closed while it was being opened; open it again"
+ELSEWHERE = (
+    "this App is in use on another event loop; make one App for each loop, or use headrace.sync"
+)
+# An engine that is being opened is given so long before that is cut short.
+LONGEST_OPENING = 5.0
+# Connections of a loop that has ended are let go after so long.
+LONGEST_FAREWELL = 1.0
+
+_inherited: list[object] = []
+
+
+class Opening(Registry):
+    """Tasks, and an engine that is opened when it is needed."""
+
+    settings: Settings
+    clock: Clock
+
+    def reconfigure(self, settings: Settings, *, clock: Clock | None = None) -> None:
+        """Use other settings from now on, with a new engine. Close the App first if it is open."""
+        self.settings = settings
+        if clock is not None:
+            self.clock = clock
+        self.artifacts = open_store(settings.artifacts)
+        self._begin_afresh()
+
+    def _begin_afresh(self) -> None:
+        self._engine = open_engine(self.settings.url, clock=self.clock)
+        self._enqueuer = Enqueuer(self._engine, clock=self.clock)
+        self._results = ResultWatch(self._engine)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = os.getpid()
+        self._opening: asyncio.Task[None] | None = None
+        self._openers = 0
+        self._opened = False
+
+    @property
+    def engine(self) -> Engine:
+        """Where this App's jobs live."""
+        return self._engine
+
+    @property
+    def home(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop of this process that the App is in use on, if it runs."""
+        loop = self._loop
+        if loop is None or self._process != os.getpid() or not loop.is_running():
+            return None
+        return loop
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date. Every verb does this by itself."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop or self._process != os.getpid():
+            await self._move_to(loop)
+        if not self._opened:
+            await self._open()
+
+    async def _open(self) -> None:
+        engine, opening = self._engine, self._opening
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
+            opening = self._opening = asyncio.ensure_future(engine.open())
+        self._openers += 1
+        try:
+            # One that is cancelled here must not take along the others who wait for the same.
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not opening.cancelled() or (task is not None and task.cancelling()):
+                raise
+            raise EngineUnavailable(CLOSED) from None
+        finally:
+            if self._engine is engine:
+                self._openers -= 1
+        if self._engine is not engine:
+            raise EngineUnavailable(CLOSED)
+        self._opened = True
+
+    async def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Connections belong to one event loop of one process; start afresh on another."""
+        old, old_loop = self._engine, self._loop
+        if self._process != os.getpid():
+            self._forget_inherited()
+            old_loop = None
+        elif old_loop is not None:
+            if not old_loop.is_closed():
+                raise HeadraceError(ELSEWHERE)
+            self._begin_afresh()
+        self._loop = loop
+        if old_loop is not None:
+            await _let_go(old)
+
+    def _forget_inherited(self) -> None:
+        _inherited.append((self._engine, self._enqueuer, self._results, self._opening, self._loop))
+        self._begin_afresh()
+
+    async def close(self) -> None:
+        """Close every connection. The App can be opened again. Those who wait for a result, or for
+        the App to be opened, are told so by an error.
+        """
+        if self._process != os.getpid():
+            self._forget_inherited()
+            return
+        engine, results, opening, loop = self._engine, self._results, self._opening, self._loop
+        openers = self._openers
+        if loop is None:
+            return
+        if loop.is_running() and loop is not asyncio.get_running_loop():
+            raise HeadraceError(ELSEWHERE)
+        self._begin_afresh()
+        if loop is not asyncio.get_running_loop():
+            await _let_go(engine)
+            return
+        await results.close()
+        if opening is not None:
+            await _ended(opening, LONGEST_OPENING if openers else 0)
+        await engine.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def _ended(opening: asyncio.Task[None], patience: float) -> None:
+    """Wait until an engine is opened, or has given up; not for ever."""
+    await asyncio.wait([opening], timeout=patience)
+    if not opening.done():
+        opening.cancel()
+        await asyncio.wait([opening])
+    if not opening.cancelled():
+        opening.exception()  # those who waited were told
+
+
+async def _let_go(engine: Engine) -> None:
+    """Close what belongs to a loop that has ended, as well as can be."""
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(engine.close(), LONGEST_FAREWELL)
