@@ -11,19 +11,20 @@ connection and their enqueues share round trips.
 from __future__ import annotations
 
 import asyncio
-import atexit
-import os
-import threading
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 from headrace import app as app_module
 from headrace.engine.base import Engine
-from headrace.errors import HeadraceError
+from headrace.enqueue import OnProgress
+from headrace.errors import InvalidSetting
+from headrace.loop_thread import LoopThread, refuse_to_block, run_on
 from headrace.model.job import Job, JobFilter, NewJob
 from headrace.model.views import Delivery, JobPage
 
 T = TypeVar("T")
+
+WOULD_BLOCK = "headrace.sync would block this event loop; use headrace.App and `await` here"
 
 
 class App:
@@ -37,21 +38,30 @@ class App:
         self.task = app.task
         self.schedule = app.schedule
         self.add_schedule = app.add_schedule
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._process = 0
+        self._thread = LoopThread("headrace-sync", last=self._close_app, would_block=WOULD_BLOCK)
 
     # -- verbs ---------------------------------------------------------------------------------
 
     def enqueue(self, job: NewJob | str, args: dict[str, Any] | None = None, **options: Any) -> Job:
-        """Store a job made by `task.job(…)`, or one by task name and arguments."""
+        """Store a job by task name and arguments, with the options of `task.options(…)`; or one
+        made by `task.job(…)`, which has its own: only `conn` may be given beside it.
+        """
         if isinstance(job, str):
             return self._run(self.app.enqueue(job, args, **options))
-        return self._run(self.app.enqueue_job(job, connection=options.get("conn")))
+        connection = options.pop("conn", None)
+        if args is not None or options:
+            named = ", ".join(["args"] * (args is not None) + list(options))
+            raise InvalidSetting(
+                f"a job made by `job` has its arguments and options, got also {named}; "
+                "make it by task.options(…).job(…)"
+            )
+        return self._run(self.app.enqueue_job(job, connection=connection))
 
-    def enqueue_many(self, jobs: Iterable[NewJob]) -> Sequence[Job]:
+    def enqueue_many(
+        self, jobs: Iterable[NewJob], *, on_progress: OnProgress | None = None
+    ) -> Sequence[Job]:
         """Store any number of jobs in order, streamed in bounded batches."""
-        return self._run(self.app.enqueue_many(jobs))
+        return self._run(self.app.enqueue_many(jobs, on_progress=on_progress))
 
     def get(self, job_id: str) -> Job:
         """One job."""
@@ -93,13 +103,11 @@ class App:
         self._run(self.app.open())
 
     def close(self) -> None:
-        """Close the connections and end the thread. The App can be used again."""
-        with self._lock:
-            loop, self._loop = self._loop, None
-        if loop is None or self._process != os.getpid():
-            return
-        asyncio.run_coroutine_threadsafe(self.app.close(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
+        """Close the connections and end the thread. The App can be used again. Whoever waits for
+        an answer meanwhile is told by an error. An App that a worker of this process runs is left
+        to that worker.
+        """
+        self._thread.stop()
 
     def __enter__(self) -> Self:
         self.open()
@@ -111,28 +119,16 @@ class App:
     # -- the thread ----------------------------------------------------------------------------
 
     def _run(self, verb: Coroutine[Any, Any, T]) -> T:
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is not None:
-            verb.close()
-            raise HeadraceError(
-                "headrace.sync would block this event loop; use headrace.App and `await` here"
-            )
-        return asyncio.run_coroutine_threadsafe(verb, self._started_loop()).result()
+        home = self.app.home
+        if home is None or self._thread.serves(home):
+            return self._thread.run(verb)
+        # A worker runs this App, and we are in one of its handlers: its loop serves us too.
+        refuse_to_block(verb, WOULD_BLOCK)
+        return run_on(home, verb)
 
-    def _started_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            # A fork copies this object but not its thread: the child starts its own.
-            if self._loop is None or self._process != os.getpid():
-                loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=_serve, args=(loop,), name="headrace-sync", daemon=True
-                ).start()
-                self._loop, self._process = loop, os.getpid()
-                atexit.register(self.close)
-            return self._loop
+    async def _close_app(self) -> None:
+        if self.app.home in (None, asyncio.get_running_loop()):
+            await self.app.close()
 
 
 def wrap(app: app_module.App) -> App:
@@ -140,11 +136,3 @@ def wrap(app: app_module.App) -> App:
     made = App.__new__(App)
     made._adopt(app)
     return made
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()

@@ -165,6 +165,14 @@ def test_bad_options_are_refused(app: headrace.App, options: dict[str, Any]) -> 
         work.options(**options)
 
 
+def test_a_job_that_would_forget_its_transaction_is_refused(app: headrace.App) -> None:
+    @app.task
+    async def work() -> None: ...
+
+    with pytest.raises(InvalidSetting, match="outside of your transaction; use options"):
+        work.options(conn=object()).job()
+
+
 def test_bad_queue_and_key_names_are_refused(app: headrace.App) -> None:
     @app.task
     async def work() -> None: ...

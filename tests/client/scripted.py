@@ -32,12 +32,15 @@ class Scripted:
         self.requests: list[Request] = []
         self.connections = 0
         self.url = ""
+        self._arrived = asyncio.Condition()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
             while request := await _read(reader):
                 self.requests.append(request)
+                async with self._arrived:
+                    self._arrived.notify_all()
                 # The last act goes on for ever.
                 act = self.script.pop(0) if len(self.script) > 1 else self.script[0]
                 if await act(writer) is False:
@@ -46,6 +49,11 @@ class Scripted:
             pass
         finally:
             writer.close()
+
+    async def asked(self, count: int) -> None:
+        """Wait until so many requests have arrived."""
+        async with self._arrived:
+            await self._arrived.wait_for(lambda: len(self.requests) >= count)
 
 
 async def _read(reader: asyncio.StreamReader) -> Request | None:

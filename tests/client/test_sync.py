@@ -20,6 +20,7 @@ from headrace.client import SyncClient, sync
 from headrace.errors import HeadraceError
 from headrace.model.ids import new_id
 from tests.client.conftest import Served
+from tests.support.forks import forked, held_by_another
 
 ELSEWHERE = "elsewhere"
 
@@ -140,6 +141,46 @@ def test_a_forked_child_starts_afresh(one_server: Served) -> None:
     _, outcome = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(outcome) == 0
     assert len(client.list().jobs) == 2
+    client.close()
+
+
+def test_a_child_that_was_forked_while_others_were_at_it_starts_afresh(
+    one_server: Served,
+) -> None:
+    client = SyncClient(one_server.url)
+    client.list()
+    with held_by_another(client._thread._serving().lock):
+        assert forked(lambda: client.enqueue("add", {"a": 2}, queue=ELSEWHERE)) == 0
+    assert len(client.list().jobs) == 1
+    client.close()
+
+
+def test_closing_tells_those_who_wait_in_other_threads(one_server: Served) -> None:
+    client = SyncClient(one_server.url)
+    job = client.enqueue("add", {"a": 1}, queue=ELSEWHERE)
+    told: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            client.result(job.id)
+        except HeadraceError as error:
+            told.append(error)
+
+    waiters = [threading.Thread(target=wait) for _ in range(3)]
+    for waiter in waiters:
+        waiter.start()
+    loop = client._thread._loop
+    assert loop is not None
+    end = time.monotonic() + 10
+    while len(asyncio.all_tasks(loop)) < 3:
+        assert time.monotonic() < end, "nobody waits"
+        time.sleep(0.01)
+    client.close()
+    for waiter in waiters:
+        waiter.join(10)
+    assert [type(error) for error in told] == [headrace.EngineUnavailable] * 3
+    assert all("closed while this was under way" in str(error) for error in told)
+    assert client.cancel(job.id).status is Status.CANCELLED
     client.close()
 
 

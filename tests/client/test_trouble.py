@@ -207,3 +207,57 @@ async def test_a_loopback_server_is_not_reached_through_a_proxy(
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
     async with scripted(THERE) as server, headrace.Client(server.url, retries=0) as client:
         assert (await client.get(new_id())).task == "add"
+
+
+async def test_closing_tells_those_who_wait_for_an_answer() -> None:
+    async with scripted(keep_silent) as server:
+        client = headrace.Client(server.url)
+        job_id = new_id()
+        waiters = [
+            asyncio.create_task(client.result(job_id)),
+            asyncio.create_task(client.get(job_id)),
+            asyncio.ensure_future(anext(client.events(job_id))),
+        ]
+        async with asyncio.timeout(10):
+            await server.asked(3)
+            await client.close()
+            for waiter in waiters:
+                with pytest.raises(headrace.EngineUnavailable, match="the Client was closed"):
+                    await waiter
+        assert len(server.requests) == 3
+
+
+async def test_closing_tells_those_who_wait_before_they_try_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began = asyncio.Event()
+
+    def for_ever(tried: int) -> float:
+        began.set()
+        return 3600.0
+
+    monkeypatch.setattr("headrace.client.transport.pause", for_ever)
+    async with scripted(hang_up) as server:
+        client = headrace.Client(server.url)
+        waiter = asyncio.create_task(client.get(new_id()))
+        async with asyncio.timeout(10):
+            await began.wait()
+            await client.close()
+            with pytest.raises(headrace.EngineUnavailable, match="the Client was closed"):
+                await waiter
+
+
+async def test_a_wait_for_a_result_does_not_open_a_closed_client_again() -> None:
+    """Closed between two requests of one wait."""
+    pending = answer(202, {"job_id": A_JOB["job_id"], "status": "pending"})
+    async with scripted(pending) as server:
+        client = headrace.Client(server.url)
+        waiter = asyncio.create_task(client.result(new_id()))
+        async with asyncio.timeout(10):
+            await server.asked(1)
+            await client.close()
+            with pytest.raises(headrace.EngineUnavailable, match="the Client was closed"):
+                await waiter
+        assert len(server.requests) <= 2
+        with pytest.raises(headrace.EngineUnavailable):
+            await headrace.Client(f"http://127.0.0.1:{free_port()}", retries=0).get(new_id())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack
@@ -136,10 +135,11 @@ class Client(Files, Runs):
     ) -> list[tuple[Job, bool]]:
         """The same, and for each whether it is new: False if one with its key was there already."""
         answers: list[tuple[Job, bool]] = []
+        session = self._transport.session
         async for batch in batches(jobs):
             call = Call(method="POST", path="/jobs/batch", body=batch.body, safe=batch.safe)
             try:
-                answer = await self._transport.send(call)
+                answer = await self._transport.send(call, session)
             except HeadraceError as error:
                 error.add_note(f"{len(answers)} jobs of this call were stored before the error")
                 raise
@@ -162,6 +162,7 @@ class Client(Files, Runs):
         """Wait for a job and answer what its handler returned."""
         end = None if timeout is None else time.monotonic() + timeout
         path = f"/jobs/{parse_id(job_id)}/result"
+        session = self._transport.session
         while True:
             left = LONGEST_HOLD if end is None else max(end - time.monotonic(), 0.0)
             hold = min(left, LONGEST_HOLD)
@@ -174,13 +175,14 @@ class Client(Files, Runs):
                     safe=True,
                     patience=hold + self._timeout,
                     conflict=JobFailed,
-                )
+                ),
+                session,
             )
             if answer.status != 202:
                 return decode(answer.content, ResultAnswer, "a result").result
             if asked + hold > time.monotonic():
                 # It answered early, as it may when the job has been run again: do not rush.
-                await asyncio.sleep(min(hold, SHORTEST_HOLD))
+                await session.pause(min(hold, SHORTEST_HOLD))
             if end is not None and time.monotonic() >= end:
                 raise ResultTimeout(
                     f"job {job_id} has not finished within {timeout:g} s; it goes on"

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import msgspec
 
 from headrace.client.administration import Administration
-from headrace.client.blocking import LoopThread
 from headrace.client.wire import decode
+from headrace.loop_thread import LoopThread
 from headrace.model.ids import parse_id
 from headrace.model.names import check_name
 from headrace.workflows.model import Workflow

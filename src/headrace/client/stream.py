@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import AsyncIterable, AsyncIterator
@@ -42,6 +41,7 @@ async def follow(transport: Transport, call: Call, *, retries: int) -> AsyncIter
     """
     last: str | None = None
     failures = 0
+    session = transport.session
     while True:
         began = time.monotonic()
         headers = {"Accept": MEDIA_TYPE} | ({} if last is None else {"Last-Event-ID": last})
@@ -65,9 +65,10 @@ async def follow(transport: Transport, call: Call, *, retries: int) -> AsyncIter
             trouble = error
         if time.monotonic() - began > LONGEST_WAIT:
             failures = 0  # proxies cut off streams on which nothing has happened for a while
+        session.check()
         if failures >= retries:
             raise trouble
-        await asyncio.sleep(pause(failures))
+        await session.pause(pause(failures))
         failures += 1
 
 

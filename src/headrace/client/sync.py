@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mappin
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, Unpack
 
-from headrace.client.blocking import LoopThread
 from headrace.client.client import Client as AsyncClient
 from headrace.client.client import OnProgress
 from headrace.client.runs import SyncRuns
@@ -19,6 +18,7 @@ from headrace.client.sync_administration import SyncAdministration
 from headrace.client.uploads import File
 from headrace.client.views import BulkAnswer, Running, TaskView
 from headrace.client.wire import JobOptions, JobRequest
+from headrace.loop_thread import LoopThread
 from headrace.model.artifact import Artifact
 from headrace.model.job import Job, JobFilter
 from headrace.model.note import StoredEntry
@@ -26,6 +26,8 @@ from headrace.model.views import Delivery, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 
 T = TypeVar("T")
+
+WOULD_BLOCK = "this would block the event loop; use headrace.Client and `await` here"
 
 
 class SyncClient(SyncAdministration, SyncRuns):
@@ -44,17 +46,19 @@ class SyncClient(SyncAdministration, SyncRuns):
     ) -> None:
         self.client = AsyncClient(url, api_key=api_key, timeout=timeout, retries=retries)
         self._admin = self._runs = self.client
-        self._thread = LoopThread("headrace-client")
+        self._thread = LoopThread(
+            "headrace-client", last=self.client.close, would_block=WOULD_BLOCK
+        )
         self._run = self._thread.run
 
     def __repr__(self) -> str:
         return f"<SyncClient {self.client.url}>"
 
     def close(self) -> None:
-        """Close every connection and end the thread. The Client can be used again."""
-        if self._thread.started:
-            self._run(self.client.close())
-            self._thread.stop()
+        """Close every connection and end the thread. The Client can be used again. Whoever waits
+        for an answer meanwhile is told by an error.
+        """
+        self._thread.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +157,7 @@ class SyncClient(SyncAdministration, SyncRuns):
             while (chunk := self._run(_next(chunks))) is not None:
                 yield chunk
         finally:
-            self._run(chunks.aclose())
+            self._leave(chunks)
 
     def download_to(
         self, job_id: str, name: str, target: Path, *, layer: str = "artifacts"
@@ -186,7 +190,7 @@ class SyncClient(SyncAdministration, SyncRuns):
             while (job := self._run(_next(changes))) is not None:
                 yield job
         finally:
-            self._run(changes.aclose())
+            self._leave(changes)
 
     def running(self) -> Running:
         """What runs now, and how many wait in each queue."""
@@ -221,6 +225,11 @@ class SyncClient(SyncAdministration, SyncRuns):
     def tasks(self) -> Sequence[TaskView]:
         """The tasks that the server knows."""
         return self._run(self.client.tasks())
+
+    def _leave(self, stream: AsyncGenerator[Any, None]) -> None:
+        # After a close it has ended with its loop: do not start another for that.
+        if self._thread.started:
+            self._run(stream.aclose())
 
 
 Client = SyncClient

@@ -19,7 +19,7 @@ from headrace.client.admin_views import (
     Scope,
 )
 from headrace.client.administration import Administration
-from headrace.client.blocking import LoopThread
+from headrace.loop_thread import LoopThread
 from headrace.model.job import Job
 
 

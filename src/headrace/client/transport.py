@@ -31,6 +31,39 @@ if importlib.util.find_spec("sniffio") is None:
 # or a request could be sent into a connection that is just being closed.
 KEEP_IDLE = 3.0
 CONNECTIONS = 100
+CLOSED = "the Client was closed while this was under way; it may have been done or not, ask again"
+
+
+class Session:
+    """The time from the first call, or a close, to the next close. What was begun in it ends with
+    it: whoever waits for an answer, or before trying again, is told at once.
+    """
+
+    def __init__(self) -> None:
+        self._ended = False
+        self._pauses: set[asyncio.Future[None]] = set()
+
+    def check(self) -> None:
+        """Raise if it has ended."""
+        if self._ended:
+            raise EngineUnavailable(CLOSED)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long. Raises as soon as it ends."""
+        woken = asyncio.get_running_loop().create_future()
+        self._pauses.add(woken)
+        try:
+            await asyncio.wait([woken], timeout=seconds)
+        finally:
+            self._pauses.discard(woken)
+        self.check()
+
+    def end(self) -> None:
+        """The Client is closed."""
+        self._ended = True
+        for woken in self._pauses:
+            if not woken.done():
+                woken.set_result(None)
 
 
 class Transport:
@@ -47,9 +80,16 @@ class Transport:
         self._http: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
+        self.session = Session()
 
-    async def send(self, call: Call) -> Answer:
-        """Send a call; once more, with growing pauses, where nothing can happen twice."""
+    async def send(self, call: Call, session: Session | None = None) -> Answer:
+        """Send a call; once more, with growing pauses, where nothing can happen twice.
+
+        `session` is that of a verb that sends several calls: whatever was under way when the
+        Client was closed ends then, and does not open it again.
+        """
+        session = session or self.session
+        session.check()
         for tried in itertools.count():
             try:
                 return await self._once(call)
@@ -58,11 +98,12 @@ class Transport:
                 asked = error.retry_after or 0.0
                 if tried >= self._retries or asked > LONGEST_WAIT:
                     raise
-                await asyncio.sleep(max(pause(tried), asked))
+                await session.pause(max(pause(tried), asked))
             except EngineUnavailable:
+                session.check()
                 if not call.safe or tried >= self._retries:
                     raise
-                await asyncio.sleep(pause(tried))
+                await session.pause(pause(tried))
         raise AssertionError("unreachable")
 
     async def _once(self, call: Call) -> Answer:
@@ -107,8 +148,11 @@ class Transport:
     async def close(self) -> None:
         """Close every connection. The next call connects again."""
         http, self._http = self._http, None
-        if http is not None and self._process == os.getpid():
-            await http.aclose()
+        session, self.session = self.session, Session()
+        if self._process == os.getpid():
+            session.end()
+            if http is not None:
+                await http.aclose()
 
     def _connected(self) -> httpx.AsyncClient:
         """Connections belong to one event loop of one process; start afresh on another."""

@@ -152,7 +152,14 @@ class TaskOptions(Generic[P, R_co]):
         self._connection = connection
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
-        """Make a job without storing it."""
+        """Make a job without storing it. One with `conn` is stored by `enqueue`, or `conn` is given
+        to whoever stores it: a job does not keep it.
+        """
+        if self._connection is not None:
+            raise InvalidSetting(
+                "a job does not keep conn=…, so it would be stored outside of your transaction; "
+                "use options(conn=…).enqueue(…)"
+            )
         return self._make(self._task.signature.encode(args, kwargs))
 
     def job_from_json(self, encoded: bytes) -> NewJob:
@@ -162,7 +169,7 @@ class TaskOptions(Generic[P, R_co]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
         """Check the arguments and store a job durably."""
-        job = self.job(*args, **kwargs)
+        job = self._make(self._task.signature.encode(args, kwargs))
         return self._task.door.enqueue_job(job, connection=self._connection)
 
     def _make(self, encoded: bytes) -> NewJob:
