@@ -19,6 +19,7 @@
     ├── JobFailed               the job whose result was asked for did not complete
     ├── EngineError
     │   ├── EngineUnavailable   try again later: the server is away
+    │   │   └── StoreReplaced   the database file was deleted or replaced while it was in use
     │   ├── StorageFull         no room to write; nothing was written
     │   ├── SchemaTooNew        a newer Headrace has migrated this store
     │   └── MissingDriver       an extra has to be installed
@@ -122,6 +123,12 @@ class EngineError(HeadraceError):
 
 class EngineUnavailable(EngineError):
     """The engine cannot be reached now."""
+
+
+class StoreReplaced(EngineUnavailable):
+    """The file of the store was deleted, moved or replaced while it was in use; what was asked for
+    is not acknowledged, and may be lost.
+    """
 
 
 class StorageFull(EngineError):

@@ -26,10 +26,14 @@ SCHEMA_VERSION = max(number for number, _ in migrations())
 SCHEMA_SETTLE_SECONDS = 30.0
 
 
-def connect(address: Address) -> sqlite3.Connection:
+def connect(address: Address, *, create: bool = True) -> sqlite3.Connection:
     """Open one connection with the settings that every connection has."""
+    name = str(address)
+    if not create and address.path is not None:
+        name = f"{address.path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(
-        str(address),
+        name,
+        uri=not create,
         timeout=BUSY_SECONDS,
         isolation_level=None,
         cached_statements=256,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import logging
 import queue
 import sqlite3
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,9 +17,19 @@ from typing import Any, TypeVar
 from headrace.clock import Clock
 from headrace.engine.sqlite.address import Address
 from headrace.engine.sqlite.connection import connect, translated
-from headrace.errors import EngineUnavailable
+from headrace.engine.sqlite.opened_file import BesideLost, Identity, OpenedFile, identity
+from headrace.errors import EngineError, EngineUnavailable, StoreReplaced
+
+log = logging.getLogger("headrace.engine")
 
 T = TypeVar("T")
+
+# How long a look at the file counts for whoever is about to read or write. What was committed is
+# looked at each time, before anybody is told.
+LOOK_SECONDS = 0.25
+# How long another file has to be in place before it is opened: it may still be being copied.
+STEADY_SECONDS = 1.0
+OPEN_TRIES = 5
 
 
 class Transaction:
@@ -94,6 +106,12 @@ class ConnectionThread(ABC):
         self._gate = threading.Lock()
         self._accepting = False
         self._opened: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._file: OpenedFile | None = None
+        self._looked_at = 0.0
+        # Whether all that is in a log which is lost, or about to be, was brought to its file.
+        self._rescued = False
+        # Another file in place of ours, and since when it is there.
+        self._successor: tuple[Identity, float] | None = None
         # A daemon: what was answered is committed, so a program that forgets to close may end.
         self._thread = threading.Thread(target=self._main, name=f"headrace-{name}", daemon=True)
 
@@ -147,21 +165,111 @@ class ConnectionThread(ABC):
             self._opened.set_exception(translated(error, self._address))
             return
         self._opened.set_result(None)
+        self._connection = connection
         try:
-            self._serve(connection)
+            self._serve()
         finally:
-            connection.close()
+            self._connection.close()
             self._close_inbox()
             self._refuse_rest()
 
-    def _open(self) -> sqlite3.Connection:
-        connection = connect(self._address)
+    def _open(self, *, create: bool = True) -> sqlite3.Connection:
+        path = self._address.path
+        for _ in range(OPEN_TRIES):
+            before = None if path is None else identity(str(path))
+            connection = connect(self._address, create=create)
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            if path is None:
+                return connection
+            opened = identity(str(path))
+            if opened is not None and before in (opened, None):
+                self._file = OpenedFile(path, opened)
+                self._looked_at = time.monotonic()
+                return connection
+            connection.close()  # replaced in this very moment; what is there now may be had
+        raise StoreReplaced(
+            f"The database {str(self._address)!r} was replaced again and again while it was opened."
+        )
+
+    # --- whether the file is still the one
+
+    def _check_file(self) -> None:
+        """Raise `StoreReplaced` unless the path names the file that is open."""
+        if self._file is not None:
+            self._looked_at = 0.0
+            try:
+                self._file.check()
+            except BesideLost:
+                if self._file.log_is_gone():
+                    self._rescue()
+                raise
+            except StoreReplaced:
+                self._leave(self._file)
+                raise
+            self._looked_at = time.monotonic()
+
+    def _look_again(self) -> bool:
+        """Make sure that the connection is to the file that the path names, if nobody has looked
+        lately. Answers whether another was opened, and raises `StoreReplaced` while there is none.
+        """
+        if self._file is None or time.monotonic() - self._looked_at < LOOK_SECONDS:
+            return False
         try:
-            self._prepare(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+            self._check_file()
+        except BesideLost:
+            raise  # another connection, with the log of another time, would ruin the file
+        except StoreReplaced:
+            if not self._rescued or self._successor is None:
+                raise
+            if time.monotonic() - self._successor[1] < STEADY_SECONDS:
+                raise
+            self._replace_connection()
+            return True
+        self._successor, self._rescued = None, False
+        return False
+
+    def _leave(self, file: OpenedFile) -> None:
+        """Make way for another file, if one is in the place of ours."""
+        found = identity(file.path)
+        if found is None or found == file.opened:
+            self._successor = None
+        elif self._successor is None or self._successor[0] != found:
+            self._successor = (found, time.monotonic())
+        # Ours may have been moved, and does not have all that was acknowledged without its log.
+        if self._successor is not None and self._rescue():
+            with contextlib.suppress(OSError):
+                file.remove_beside()
+
+    def _replace_connection(self) -> None:
+        try:
+            connection = self._open(create=False)
+        except (sqlite3.Error, EngineError) as error:
+            raise StoreReplaced(
+                f"The database {str(self._address)!r} was replaced while it was in use, by a file "
+                f"that cannot be used. {translated(error, self._address)}"
+            ) from error
+        # SQLite sees that the old file has no name, and leaves the log of the new one alone.
+        self._connection.close()
+        self._connection = connection
+        self._successor, self._rescued = None, False
+        log.warning(
+            "%s: the database %s was replaced while it was in use; going on with the new file",
+            self._thread.name,
+            self._address,
+        )
+
+    def _rescue(self) -> bool:
+        """Bring what is in the log to the file, once. False: not all of it, somebody reads."""
+        if not self._rescued:
+            with contextlib.suppress(sqlite3.Error):
+                execute = self._connection.execute
+                [(_, total, done)] = execute("PRAGMA wal_checkpoint(passive)").fetchall()
+                self._rescued = total == done
+        return self._rescued
 
     def _refuse_rest(self) -> None:
         """Leave nobody waiting for an answer that will not come."""
@@ -177,7 +285,7 @@ class ConnectionThread(ABC):
         """Do what has to be done before the first operation."""
 
     @abstractmethod
-    def _serve(self, connection: sqlite3.Connection) -> None:
+    def _serve(self) -> None:
         """Take tickets from the inbox until None comes."""
 
 
@@ -186,16 +294,20 @@ class Reader(ConnectionThread):
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA query_only = on")
+        connection.execute("PRAGMA user_version").fetchall()  # opens the log
 
-    def _serve(self, connection: sqlite3.Connection) -> None:
+    def _serve(self) -> None:
         while (ticket := self._inbox.get()) is not None:
             try:
+                self._look_again()
+                connection = self._connection
                 connection.execute("BEGIN")
                 try:
                     ticket.value = ticket.operation(Transaction(connection, self._clock.now()))
                 finally:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
+                self._check_file()
             except Exception as error:  # it goes to whoever asked
                 ticket.error = translated(error, self._address)
             Ticket.answer_all([ticket])

@@ -20,6 +20,7 @@ from headrace.engine.sqlite.connection import (
 )
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import ConnectionThread, Ticket, Transaction
+from headrace.errors import EngineUnavailable
 
 BATCH_LIMIT = 500
 # How often other processes' commits are looked for: often while things happen, else rarely.
@@ -62,13 +63,15 @@ class Writer(ConnectionThread):
     """Owns the write connection.
 
     Everything that waits is run in one `BEGIN IMMEDIATE` … `COMMIT`, each operation in a savepoint
-    of its own. Nobody is answered before the commit, so an answer means: it is on disk.
+    of its own. Nobody is answered before the commit, nor before the file was seen to be the one
+    that the path names after it, so an answer means: it is on disk.
     """
 
     _seen_version = 0
     _seen_resumed = 0.0
     _changed_at = 0.0
     _polled_at = 0.0
+    _trouble = False
     _announced: frozenset[tuple[str, int]] = frozenset()
     _listeners: tuple[Listener, ...] = ()
 
@@ -98,7 +101,7 @@ class Writer(ConnectionThread):
         self._seen_version = _data_version(connection)
         self._seen_resumed = _resumed(connection)
 
-    def _serve(self, connection: sqlite3.Connection) -> None:
+    def _serve(self) -> None:
         open_for_more = True
         while open_for_more:
             tickets: list[Ticket] = []
@@ -114,28 +117,31 @@ class Writer(ConnectionThread):
             except queue.Empty:
                 pass
             if tickets:
-                self._commit(connection, tickets)
+                self._commit(tickets)
             if self._listeners and time.monotonic() - self._polled_at >= POLL_BUSY_SECONDS:
-                self._poll(connection)
+                self._poll()
 
     # --- group commit
 
-    def _commit(self, connection: sqlite3.Connection, tickets: list[Ticket]) -> None:
+    def _commit(self, tickets: list[Ticket]) -> None:
         """Run tickets in one transaction and answer them all."""
         try:
-            begin_writing(connection)
-            transactions = [self._run(connection, ticket, len(tickets)) for ticket in tickets]
-            if connection.in_transaction:
-                connection.execute("COMMIT")
+            self._look_again()
+            begin_writing(self._connection)
+            transactions = [self._run(self._connection, ticket, len(tickets)) for ticket in tickets]
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
+            self._check_file()
         except Exception as error:  # it goes to everybody who asked
-            # Nothing of this batch is on disk.
+            # Nothing of this batch is on disk, or on one that nobody finds again.
+            connection = self._connection
             if connection.in_transaction:
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
             if is_full(error) and len(tickets) > 1:
                 # One operation that is too large must not take the small ones with it.
                 for ticket in tickets:
-                    self._commit(connection, [ticket])
+                    self._commit([ticket])
                 return
             for ticket in tickets:
                 ticket.value, ticket.error = None, translated(error, self._address)
@@ -179,9 +185,12 @@ class Writer(ConnectionThread):
         quiet = time.monotonic() - self._changed_at
         return POLL_BUSY_SECONDS if quiet < IDLE_AFTER_SECONDS else POLL_IDLE_SECONDS
 
-    def _poll(self, connection: sqlite3.Connection) -> None:
+    def _poll(self) -> None:
         """Look for commits of other processes; those of this connection do not count as news."""
         self._polled_at = time.monotonic()
+        if not self._poll_file():
+            return
+        connection = self._connection
         try:
             version = _data_version(connection)
             if version == self._seen_version:
@@ -199,6 +208,21 @@ class Writer(ConnectionThread):
         if work or news:
             for listener in self._listeners:
                 listener.signal(work, news)
+
+    def _poll_file(self) -> bool:
+        """Whether the file is the one. Listeners are woken when that changes: they ask, and are
+        told what is the matter.
+        """
+        try:
+            changed, trouble = self._look_again(), False
+        except EngineUnavailable:
+            changed, trouble = not self._trouble, True
+        changed = changed or trouble != self._trouble
+        self._trouble = trouble
+        if changed:
+            for listener in self._listeners:
+                listener.signal(True, ())
+        return not trouble
 
 
 def _data_version(connection: sqlite3.Connection) -> int:
