@@ -8,11 +8,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
-from headrace.errors import InvalidSetting
+from headrace.errors import EngineError, InvalidSetting
 from headrace.model.names import check_name
 
 FORMS = "redis://user:password@host:6379/0, rediss://… for TLS, or unix:///path.sock?db=0"
-OPTIONS = ("namespace", "db", "timeout", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+OPTIONS = ("namespace", "db", "timeout", *TLS_OPTIONS)
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +46,15 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidSetting(
                     f"the Redis URL has the unknown option {name!r}; known are {', '.join(OPTIONS)}"
                 )
+            if name in TLS_OPTIONS and parts.scheme != "rediss":
+                raise InvalidSetting(
+                    f"the Redis URL has {name}, which is for TLS, but begins with "
+                    f"{parts.scheme}://; use rediss://"
+                )
+        if "ssl_keyfile" in query and "ssl_certfile" not in query:
+            raise InvalidSetting(
+                "the Redis URL has ssl_keyfile without ssl_certfile; name the certificate, too"
+            )
         local = parts.scheme == "unix"
         database = query.get("db", "0" if local else parts.path.strip("/") or "0")
         return cls(
@@ -76,9 +86,17 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         """How to talk TLS, if that is asked for. Certificates are always checked."""
         if not self.tls:
             return None
-        context = ssl.create_default_context(cafile=self.ca_file)
-        if self.certificate_file is not None:
-            context.load_cert_chain(self.certificate_file, self.key_file)
+        name, file = "ssl_ca_certs", self.ca_file
+        try:
+            context = ssl.create_default_context(cafile=file)
+            if self.certificate_file is not None:
+                name, file = "ssl_certfile", self.certificate_file
+                context.load_cert_chain(self.certificate_file, self.key_file)
+        except OSError as error:  # also what OpenSSL says of their content
+            raise EngineError(
+                f"the Redis URL has {name}={file!r}, which cannot be used ({error}). Name a file "
+                "in PEM form that this user can read, and for a certificate its key as ssl_keyfile"
+            ) from error
         return context
 
     def greeting(self) -> tuple[tuple[str, ...], ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import hiredis
 
 from headrace.engine.redis.address import Address
-from headrace.engine.redis.faults import fault, unavailable
+from headrace.engine.redis.faults import before_greeting, fault, unavailable
 from headrace.engine.redis.wire import Part, pack
 
 
@@ -35,28 +35,37 @@ class BlockingLink:
             self._socket = None
 
     def _open(self) -> socket.socket:
-        address = self.address
-        if address.path is not None:
-            opened = socket.socket(socket.AF_UNIX)
-            self._socket = opened
-            opened.settimeout(address.timeout)
-            opened.connect(address.path)
-        else:
-            opened = socket.create_connection((address.host, address.port), address.timeout)
-            self._socket = opened
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            context = address.ssl_context
-            if context is not None:
-                opened = context.wrap_socket(opened, server_hostname=address.host)
-                self._socket = opened
-        self._reader = hiredis.Reader()
         try:
-            for command in address.greeting():
-                self._ask(opened, command)
+            opened = self._connected()
+            self._reader = hiredis.Reader()
+            for command in self.address.greeting():
+                self._greet(opened, command)
         except BaseException:
             self.close()
             raise
         return opened
+
+    def _connected(self) -> socket.socket:
+        address = self.address
+        if address.path is not None:
+            opened = self._socket = socket.socket(socket.AF_UNIX)
+            opened.settimeout(address.timeout)
+            opened.connect(address.path)
+            return opened
+        context = address.ssl_context
+        opened = self._socket = socket.create_connection(
+            (address.host, address.port), address.timeout
+        )
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            opened = self._socket = context.wrap_socket(opened, server_hostname=address.host)
+        return opened
+
+    def _greet(self, opened: socket.socket, command: tuple[Part, ...]) -> None:
+        try:
+            self._ask(opened, command)
+        except ConnectionError as error:
+            raise unavailable(self.address, before_greeting(self.address, error)) from error
 
     def _ask(self, opened: socket.socket, command: tuple[Part, ...]) -> Any:
         opened.sendall(pack(command))

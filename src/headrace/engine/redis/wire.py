@@ -15,7 +15,7 @@ from typing import Any, cast
 import hiredis
 
 from headrace.engine.redis.address import Address
-from headrace.engine.redis.faults import fault, unavailable
+from headrace.engine.redis.faults import before_greeting, fault, unavailable
 from headrace.errors import EngineUnavailable
 
 Part = str | bytes | int | float
@@ -39,6 +39,8 @@ class Wire(asyncio.BufferedProtocol):
         self.closed = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray(_BUFFER_BYTES)
+        # What TLS reads into: it cuts pieces off, and those of a bytearray are copies.
+        self._view = memoryview(self._buffer)
         self._reader = hiredis.Reader(notEnoughData=_MORE)
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._nobody: asyncio.Future[Any] = self._loop.create_future()
@@ -134,8 +136,8 @@ class Wire(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        return self._buffer
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._view
 
     def buffer_updated(self, nbytes: int) -> None:
         self._last_heard = self._loop.time()
@@ -149,6 +151,8 @@ class Wire(asyncio.BufferedProtocol):
             self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
+        if not self.server:
+            self._lose(before_greeting(self.address, error))
         self._lose(error or "the connection was lost")
 
     def _deliver(self, reply: Any) -> None:
