@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+import sqlite3
 
 import msgspec
 
@@ -19,8 +21,12 @@ PRUNE_KEY = query("prune_key")
 PRUNE_LANES = query("prune_lanes")
 PRUNE_WORKERS = query("prune_workers")
 HISTORY_COUNT = query("history_count")
+HISTORY_AT = query("history_at")
+HISTORY_LAST = query("history_last")
 
 WORKERS_KEPT_SECONDS = 86_400.0
+# At how many places old jobs are looked for behind younger ones.
+SAMPLES = 64
 
 
 def find(
@@ -37,19 +43,64 @@ def find(
     if keep is not None:
         [(count,)] = connection.execute(HISTORY_COUNT).fetchall()
         excess = count - keep
+    found, rest = _walk(connection, 0, before, excess, limit)
+    if rest is not None and len(found) < limit:
+        # The numbers are not in the order of time if the clock was ahead, or behind, for a while.
+        start = _old_behind(connection, rest, before)
+        if start is not None:
+            found += _walk(connection, start, before, 0, limit - len(found))[0]
+    return found
+
+
+def _walk(
+    connection: sqlite3.Connection, start: int, before: float, excess: int, limit: int
+) -> tuple[list[tuple[int, str]], int | None]:
+    """Those that may go from a number on, and the number at which only young ones were met."""
     found: list[tuple[int, str]] = []
     young = 0
-    rows = connection.execute(PRUNE_OLD)
-    for position, (number, job_id, completed_at, spared) in enumerate(rows):
-        if completed_at >= before and position >= excess:
-            # All that follow are younger, but for those from before a clock was set back.
-            young += 1
-        elif not spared:
-            found.append((number, job_id))
-        if len(found) >= limit or young >= limit:
+    rows = connection.execute(PRUNE_OLD, (start,))
+    try:
+        for position, (number, job_id, completed_at, spared) in enumerate(rows):
+            if completed_at >= before and position >= excess:
+                young += 1
+                if young >= limit:
+                    return found, number
+            elif not spared:
+                found.append((number, job_id))
+                if len(found) >= limit:
+                    break
+    finally:
+        rows.close()
+    return found, None
+
+
+def _old_behind(connection: sqlite3.Connection, young: int, before: float) -> int | None:
+    """The number at which jobs that are old begin behind one that is not, if some samples meet any.
+
+    They are at other places each time, so none is missed for ever.
+    """
+    [(last,)] = connection.execute(HISTORY_LAST).fetchall()
+    step = (last - young) / SAMPLES
+    shift = random.random()  # noqa: S311 - not for secrets
+    for sample in [*(int(young + step * (n + shift)) for n in range(SAMPLES)), last]:
+        if _finished_before(connection, sample, before):
+            old = sample
             break
-    rows.close()
-    return found
+        young = max(young, sample)
+    else:
+        return None
+    while old - young > 1:
+        middle = (young + old) // 2
+        if _finished_before(connection, middle, before):
+            old = middle
+        else:
+            young = middle
+    return old
+
+
+def _finished_before(connection: sqlite3.Connection, number: int, before: float) -> bool:
+    row = connection.execute(HISTORY_AT, (number,)).fetchone()
+    return row is not None and row[1] < before
 
 
 def prune(transaction: Transaction, found: list[tuple[int, str]], *, limit: int) -> int:

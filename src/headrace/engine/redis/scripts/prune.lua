@@ -13,10 +13,13 @@
 -- ever ended would have to be moved to a larger table now and then, at a microsecond for each job that
 -- ends meanwhile. A job that was run again leaves its place behind, which is known by its time; `meta`
 -- counts them.
+-- The order is not that of time if the clock was ahead, or behind, for a while. Where a sample finds an
+-- old job behind younger ones, those are moved to the end, a step at a time.
 
 local DAY = 86400
 local WORKERS_AT_ONCE = 100
 local LOOK = 1000
+local SAMPLES = 32
 local limit, passed = tonumber(ARGV[4]), tonumber(ARGV[5])
 local stretch = math.max(limit, LOOK)
 
@@ -55,7 +58,21 @@ for n, place in ipairs(places) do given[n] = sub(place, 9) end
 
 local entries = call('ZCARD', ENTRY_ORDER) > 0
 local ids, ended, keys, children = {}, {}, {}, {}
-local gone, outdated, rank, more = {}, 0, passed, #places == stretch
+local gone, moved, outdated, rank, more = {}, {}, 0, passed, #places == stretch
+
+-- Whether a job further behind has been finished for long enough. Looks at other places each time, so
+-- none is missed for ever.
+local function old_behind(position)
+  if before == -math.huge then return false end
+  local step = (call('LLEN', FINISHED) - position) / SAMPLES
+  local shift = now * 1000 % 1
+  for n = 1, SAMPLES do
+    local sample = n < SAMPLES and math.floor(position + step * (n - 1 + shift)) or -1
+    local place = call('LINDEX', FINISHED, sample)
+    if place and struct.unpack('<d', place) < before then return true end
+  end
+  return false
+end
 
 local function delete(id, job)
   ids[#ids + 1] = id
@@ -73,11 +90,21 @@ for n, record in ipairs(read(JOBS, given)) do
     outdated = outdated + 1
     gone[#gone + 1] = n
   else
-    if #ids == limit or not (ended_at < before or rank + #ids < beyond) then
+    if #ids == limit then
       more = false
       break
     end
-    if is_spared(job) then
+    if not (ended_at < before or rank + #ids < beyond) then
+      if #ids > 0 or (#moved == 0 and not old_behind(passed + n)) then
+        more = false
+        break
+      end
+      more = true
+      moved[#moved + 1] = places[n]
+      gone[#gone + 1] = n
+    elseif #moved > 0 then
+      break
+    elseif is_spared(job) then
       rank = rank + 1
     else
       delete(id, job)
@@ -98,6 +125,7 @@ elseif #gone > 0 then
   for _, n in ipairs(gone) do call('LSET', FINISHED, passed + n - 1, '') end
   call('LREM', FINISHED, #gone, '')
 end
+write('RPUSH', FINISHED, moved)
 if outdated > 0 then call('HINCRBY', META, 'outdated', -outdated) end
 
 local long_dead = call('ZRANGE', DEAD, '-inf', now - DAY, 'BYSCORE', 'LIMIT', 0, WORKERS_AT_ONCE)

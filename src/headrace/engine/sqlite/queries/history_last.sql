@@ -1,0 +1,2 @@
+-- The number of the job that finished last: one step into the table.
+SELECT max(number) FROM history;
