@@ -90,7 +90,11 @@ class Lifecycle(Protocol):
         """Tell version, durability settings and clock skew, each with a remedy if it is wrong."""
 
     async def audit(self) -> list[Finding]:
-        """Check the invariants over the whole store in one snapshot. Empty means all is well."""
+        """Check the invariants over the whole store. Empty means all is well.
+
+        What belongs together is looked at in one moment, so jobs may move meanwhile. A large store
+        is gone through in pieces: nobody else waits for all of it.
+        """
 
 
 class Producing(Protocol):

@@ -95,7 +95,7 @@ def _old_behind(connection: sqlite3.Connection, young: int, before: float) -> in
             old = middle
         else:
             young = middle
-    return old
+    return int(old)
 
 
 def _finished_before(connection: sqlite3.Connection, number: int, before: float) -> bool:
