@@ -240,8 +240,9 @@ class Upkeep(Protocol):
         with them. One whose parent has not finished is spared: its result may yet be asked for.
         For each that kept artifacts (entries of kind "artifact") a record of kind
         "pruned-artifacts" with its id as the key is written in the same step, so that somebody
-        removes the files. Also clears idle lanes, and workers that were declared dead more than a
-        day ago and hold nothing.
+        removes the files. Also clears all idle lanes, workers that were declared dead more than a
+        day ago and hold nothing, and queues that are empty, not paused, and have had no new job
+        for more than a day.
         """
 
 
@@ -291,8 +292,10 @@ class Viewing(Protocol):
         """
 
     async def queues(self) -> list[QueueView]:
-        """Every queue that has been used or paused, by name; one without jobs stays. The oldest
-        pending job is the one that has been due for longest, ready or waiting for its lane.
+        """Every queue that has unfinished jobs, is paused, or was used lately, by name: one that is
+        empty and not paused stays until `prune`, more than a day after its last new job, forgets
+        it. The oldest pending job is the one that has been due for longest, ready or waiting for
+        its lane.
         """
 
     async def lanes(

@@ -47,7 +47,11 @@ async def test_an_audit_looks_at_a_bounded_number_of_jobs_in_one_call(
     assert most <= MOST_READ
 
 
-Damage = Callable[[RedisEngine, str], tuple[str | int, ...]]
+LINE: list[str] = []
+TWO_PLACES = b"\x05\x00\x02\x00\x00\x00\x01\x02\x00\x00\x00\x00\x00"
+NO_PLACES = b"\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xe8\x03"
+
+Damage = Callable[[RedisEngine, str], tuple[str | int | bytes, ...]]
 DAMAGES: dict[str, Damage] = {
     "has no place in lane": lambda e, i: ("DEL", e.key("places")),
     "held by nobody": lambda e, i: ("ZREM", e.key("ready"), *LINE),
@@ -61,9 +65,6 @@ DAMAGES: dict[str, Damage] = {
     "in the index by id": lambda e, i: ("DEL", e.key("ids")),
     "known but has no jobs": lambda e, i: ("HSET", e.key("lanes"), "q\0none", NO_PLACES),
 }
-LINE: list[str] = []
-TWO_PLACES = b"\x05\x00\x02\x00\x00\x00\x01\x02\x00\x00\x00\x00\x00"
-NO_PLACES = b"\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xe8\x03"
 
 
 @pytest.mark.parametrize("words", DAMAGES)

@@ -80,6 +80,13 @@ EXPECTED = {
     "prune_again": "SEARCH history USING INTEGER PRIMARY KEY (rowid=?)",
     "prune_artifacts": "SEARCH entry USING COVERING INDEX sqlite_autoindex_entry_1 "
     "(job_id=? AND kind=?)",
+    "queues_ready": "SEARCH job USING COVERING INDEX job_ready (queue>?)",
+    "queues_named": "SEARCH queue USING PRIMARY KEY (name=?)",
+    "queues_unused": "SEARCH job USING COVERING INDEX job_ready (queue=?)",
+    "queue_forget": "SEARCH queue USING PRIMARY KEY (name=?)",
+    "resumed": "SEARCH queue USING COVERING INDEX queue_resumed (resumed>?)",
+    "lanes_idle": "SEARCH lane USING PRIMARY KEY ((queue,lane)>(?,?))",
+    "lane_forget": "SEARCH lane USING PRIMARY KEY (queue=? AND lane=?)",
     "queue_ready": "SCAN job USING COVERING INDEX job_ready",
     "queue_reserved": "SCAN job USING COVERING INDEX job_reserved",
     "reserved_keys": "SEARCH job USING COVERING INDEX job_reserved (queue=? AND task=?)",

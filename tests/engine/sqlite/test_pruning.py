@@ -53,6 +53,6 @@ async def test_what_runs_again_in_the_meantime_is_not_pruned(sqlite_engine: Sqli
     assert await sqlite_engine.rerun([again, parent, twice]) == [again, parent, twice]
     # It has finished again since, so it is not what was found.
     await sqlite_engine.cancel([twice])
-    assert await writer.run(lambda it: prune.prune(it, found, limit=100)) == 1
+    assert await writer.run(lambda it: prune.prune(it, found)) == 1
     left = {job.id for job in await sqlite_engine.get([again, parent, twice, gone, child])}
     assert left == {again, parent, twice, child}

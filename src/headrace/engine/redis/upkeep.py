@@ -54,4 +54,7 @@ class Upkeep(Store):
             pruned, passed = await self.run(
                 "prune", age, "" if keep is None else keep, limit, passed
             )
+        at = b"0"
+        while (at := await self.run("forget_queues", at)) != b"0":
+            pass
         return pruned

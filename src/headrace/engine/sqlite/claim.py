@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.engine.sqlite.queues import open_queues
 from headrace.engine.sqlite.rows import Claimable, claimed, decode_claimable
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
@@ -20,7 +21,6 @@ CLAIMABLE_LARGE = query("claimable_large")
 RESERVED_LINES = query("reserved_lines")
 RESERVED_KEYS = query("reserved_keys")
 WORKER_ALIVE = query("worker_alive")
-QUEUES_OPEN = query("queues_open")
 HELD = query("held")
 
 # Arguments of more bytes than this are not worth the detour through JSON.
@@ -35,15 +35,14 @@ def claim(
     alive = connection.execute(WORKER_ALIVE, (worker_id,)).fetchone() if limit > 0 else None
     if alive is None:
         return []
-    names = {name for (name,) in connection.execute(QUEUES_OPEN)}
-    if queues is not None:
-        names.intersection_update(queues)
+    names = open_queues(transaction, queues)
     reserved = connection.execute(RESERVED_LINES, (worker_id,)).fetchall() if alive[0] else []
+    reserved = [line for line in reserved if queues is None or line[0] in queues]
     if len(names) == 1 and not reserved:
         found = _read(transaction, CLAIMABLE, (*names, limit, now))
     else:
         lines = [(CLAIMABLE_KEYS, (name, limit)) for name in names]
-        lines += [(RESERVED_KEYS, (*line, limit)) for line in reserved if line[0] in names]
+        lines += [(RESERVED_KEYS, (*line, limit)) for line in reserved]
         chosen = msgspec.json.encode(_best(transaction, lines, limit)).decode()
         found = _read(transaction, CLAIMABLE_CHOSEN, (chosen, now))
     if len(found) < limit:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
@@ -10,8 +12,10 @@ from headrace.engine.sqlite import (
     audit,
     claim,
     insert,
+    lanes,
     note,
     prune,
+    queues,
     records,
     report,
     settle,
@@ -42,6 +46,8 @@ from headrace.model.views import (
     RecordChange,
 )
 from headrace.model.worker import Worker, WorkerInfo
+
+N = TypeVar("N")
 
 
 class SqliteEngine:
@@ -182,7 +188,24 @@ class SqliteEngine:
         found = await self._read(
             lambda it: prune.find(it, older_than=older_than, keep=keep, limit=limit)
         )
-        return await self._write(lambda it: prune.prune(it, found, limit=limit))
+        pruned = await self._write(lambda it: prune.prune(it, found))
+        await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
+        await self._forget(queues.find_unused, queues.forget, "", limit)
+        return pruned
+
+    async def _forget(
+        self,
+        find: Callable[[Transaction, N, int], list[N]],
+        forget: Callable[[Transaction, list[N]], None],
+        after: N,
+        limit: int,
+    ) -> None:
+        """Forget all that is found, a step at a time: the reader looks, others write between."""
+        while found := await self._read(partial(_call, find, after, limit)):
+            await self._write(partial(_call, forget, found))
+            if len(found) < limit:
+                return
+            after = found[-1]
 
     # --- steering
 
@@ -271,3 +294,9 @@ class SqliteEngine:
         return EngineUnavailable(
             f"The engine for {str(self._address)!r} is not open; call `await engine.open()` first."
         )
+
+
+def _call(function: Callable[..., T], *arguments: Any) -> T:
+    """For `partial`: the transaction comes last here, and first there."""
+    *values, transaction = arguments
+    return function(transaction, *values)

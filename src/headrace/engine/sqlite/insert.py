@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.engine.sqlite import lanes, records
+from headrace.engine.sqlite import lanes, queues, records
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
@@ -18,7 +18,6 @@ INSERT_CHILD = query("insert_child")
 KNOWN_IDS = query("known_ids")
 KEY_TAKE = query("key_take")
 KEY_OWNER = query("key_owner")
-QUEUE_SEEN = query("queue_seen")
 
 SCHEDULED, WAITING, READY = 0, 1, 2
 
@@ -60,7 +59,7 @@ def _take_key(transaction: Transaction, job: NewJob) -> bool:
 
 def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
     connection, now = transaction.connection, transaction.now
-    connection.executemany(QUEUE_SEEN, [(name,) for name in {job.queue for job in jobs}])
+    queues.use(transaction, {job.queue for job in jobs})
     seq = next_arrivals(connection, len(jobs))
     rows: list[tuple[Any, ...]] = []
     children: list[tuple[Any, ...]] = []

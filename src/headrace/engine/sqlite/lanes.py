@@ -29,6 +29,8 @@ PROMOTE_CHOSEN = query("promote_chosen")
 BEST_WAITING = query("best_waiting")
 WORST_HEAD = query("worst_head")
 PUT_BACK = query("put_back")
+LANES_IDLE = query("lanes_idle")
+LANE_FORGET = query("lane_forget")
 
 
 class Changes:
@@ -149,3 +151,13 @@ def _put_back_beaten(transaction: Transaction, place: Place) -> bool:
         return False
     transaction.connection.execute(PUT_BACK, (worst[1],))
     return True
+
+
+def find_idle(transaction: Transaction, after: Place, limit: int) -> list[Place]:
+    """Idle lanes behind one of them, in their order. Only reads."""
+    return transaction.connection.execute(LANES_IDLE, (*after, limit)).fetchall()
+
+
+def forget(transaction: Transaction, places: list[Place]) -> None:
+    """Forget those of these lanes that are still idle."""
+    transaction.connection.executemany(LANE_FORGET, places)

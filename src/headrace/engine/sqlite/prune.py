@@ -18,7 +18,6 @@ PRUNE_ARTIFACTS = query("prune_artifacts")
 PRUNE_JOB = query("prune_job")
 PRUNE_ENTRIES = query("prune_entries")
 PRUNE_KEY = query("prune_key")
-PRUNE_LANES = query("prune_lanes")
 PRUNE_WORKERS = query("prune_workers")
 HISTORY_COUNT = query("history_count")
 HISTORY_AT = query("history_at")
@@ -103,8 +102,8 @@ def _finished_before(connection: sqlite3.Connection, number: int, before: float)
     return row is not None and row[1] < before
 
 
-def prune(transaction: Transaction, found: list[tuple[int, str]], *, limit: int) -> int:
-    """Delete these finished jobs with their keys and entries; clear idle lanes."""
+def prune(transaction: Transaction, found: list[tuple[int, str]]) -> int:
+    """Delete these finished jobs with their keys and entries; clear long dead workers."""
     connection, now = transaction.connection, transaction.now
     asked = msgspec.json.encode(found).decode()
     rows = connection.execute(PRUNE_AGAIN, (asked,)).fetchall()
@@ -114,6 +113,5 @@ def prune(transaction: Transaction, found: list[tuple[int, str]], *, limit: int)
     connection.executemany(
         PRUNE_KEY, [(key, task, job_id) for _, job_id, key, task in rows if key is not None]
     )
-    connection.execute(PRUNE_LANES, (limit,))
     connection.execute(PRUNE_WORKERS, (now - WORKERS_KEPT_SECONDS,))
     return len(rows)

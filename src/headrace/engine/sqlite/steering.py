@@ -89,6 +89,6 @@ def _run_now(transaction: Transaction, ids: list[str]) -> set[str]:
 
 def pause(transaction: Transaction, queue: str, paused: bool) -> None:
     """Stop or resume handing out a queue's jobs."""
-    transaction.connection.execute(PAUSE, (queue, paused))
+    transaction.connection.execute(PAUSE, (queue, paused, transaction.now))
     if not paused:
         transaction.made_ready.add(queue)

@@ -113,24 +113,28 @@ def queues(transaction: Transaction) -> list[QueueView]:
         name: QueueView(name=name, paused=bool(paused))
         for name, paused in connection.execute(QUEUE_NAMES)
     }
+
+    def view(name: str) -> QueueView:
+        return views.setdefault(name, QueueView(name=name, paused=False))
+
     oldest: dict[str, float] = {}
     for name, count, since in connection.execute(QUEUE_READY):
-        views[name].ready = count
+        view(name).ready = count
         oldest[name] = since
     for name, task, count, since in connection.execute(QUEUE_RESERVED):
-        views[name].ready += count
-        views[name].reserved[task] = count
+        view(name).ready += count
+        view(name).reserved[task] = count
         oldest[name] = min(since, oldest.get(name, since))
     for name, count, since in connection.execute(QUEUE_WAITING):
-        views[name].waiting = count
+        view(name).waiting = count
         oldest[name] = min(since, oldest.get(name, since))
     for name, count in connection.execute(QUEUE_RUNNING):
-        views[name].running = count
+        view(name).running = count
     for name, count in connection.execute(QUEUE_SCHEDULED):
-        views[name].scheduled = count
+        view(name).scheduled = count
     for name, since in oldest.items():
-        views[name].oldest_age = max(now - since, 0.0)
-    return list(views.values())
+        view(name).oldest_age = max(now - since, 0.0)
+    return [views[name] for name in sorted(views)]
 
 
 def lanes(

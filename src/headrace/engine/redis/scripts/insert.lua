@@ -1,7 +1,7 @@
 #!lua
 -- insert: store jobs that no job has made, as nearly all are.
 -- KEYS
--- USES clock layout job lanes insert
+-- USES clock layout job lanes queues insert
 -- ARGV 1 offset, then jobs as library/insert.lua reads them
 -- Answers an id for each job, with "=" in front if it existed before.
 

@@ -24,8 +24,11 @@ local now = tonumber(time[1]) + tonumber(time[2]) / 1000000 + tonumber(ARGV[1])
 local width, flags, priority, _, _, queue = struct.unpack(HEAD, head)
 local texts = string.sub(head, HEAD_TEXTS)
 local order = string.format('%04d%013.0f', 1000 - priority, call('HINCRBY', META, 'seq', 1))
+-- As library/queues.lua does.
 local paused = call('HGET', QUEUES, queue)
-if not paused then call('HSET', QUEUES, queue, 0) end
+if not paused or paused ~= '1' and math.abs(now - paused) > 3600 then
+  call('HSET', QUEUES, queue, string.format('%.0f', now))
+end
 call('ZADD', IDS, 0, id)
 
 -- Who is dead, or does not listen any more, is passed over.

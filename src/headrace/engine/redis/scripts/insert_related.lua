@@ -1,7 +1,7 @@
 #!lua
 -- insert_related: store jobs of which some have a parent, or jobs and a record in one step.
 -- KEYS children unfinished
--- USES clock layout job lanes record insert
+-- USES clock layout job lanes record queues insert
 -- ARGV 1 offset  2 to 4 the record: kind, zero byte, key ('' none)  body  version ('' whatever is there)
 --   then jobs as library/insert.lua reads them
 -- Answers as insert; or, if the record has another version, that one alone, and nothing is written.

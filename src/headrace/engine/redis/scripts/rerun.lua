@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- rerun: run finished jobs again, and scheduled ones now.
 -- KEYS meta jobs due ended results errors notes signals
--- USES clock layout job lanes children waits
+-- USES clock layout job lanes queues children waits
 -- ARGV 1 offset, then ids
 -- Answers the ids that were moved. A finished job gets a new number, so it queues up at the end;
 -- its token goes on growing, so an attempt from before can never settle it.
@@ -27,6 +27,7 @@ for i = 2, #ARGV do
       mark(job, PINNED, false)
       mark(job, ASKED, false)
       if has(job, CHILD) then begin_child(id, job.tail) end
+      use_queue(job.queue)
       job.attempt, job.started, job.completed, job.worker = 0, 0, 0, ''
       job.order = sub(job.order, 1, 4) .. sub(order_of(0, call('HINCRBY', META, 'seq', 1)), 5)
     end

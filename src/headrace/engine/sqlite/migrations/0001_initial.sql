@@ -146,12 +146,15 @@ CREATE TABLE lane (
     PRIMARY KEY (queue, lane)
 ) WITHOUT ROWID;
 
--- Queues that have been used or paused. `resumed` counts, so that other processes notice.
+-- Queues that have been used lately, or are paused; jobs do not need them. `resumed` counts, so that
+-- other processes notice. `used_at` is when the last job came in, to the hour.
 CREATE TABLE queue (
     name TEXT NOT NULL PRIMARY KEY,
     paused INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
-    resumed INTEGER NOT NULL DEFAULT 0
+    resumed INTEGER NOT NULL DEFAULT 0,
+    used_at REAL NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
+CREATE INDEX queue_resumed ON queue (resumed) WHERE resumed > 0;
 
 -- Workers. `tasks` are those that it knows, as JSON; NULL: all. `died_at` is set when one retires, is replaced, or lets its lease lapse; it never
 -- comes back to life.

@@ -1,5 +1,5 @@
 -- insert: store jobs in the order of the call; an id or a (task, key) that exists is not stored.
--- KEYS meta jobs bodies ids task_keys due queues signals
+-- KEYS meta jobs bodies ids task_keys due signals
 -- ARGV has four for each job: id  head  key field (task, zero, key; '' none)  body
 --   head: struct of width, flags, priority, run_at or 0, delay; then with zero bytes between them
 --   queue, lane ('' none), task, key, source and, of a child, parent and group ('' none), as the job's
@@ -81,7 +81,7 @@ local function insert_jobs(first)
   write('HSET', BODIES, bodies)
   write('ZADD', IDS, ids)
   write('ZADD', DUE, due)
-  for queue, _ in pairs(queues) do call('HSETNX', QUEUES, queue, 0) end
+  for queue, _ in pairs(queues) do use_queue(queue) end
   for _, lane in pairs(narrowed) do enter_again(lane) end
   for _, lane in pairs(lanes) do admit(lane) end
   write_lines()
