@@ -335,3 +335,93 @@ def settings() -> str:
 async def enqueues_another() -> str:
     job = await add.enqueue(a=40)
     return job.id
+
+
+@app.task(isolate="process")
+def invoice(number: int, fork: str = "") -> str:
+    """A copy of this process goes on by itself: a program that is not there, or a plain return."""
+    if fork and os.fork() == 0:
+        if fork == "exec":
+            os.execv("/no/such/program", ["program"])
+        return f"copy of invoice {number}"
+    return f"invoice {number}"
+
+
+@app.task(isolate="process")
+async def async_invoice(number: int, fork: str = "") -> str:
+    async def program() -> None:
+        if fork and os.fork() == 0:
+            if fork == "exec":
+                os.execv("/no/such/program", ["program"])
+            return
+        await asyncio.sleep(0.05)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(program())
+    return f"invoice {number}"
+
+
+@app.task(isolate="process")
+def forked_copy_talks(ctx: Context) -> list[str]:
+    """What a copy gets to hear when it uses what belongs to the process of the job."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        told = "nothing"
+        try:
+            log.warning("the copy logs")
+            ctx.progress(50, "from the copy")
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+        os.write(writing, told.encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(pid, 0)
+    with os.fdopen(reading) as answers:
+        return [answers.read()]
+
+
+@app.task(isolate="process")
+def leave_a_copy_that_talks(file: str) -> None:
+    """The libraries of a handler fork below Python, where nothing tells it."""
+    if ctypes.PyDLL(None).fork() == 0:
+        while not Path(file).exists():
+            time.sleep(0.01)
+        raise ValueError("from the copy")
+
+
+@app.task(isolate="process")
+async def leave_a_task_that_exits() -> None:
+    async def leave() -> None:
+        await asyncio.sleep(0.1)
+        sys.exit("by an earlier job")
+
+    calls.append(asyncio.create_task(leave()))  # type: ignore[arg-type]
+
+
+@app.task(isolate="process")
+async def nap(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return "rested"
+
+
+@app.task(isolate="process")
+def scribble(announced: int) -> None:
+    """Writes to every socket it finds, as a stray descriptor number would."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                os.write(int(name), announced.to_bytes(4, "little") + b"x" * 1000)
+        except OSError:
+            continue
+    time.sleep(1000)
+
+
+@app.task(isolate="process")
+async def stage_of(ctx: Context, size: int) -> int:
+    return len(await ctx.stage("large", lambda: "x" * size))
+
+
+@app.task(isolate="process")
+async def hear(ctx: Context, size: int) -> int:
+    return len(await ctx.wait("large"))

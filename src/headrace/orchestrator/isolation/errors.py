@@ -1,8 +1,11 @@
 """What can go wrong with a child process, as the worker sees it.
 
 HeadraceError
-└── ChildDied           the process ended without an answer; the attempt failed
-    └── ChildNotStarted before the handler began
+├── ChildDied           the process ended without an answer; the attempt failed
+│   └── ChildNotStarted before the handler began
+├── ForkedCopy          a copy of the child used what belongs to the child
+└── NotRetryable
+    └── MessageTooLong  more was to be sent at once than the line takes
 RemoteError             the handler raised in its child; stands in for that error here
 """
 
@@ -10,7 +13,7 @@ from __future__ import annotations
 
 import signal
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, NotRetryable
 
 
 class ChildDied(HeadraceError):
@@ -19,6 +22,14 @@ class ChildDied(HeadraceError):
 
 class ChildNotStarted(ChildDied):
     """The child process ended before the handler began, so another child may be tried."""
+
+
+class ForkedCopy(HeadraceError):
+    """A process that a handler forked used the job's context, which only the job's own may."""
+
+
+class MessageTooLong(NotRetryable):
+    """Worker and child send each other no message that would fill the other's memory."""
 
 
 class RemoteError(Exception):

@@ -1,4 +1,9 @@
-"""The child's end of the line. A thread of its own reads, so that a busy handler is no matter."""
+"""The child's end of the line. A thread of its own reads, so that a busy handler is no matter.
+
+Only the process that was started as the child talks on it. A copy that a handler forks loses the
+line as it is made, is refused when it speaks all the same (libraries fork where Python does not
+hear of it), and ends as soon as it comes back from the handler.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ import itertools
 import os
 import queue
 import socket
+import sys
 import threading
 import time
 import traceback
@@ -14,10 +20,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from headrace.errors import HeadraceError
+from headrace.orchestrator.isolation.errors import ForkedCopy, MessageTooLong
 from headrace.orchestrator.isolation.failures import rebuild
 from headrace.orchestrator.isolation.limits import end_group, uncapped
 from headrace.orchestrator.isolation.messages import (
     HEADER,
+    LONGEST_FROM_CHILD,
+    LONGEST_FROM_WORKER,
     Answer,
     Cancel,
     FromChild,
@@ -38,29 +47,61 @@ LEAVE_SECONDS = 2.0
 
 
 class Link:
-    """Sends from any thread; reads on its own."""
+    """Sends from any thread; reads on its own.
+
+    `run` is the number of the run that is under way, 0 between two. Who asks or tells something for
+    another run is a thread that an earlier job has left behind: it is not heard.
+    """
 
     def __init__(self, connection: socket.socket, marks: int) -> None:
         self._connection = connection
         self._marks = marks
+        self._home = os.getpid()
         self._sending = threading.Lock()
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, Future[bytes | None]] = {}
-        self._progress = _LatestProgress(self.send)
+        self._waiting: dict[int, tuple[int, Future[bytes | None]]] = {}
+        self._progress = _LatestProgress(0, self.send)
+        self.longest = LONGEST_FROM_CHILD
         self.runs: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self.cancelled = threading.Event()
+        self.run = 0
+        os.register_at_fork(after_in_child=self._let_go)
+
+    @property
+    def forked(self) -> bool:
+        """Whether this process is a copy of the child, which a handler has made."""
+        return os.getpid() != self._home
+
+    def leave_if_forked(self, error: BaseException | None = None) -> None:
+        """End a copy that has come back from its handler: its way on is the child's alone."""
+        if self.forked:
+            if error is not None:
+                traceback.print_exception(error)
+            print(
+                f"process {os.getpid()}, which a handler forked, came back from the handler and "
+                "ends here; let it end by itself with os._exit",
+                file=sys.stderr,
+                flush=True,
+            )
+            os._exit(1)
 
     def start(self) -> Start:
         """Wait for the first message, then read on in a thread."""
         message = self._receive()
         if not isinstance(message, Start):
             raise HeadraceError(f"a child was sent {type(message).__name__} before Start")
+        self.longest = message.longest
         threading.Thread(target=self._read, name="headrace-link", daemon=True).start()
         return message
 
     def send(self, message: FromChild) -> None:
         """Send one message whole."""
-        data = frame(message)
+        if self.forked:  # before the lock: a thread that is not in the copy may have had it
+            raise ForkedCopy(
+                f"process {os.getpid()} was forked by a handler and has no context; "
+                f"hand what it has to tell to process {self._home}"
+            )
+        data = frame(message, self.longest)
         with self._sending:
             self._connection.sendall(data)
 
@@ -70,12 +111,18 @@ class Link:
 
     def progress(self, progress: Progress) -> None:
         """Send the latest progress; those between two that the worker takes are left out."""
-        self._progress.put(progress)
+        latest = self._progress
+        if progress.run == latest.run:
+            latest.put(progress)
 
     def finish(self, message: FromChild) -> None:
         """Send the end of a job, after the last that it told."""
         self._progress.flush()
+        ended, self.run = self.run, 0
         self.send(message)
+        for number, (run, future) in list(self._waiting.items()):
+            if run == ended and self._waiting.pop(number, None) is not None:
+                future.set_exception(_over())
 
     def number(self) -> int:
         """A number for a question."""
@@ -83,11 +130,17 @@ class Link:
 
     async def ask(self, question: Question) -> bytes | None:
         """Send a question and wait. None means: run the stage. Raises what the worker raised."""
+        if question.run != self.run:
+            raise _over()
         future: Future[bytes | None] = Future()
         # It cannot be cancelled: the answer comes anyway, and nobody minds.
         future.set_running_or_notify_cancel()
-        self._waiting[question.number] = future
-        self.send(question)
+        self._waiting[question.number] = question.run, future
+        try:
+            self.send(question)
+        except BaseException:
+            self._waiting.pop(question.number, None)
+            raise
         return await asyncio.wrap_future(future)
 
     def _read(self) -> None:
@@ -105,22 +158,22 @@ class Link:
     def _take(self, message: FromWorker) -> None:
         match message:
             case Run():
+                if self.run:
+                    raise HeadraceError(f"run {message.run} came before the end of {self.run}")
+                self.run = message.run
                 self.cancelled = threading.Event()
+                self._progress = _LatestProgress(message.run, self.send)
                 self.runs.put(message)
-            case Cancel():
-                self.cancelled.set()
-            case ProgressSeen():
-                self._progress.seen()
-            case Answer(number, value, report):
-                future = self._waiting.pop(number, None)
-                if future is not None and report is not None:
-                    future.set_exception(rebuild(report))
-                elif future is not None:
-                    future.set_result(value)
-            case RunStage(number):
-                future = self._waiting.pop(number, None)
-                if future is not None:
-                    future.set_result(None)
+            case Cancel(run):
+                if run == self.run:
+                    self.cancelled.set()
+            case ProgressSeen(run):
+                if run == self._progress.run:
+                    self._progress.seen()
+            case Answer(run, number, value, report):
+                self._answer(run, number, value, None if report is None else rebuild(report))
+            case RunStage(run, number):
+                self._answer(run, number, None)
             case Stop():
                 self.runs.put(None)
                 time.sleep(LEAVE_SECONDS)
@@ -128,8 +181,27 @@ class Link:
             case Start():
                 raise HeadraceError("a child was started twice")
 
+    def _answer(
+        self, run: int, number: int, value: bytes | None, error: BaseException | None = None
+    ) -> None:
+        """Tell whoever waits for this, if anybody of that run still does."""
+        asked, future = self._waiting.get(number, (0, None))
+        if future is None or asked != run or self._waiting.pop(number, None) is None:
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def _let_go(self) -> None:
+        """In a copy, as it is made: it must not hold the line open, nor write to it by accident."""
+        self._connection.close()
+        os.close(self._marks)
+
     def _receive(self) -> FromWorker:
         (length,) = HEADER.unpack(self._exactly(HEADER.size))
+        if length > LONGEST_FROM_WORKER:
+            raise MessageTooLong(f"the worker announced a message of {length:,} bytes")
         return decode_from_worker(self._exactly(length))
 
     def _exactly(self, size: int) -> bytearray:
@@ -143,10 +215,15 @@ class Link:
         return data
 
 
-class _LatestProgress:
-    """At most one progress is on its way; the latest follows when it has been taken."""
+def _over() -> HeadraceError:
+    return HeadraceError("the attempt that asks is over")
 
-    def __init__(self, send: Callable[[FromChild], None]) -> None:
+
+class _LatestProgress:
+    """Of one run: at most one progress is on its way; the latest follows when it was taken."""
+
+    def __init__(self, run: int, send: Callable[[FromChild], None]) -> None:
+        self.run = run
         self._send = send
         self._lock = threading.Lock()
         self._travelling = False

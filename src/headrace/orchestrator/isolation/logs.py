@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.model.context import Context
+from headrace.orchestrator.isolation.errors import ForkedCopy
 from headrace.orchestrator.isolation.messages import Logged, printable
 
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 _formatter = logging.Formatter()
+# A record is for people; more than so many characters of one text are cut off.
+TEXT_LIMIT = 1_048_576
 
 
 def levels() -> dict[str, int]:
@@ -39,6 +42,10 @@ class Forwarder(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._send(self._message(record))
+        except ForkedCopy:
+            # What a program without any configuration does: warnings go to standard error.
+            if logging.lastResort is not None and record.levelno >= logging.lastResort.level:
+                logging.lastResort.handle(record)
         except Exception:
             self.handleError(record)
 
@@ -50,16 +57,18 @@ class Forwarder(logging.Handler):
             run=self._run or 0,
             logger=record.name if self._run is None else None,
             level=record.levelno,
-            message=printable(record.getMessage()),
+            message=printable(record.getMessage()[:TEXT_LIMIT]),
             created=record.created,
             pathname=record.pathname,
             line=record.lineno,
             function=record.funcName,
             process=record.process or 0,
             thread=record.threadName,
-            exception=None if exception is None else printable(exception),
+            exception=None if exception is None else printable(exception[-TEXT_LIMIT:]),
             extra={
-                name: value if isinstance(value, int | float | None) else printable(str(value))
+                name: value
+                if isinstance(value, int | float | None)
+                else printable(str(value)[:TEXT_LIMIT])
                 for name, value in vars(record).items()
                 if name not in _STANDARD
             },

@@ -1,6 +1,8 @@
 """What a worker and its child processes say to each other: a length, then one message.
 
-Plain data only: nothing that arrives can run code in the worker.
+Plain data only: nothing that arrives can run code in the worker. All that is said about a job
+carries the number of its run (0: none), and both sides drop what is about another run than the
+present one. Both sides refuse a length beyond their limit before they take in what it announces.
 """
 
 from __future__ import annotations
@@ -13,9 +15,15 @@ from typing import Literal
 import msgspec
 
 from headrace.model.job import NewJob
+from headrace.orchestrator.isolation.errors import MessageTooLong
 
 HEADER = struct.Struct("<I")
-LONGEST = 2**32 - 1
+# Results of stages travel whole, and the worker has many children.
+LONGEST_FROM_CHILD = 64 * 1_048_576
+# The results of many child jobs are one answer.
+LONGEST_FROM_WORKER = 1024 * 1_048_576
+# What a message has besides the result in it.
+ENVELOPE = 4_096
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -53,6 +61,7 @@ class Start(msgspec.Struct, tag=True):
     levels: dict[str, int]
     settings: bytes | None = None
     memory_limit: int | None = None
+    longest: int = LONGEST_FROM_CHILD
 
 
 class Run(msgspec.Struct, tag=True):
@@ -74,14 +83,19 @@ class Run(msgspec.Struct, tag=True):
 class Cancel(msgspec.Struct, tag=True):
     """`ctx.cancelled` is true from now on."""
 
+    run: int
+
 
 class ProgressSeen(msgspec.Struct, tag=True):
     """The last progress was taken; a newer one may be sent."""
+
+    run: int
 
 
 class Answer(msgspec.Struct, tag=True):
     """The answer to a question: JSON or bytes, or what went wrong."""
 
+    run: int
     number: int
     value: bytes = b""
     report: Report | None = None
@@ -90,6 +104,7 @@ class Answer(msgspec.Struct, tag=True):
 class RunStage(msgspec.Struct, tag=True):
     """The stage has no result yet: run it and send its `StageEnd`."""
 
+    run: int
     number: int
 
 
@@ -107,12 +122,14 @@ class Ready(msgspec.Struct, tag=True):
 class Returned(msgspec.Struct, tag=True):
     """The handler returned; `result` is JSON."""
 
+    run: int
     result: bytes
 
 
 class Raised(msgspec.Struct, tag=True):
-    """The handler raised, or the target could not be loaded."""
+    """The handler raised, or (run 0) the target could not be loaded."""
 
+    run: int
     report: Report
 
 
@@ -262,9 +279,12 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def frame(message: FromWorker | FromChild) -> bytes:
+def frame(message: FromWorker | FromChild, longest: int) -> bytes:
     """One message as it goes over the wire."""
     body = _encoder.encode(message)
-    if len(body) > LONGEST:
-        raise ValueError(f"{len(body):,} bytes cannot be sent at once; keep large data in a file")
+    if len(body) > longest:
+        raise MessageTooLong(
+            f"{type(message).__name__} of {len(body):,} bytes: a worker and its child process send "
+            f"each other at most {longest:,} at once; keep large data as an artifact"
+        )
     return HEADER.pack(len(body)) + body

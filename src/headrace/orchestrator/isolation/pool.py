@@ -65,9 +65,9 @@ class ProcessPool:
                     raise
                 self._give_back(child, key, answer)
                 match answer:
-                    case Returned(result):
+                    case Returned(result=result):
                         return result
-                    case Raised(report):
+                    case Raised(report=report):
                         raise rebuild(report)
 
     async def close(self) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
 import sys
 from pathlib import Path
 from typing import Any, Self
+
+import msgspec
 
 from headrace.model.job import ClaimedJob
 from headrace.orchestrator.durable import DurableContext
@@ -18,6 +21,8 @@ from headrace.orchestrator.isolation.failures import is_memory_error, rebuild
 from headrace.orchestrator.isolation.logs import levels, replay
 from headrace.orchestrator.isolation.messages import (
     HEADER,
+    LONGEST_FROM_CHILD,
+    LONGEST_FROM_WORKER,
     FromChild,
     FromWorker,
     Logged,
@@ -37,6 +42,9 @@ PROGRAM = "headrace.orchestrator.isolation.child"
 BUFFER_BYTES = 1_048_576
 LEAVE_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
+STRAY = "something in it writes to a file descriptor that is not its own"
+
+log = logging.getLogger("headrace.orchestrator.isolation")
 
 
 class LineClosed(Exception):
@@ -115,6 +123,7 @@ class ChildProcess:
             levels=levels(),
             settings=settings,
             memory_limit=memory_limit,
+            longest=LONGEST_FROM_CHILD,
         )
         self._send(start)
         try:
@@ -122,7 +131,7 @@ class ChildProcess:
                 match await self._receive():
                     case Ready():
                         return
-                    case Raised(report):
+                    case Raised(report=report):
                         if is_memory_error(report):
                             report.message = (
                                 f"memory_limit {memory_limit or 0:,} is too little for loading "
@@ -153,7 +162,13 @@ class ChildProcess:
                 message = await self._receive()
                 match message:
                     case Returned() | Raised():
-                        return message
+                        if message.run == self.jobs:
+                            return message
+                        log.warning(
+                            "process %d answered run %d while run %d (job %s) is under way; "
+                            "dropped",
+                            *(self.pid, message.run, self.jobs, job.id),
+                        )
                     case _:
                         session.take(message)
         except LineClosed as error:
@@ -183,15 +198,25 @@ class ChildProcess:
 
     def _send(self, message: FromWorker) -> None:
         if not self._writer.is_closing():
-            self._writer.write(frame(message))
+            self._writer.write(frame(message, LONGEST_FROM_WORKER))
 
     async def _receive(self) -> FromChild:
         try:
             (length,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
+            if length > LONGEST_FROM_CHILD:
+                raise ChildDied(
+                    f"child process {self.pid} announced a message of {length:,} bytes, where "
+                    f"{LONGEST_FROM_CHILD:,} are the most, and was ended; {STRAY}"
+                )
             body = await self._reader.readexactly(length)
         except (EOFError, OSError) as error:
             raise LineClosed from error
-        return decode_from_child(body)
+        try:
+            return decode_from_child(body)
+        except msgspec.DecodeError as error:
+            raise ChildDied(
+                f"child process {self.pid} sent what is no message and was ended ({error}); {STRAY}"
+            ) from error
 
     def _begun(self) -> int:
         """How many jobs it had begun when it died: it leaves a mark for each."""

@@ -16,10 +16,12 @@ from headrace.model.child import EndedChild
 from headrace.model.job import NewJob
 from headrace.orchestrator.desk import Desk
 from headrace.orchestrator.durable import DurableContext
+from headrace.orchestrator.isolation.errors import MessageTooLong
 from headrace.orchestrator.isolation.failures import describe
 from headrace.orchestrator.isolation.link import Link
 from headrace.orchestrator.isolation.logs import Forwarder
 from headrace.orchestrator.isolation.messages import (
+    ENVELOPE,
     Gather,
     Progress,
     Run,
@@ -62,6 +64,7 @@ class RemoteDesk(Desk):
                 log=self._context.log,
             )
             encoded = encode_value(place, value)
+            self._check_length(place, len(encoded))
         except Exception as error:
             # The worker's stage ends first, and with the same error, as if it had run there.
             with contextlib.suppress(Exception):
@@ -72,6 +75,14 @@ class RemoteDesk(Desk):
             raise
         await self._link.ask(StageEnd(self._run, number, result=encoded))
         return value
+
+    def _check_length(self, place: str, length: int) -> None:
+        if length > self._link.longest - ENVELOPE:
+            raise MessageTooLong(
+                f"stage {place!r} returned {length:,} bytes, a child process sends at most "
+                f"{self._link.longest - ENVELOPE:,} at once; keep it as an artifact and return a "
+                "reference"
+            )
 
     async def sleep(self, place: str, seconds: float | None, until: float | None) -> None:
         """Sleep for so long, or until then."""

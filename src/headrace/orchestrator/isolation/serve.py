@@ -8,6 +8,7 @@ import inspect
 import logging
 import os
 import sys
+from collections.abc import Coroutine
 from typing import Any
 
 from headrace.errors import NotRetryable
@@ -27,6 +28,8 @@ from headrace.orchestrator.isolation.remote import RemoteContext
 from headrace.orchestrator.isolation.target import known, load, pick
 from headrace.task.codec import encode
 
+log = logging.getLogger("headrace.orchestrator.isolation")
+
 
 def serve(link: Link) -> None:
     """Run jobs until the worker wants no more."""
@@ -41,14 +44,17 @@ def serve(link: Link) -> None:
         with state.loading():
             holder = load(start.target, start.settings)
     except BaseException as error:
+        link.leave_if_forked(error)
         with uncapped():
-            link.send(Raised(describe(error)))
+            link.send(Raised(0, describe(error)))
         return
+    link.leave_if_forked()
     link.send(Ready())
     # One loop for the life of the process: clients that a module keeps belong to their loop.
     with asyncio.Runner() as runner:
         while (run := link.runs.get()) is not None:
             answer = _attempt(link, runner, holder, run)
+            link.leave_if_forked()
             with uncapped():
                 link.finish(answer)
 
@@ -59,22 +65,25 @@ def _attempt(link: Link, runner: asyncio.Runner, holder: Any, run: Run) -> FromC
     link.begin()
     try:
         # Each job in a context of its own, so that its contextvars do not reach the next.
-        result = contextvars.copy_context().run(_handle, runner, holder, run, context)
-        return Returned(result)
+        result = contextvars.copy_context().run(_handle, link, runner, run, context, holder)
+        return Returned(run.run, result)
     except BaseException as error:
+        link.leave_if_forked(error)
         # Also SystemExit: a handler that wants to leave has failed, the process has not.
         with uncapped():
             report = describe(error)
             if isinstance(error, MemoryError) and capped and not report.message:
                 report.message = f"task {run.task!r} needs more than its memory_limit"
-            return Raised(report)
+            return Raised(run.run, report)
 
 
-def _handle(runner: asyncio.Runner, holder: Any, run: Run, context: RemoteContext) -> bytes:
+def _handle(
+    link: Link, runner: asyncio.Runner, run: Run, context: RemoteContext, holder: Any
+) -> bytes:
     task = pick(holder, run.task)
     value = task.signature.call(context, task.signature.decode(run.args))
     if inspect.isawaitable(value):
-        value = runner.run(_wait(value), context=contextvars.copy_context())
+        value = _complete(runner.get_loop(), _wait(value, link))
     try:
         return encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -84,5 +93,30 @@ def _handle(runner: asyncio.Runner, holder: Any, run: Run, context: RemoteContex
         ) from error
 
 
-async def _wait(value: Any) -> Any:
-    return await value
+async def _wait(value: Any, link: Link) -> Any:
+    try:
+        return await value
+    except BaseException as error:
+        # Before the loop goes round once more, which a copy shares with the child.
+        link.leave_if_forked(error)
+        raise
+    finally:
+        link.leave_if_forked()
+
+
+def _complete(loop: asyncio.AbstractEventLoop, handler: Coroutine[Any, Any, Any]) -> Any:
+    """Run until this handler is done. What else stops the loop is no matter of its job: a task that
+    another has left behind there may raise SystemExit.
+    """
+    task = loop.create_task(handler, context=contextvars.copy_context())
+    while not task.done():
+        try:
+            loop.run_until_complete(task)
+        except (SystemExit, KeyboardInterrupt):
+            if not task.done():
+                log.exception("a task that nobody awaits wants to end the process; it goes on")
+        except RuntimeError:
+            if task.done() or loop.is_closed() or loop.is_running():
+                raise
+            log.exception("the event loop was stopped while a handler ran; it goes on")
+    return task.result()

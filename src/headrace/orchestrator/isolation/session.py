@@ -13,6 +13,7 @@ import msgspec
 from headrace.errors import HeadraceError, Suspended
 from headrace.orchestrator.durable import DurableContext
 from headrace.orchestrator.isolation.artifact_desk import ArtifactDesk
+from headrace.orchestrator.isolation.errors import MessageTooLong
 from headrace.orchestrator.isolation.failures import describe, rebuild
 from headrace.orchestrator.isolation.logs import replay
 from headrace.orchestrator.isolation.messages import (
@@ -72,7 +73,7 @@ class Session:
             case Ready() | Returned() | Raised():
                 pass
             case _:
-                if isinstance(message, StageBegin):
+                if isinstance(message, StageBegin) and message.run == self._run:
                     self._steps[message.number] = self._loop.create_future()
                 task = asyncio.create_task(self._answer(message))
                 self._answering.add(task)
@@ -93,11 +94,11 @@ class Session:
                 self._context.progress(message.percent, message.message)
             except Exception as error:
                 log.warning("job %s: progress was refused: %s", self._context.job_id, error)
-        self._send(ProgressSeen())
+        self._send(ProgressSeen(message.run))
 
     def _end_step(self, message: StageEnd) -> None:
         step = self._steps.get(message.number)
-        if step is None or step.done():
+        if message.run != self._run or step is None or step.done():
             return
         if message.report is None:
             step.set_result(msgspec.Raw(message.result))
@@ -105,11 +106,15 @@ class Session:
             step.set_exception(rebuild(message.report))
 
     async def _answer(self, question: Question) -> None:
+        run, number = question.run, question.number
         try:
-            answer = Answer(question.number, await self._value(question))
+            answer = Answer(run, number, await self._value(question))
         except (Exception, Suspended) as error:
-            answer = Answer(question.number, report=describe(error))
-        self._send(answer)
+            answer = Answer(run, number, report=describe(error))
+        try:
+            self._send(answer)
+        except MessageTooLong as error:
+            self._send(Answer(run, number, report=describe(error)))
 
     async def _value(self, question: Question) -> bytes:
         if question.run != self._run:
@@ -133,7 +138,7 @@ class Session:
         step = self._steps[question.number]
         try:
             call = functools.partial(
-                _run_in_child, lambda: self._send(RunStage(question.number)), step
+                _run_in_child, lambda: self._send(RunStage(self._run, question.number)), step
             )
             # How often and how long to try is seen to where the function runs.
             value = await self._context.desk.stage(question.name, call, question.done, ONE_TRY)
@@ -159,7 +164,7 @@ class Session:
     def _watch(self) -> None:
         # A context has no signal for this, and a look costs next to nothing.
         if self._context.cancelled:
-            self._send(Cancel())
+            self._send(Cancel(self._run))
         else:
             self._watching = self._loop.call_later(CANCEL_POLL_SECONDS, self._watch)
 
