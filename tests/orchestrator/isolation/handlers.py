@@ -425,3 +425,32 @@ async def stage_of(ctx: Context, size: int) -> int:
 @app.task(isolate="process")
 async def hear(ctx: Context, size: int) -> int:
     return len(await ctx.wait("large"))
+
+
+@app.task(isolate="process")
+def orphans(count: int) -> int:
+    """Programs that lose their parent and end."""
+    for _ in range(count):
+        subprocess.run(["/bin/sh", "-c", "sleep 0.01 &"], check=True)
+    return os.getppid()
+
+
+@app.task(isolate="process")
+def grow(file: str, then: str = "") -> None:
+    """Starts programs in all ways to get away, writes their numbers down, and hangs or dies."""
+    plain = subprocess.Popen(["sleep", "1000"])
+    session = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    daemon = subprocess.run(
+        ["/bin/sh", "-c", "setsid sleep 1000 >&- 2>&- & echo $!"], capture_output=True, check=True
+    )
+    bare = subprocess.Popen(["/bin/sleep", "1000"], env={}, start_new_session=True)
+    pids = (os.getpid(), os.getppid(), plain.pid, session.pid, int(daemon.stdout), bare.pid)
+    Path(file).write_text(" ".join(map(str, pids)))
+    match then:
+        case "return":
+            return
+        case "exit":
+            os._exit(3)
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(1000)

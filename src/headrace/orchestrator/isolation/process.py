@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -18,6 +20,14 @@ from headrace.model.job import ClaimedJob
 from headrace.orchestrator.durable import DurableContext
 from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, obituary
 from headrace.orchestrator.isolation.failures import is_memory_error, rebuild
+from headrace.orchestrator.isolation.keeper import (
+    END_SECONDS,
+    MARKER,
+    descendants,
+    end_all,
+    exists,
+    marked,
+)
 from headrace.orchestrator.isolation.logs import levels, replay
 from headrace.orchestrator.isolation.messages import (
     HEADER,
@@ -39,6 +49,10 @@ from headrace.orchestrator.isolation.messages import (
 from headrace.orchestrator.isolation.session import Session
 
 PROGRAM = "headrace.orchestrator.isolation.child"
+# It needs nothing of the program's, and starts faster without.
+KEEPER = ("-I", "-S", str(Path(__file__).with_name("keeper.py")))
+# A keeper that has done nothing for so long after it was told to is not waited for.
+KEEPER_SECONDS = END_SECONDS + 5.0
 BUFFER_BYTES = 1_048_576
 LEAVE_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
@@ -56,13 +70,19 @@ class ChildProcess:
 
     def __init__(
         self,
+        *,
         process: asyncio.subprocess.Process,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         marks: int,
+        leash: int,
+        identity: str,
     ) -> None:
+        # The keeper of the child: when it has ended, so has everything below it.
         self._process = process
         self._marks: int | None = marks
+        self._leash = leash
+        self._identity = identity
         self._reader = reader
         self._writer = writer
         self.jobs = 0
@@ -73,20 +93,25 @@ class ChildProcess:
         """Start a process. It has to `load` before it can run a job."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        marks, marked = os.pipe()
+        marks, marking = os.pipe()
         os.set_blocking(marks, False)
+        held, leash = os.pipe()
+        os.set_blocking(leash, False)
+        identity = secrets.token_hex(16)
         writer: asyncio.StreamWriter | None = None
         try:
             # A cancel here ends a process that is being started, but none that has been.
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=BUFFER_BYTES)
             process = await asyncio.create_subprocess_exec(
-                *_python(),
-                *("-m", PROGRAM, str(theirs.fileno()), str(marked), str(os.getpid())),
+                *(sys.executable, *KEEPER, str(os.getpid())),
+                *map(str, (held, theirs.fileno(), marking)),
+                *(*_python(), "-m", PROGRAM),
                 stdin=asyncio.subprocess.DEVNULL,
                 # Standard output of a worker may be read by a program; prints are for people.
                 stdout=2,
-                pass_fds=(theirs.fileno(), marked),
-                # Ctrl-C is for the worker; and what the handler has started ends with the child.
+                pass_fds=(held, theirs.fileno(), marking),
+                env={**os.environ, MARKER: identity},
+                # Ctrl-C is for the worker.
                 start_new_session=True,
             )
         except BaseException as error:
@@ -94,17 +119,26 @@ class ChildProcess:
                 writer.transport.abort()
             ours.close()
             os.close(marks)
+            os.close(leash)
             if isinstance(error, OSError):
                 raise ChildDied(f"a child process could not be started: {error}") from error
             raise
         finally:
             theirs.close()
-            os.close(marked)
-        return cls(process, reader, writer, marks)
+            os.close(marking)
+            os.close(held)
+        return cls(
+            process=process,
+            reader=reader,
+            writer=writer,
+            marks=marks,
+            leash=leash,
+            identity=identity,
+        )
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id of its keeper, which is what the worker has started."""
         return self._process.pid
 
     @property
@@ -185,9 +219,15 @@ class ChildProcess:
         await self.kill()
 
     async def kill(self) -> None:
-        """End the process and what it has started, and wait until it is gone."""
-        if self._process.returncode is None:
-            self._kill_group()
+        """End the process and all that was started below it; it is gone when this returns."""
+        if not self._ended.done():
+            with contextlib.suppress(OSError):
+                os.write(self._leash, b".")
+            await asyncio.wait({self._ended}, timeout=KEEPER_SECONDS)
+        if not self._ended.done():
+            # Somebody has stopped the keeper, or the machine stands still.
+            log.error("process %d does not end its child; it is ended from here", self.pid)
+            await asyncio.to_thread(_end_from_here, self.pid)
         await asyncio.shield(self._ended)
         self._writer.transport.abort()
         if self._marks is not None:
@@ -229,19 +269,24 @@ class ChildProcess:
 
     async def _end(self) -> int | None:
         """The line is closed, so the process is about to end: tell how."""
-        await asyncio.wait({self._ended}, timeout=DRAIN_SECONDS)
+        await asyncio.wait({self._ended}, timeout=END_SECONDS + DRAIN_SECONDS)
         return self._process.returncode
 
     async def _wait_for_end(self) -> None:
-        await self._process.wait()
-        self._kill_group()
+        if await self._process.wait() == -signal.SIGKILL:
+            # Perhaps it was the keeper that was killed. The child ends with it, by itself.
+            await asyncio.to_thread(end_all, functools.partial(marked, self._identity))
+        os.close(self._leash)
         # What it has sent is read first, unless something that it started holds the line open.
         asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._writer.transport.abort)
 
-    def _kill_group(self) -> None:
-        # It leads a session of its own, so its group is exactly what it has started.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+
+def _end_from_here(keeper: int) -> None:
+    """End a keeper and what is below it. What gets away meanwhile is found by its mark."""
+    below = descendants(keeper)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(keeper, signal.SIGKILL)
+    end_all(lambda: {pid: began for pid, began in below.items() if exists(pid, began)})
 
 
 def _python() -> list[str]:

@@ -1,0 +1,113 @@
+"""What handlers start ends with their process, whatever session it is in and whoever is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from headrace.orchestrator.isolation import ChildDied, ProcessPool
+from headrace.orchestrator.isolation import process as process_module
+from tests.orchestrator.isolation import handlers
+from tests.orchestrator.isolation.conftest import Run, gone, pids_in, until
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+async def file(tmp_path: Path) -> AsyncIterator[Path]:
+    """Where a handler writes the numbers of its processes. None of them outlives the test."""
+    file = tmp_path / "pids"
+    yield file
+    for pid in await pids_in(file):
+        if not gone(pid) and psutil.Process(pid).name() == "sleep":
+            os.kill(pid, signal.SIGKILL)
+
+
+async def test_a_cancel_ends_programs_in_sessions_of_their_own(run: Run, file: Path) -> None:
+    running = asyncio.ensure_future(run(handlers.grow, file=str(file)))
+    pids = await pids_in(file)
+    assert not any(map(gone, pids))
+    running.cancel()
+    await asyncio.wait({running})
+    assert [pid for pid in pids if not gone(pid)] == [], "before another attempt may start"
+
+
+@pytest.mark.parametrize(
+    ("then", "message"), [("exit", "exited with code 3"), ("die", "killed by SIGKILL")]
+)
+async def test_a_child_that_dies_takes_its_programs_along(
+    run: Run, file: Path, then: str, message: str
+) -> None:
+    with pytest.raises(ChildDied, match=message):
+        await run(handlers.grow, file=str(file), then=then)
+    assert [pid for pid in await pids_in(file) if not gone(pid)] == []
+
+
+async def test_a_child_that_leaves_takes_its_programs_along(
+    pool: ProcessPool, run: Run, file: Path
+) -> None:
+    await run(handlers.grow, file=str(file), then="return")
+    pids = await pids_in(file)
+    assert not any(map(gone, pids)), "a warm process keeps what its handlers have started"
+    await pool.close()
+    assert [pid for pid in pids if not gone(pid)] == []
+
+
+async def test_a_killed_worker_leaves_no_program_behind(file: Path) -> None:
+    program = f"""
+import asyncio
+from tests.orchestrator.isolation import handlers
+from tests.orchestrator.isolation.conftest import RecordingContext, a_claim
+from headrace.orchestrator.isolation import ProcessPool
+
+async def main():
+    pool = ProcessPool(app_path=None, size=2)
+    job = a_claim(handlers.grow, file={str(file)!r})
+    await pool.run(handlers.grow, job, RecordingContext(job))
+
+asyncio.run(main())
+"""
+    worker = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=ROOT)
+    try:
+        pids = await pids_in(file)
+        assert not any(map(gone, pids))
+    finally:
+        worker.kill()
+        await worker.wait()
+    await until(lambda: all(map(gone, pids)), 10)
+
+
+async def test_a_killed_keeper_leaves_no_program_behind(run: Run, file: Path) -> None:
+    running = asyncio.ensure_future(run(handlers.grow, file=str(file)))
+    child, keeper, *programs, bare = await pids_in(file)
+    assert keeper != os.getpid()
+    os.kill(keeper, signal.SIGKILL)
+    with pytest.raises(ChildDied, match="killed by SIGKILL"):
+        await running
+    assert [pid for pid in (child, *programs) if not gone(pid)] == []
+    assert not gone(bare), "without its environment it cannot be found any more"
+
+
+async def test_a_keeper_that_stands_still_is_not_waited_for(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "KEEPER_SECONDS", 0.2)
+    running = asyncio.ensure_future(run(handlers.grow, file=str(file)))
+    child, keeper, *programs = await pids_in(file)
+    assert keeper != os.getpid()
+    os.kill(keeper, signal.SIGSTOP)
+    running.cancel()
+    await asyncio.wait({running})
+    assert [pid for pid in (child, keeper, *programs) if not gone(pid)] == []
+
+
+async def test_what_ended_below_a_child_is_collected(run: Run, tmp_path: Path) -> None:
+    keeper = await run(handlers.orphans, count=5)
+    await until(lambda: len(psutil.Process(keeper).children()) == 1)
