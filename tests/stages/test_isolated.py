@@ -46,6 +46,24 @@ async def test_everything_in_a_child_process(shop: headrace.App, worker: Worker)
     assert over.attempt == 1
 
 
+async def test_sleeps_and_waits_at_once_in_a_child_process(
+    shop: headrace.App, worker: Worker
+) -> None:
+    orchestrator = worker(shop)
+    job = await handlers.at_once.enqueue()
+    await orchestrator.start()
+    await orchestrator.run_until_idle()
+    asleep = await shop.get(job.id)
+    assert asleep.status is Status.SCHEDULED, asleep.error
+    await shop.signal(job.id, "approved", "by Ana")
+    for _ in range(4):
+        shop.clock.advance(201)
+        await orchestrator.run_until_idle()
+    over = await shop.get(job.id)
+    assert (over.status, over.result) == (Status.COMPLETED, ["by Ana", "slept"]), over.error
+    assert over.attempt == 1
+
+
 async def test_a_plain_function_in_a_child_process(shop: headrace.App, worker: Worker) -> None:
     orchestrator = worker(shop)
     job = await handlers.in_a_function.enqueue()

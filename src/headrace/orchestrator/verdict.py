@@ -33,7 +33,7 @@ DEFAULT_POLICY = TaskPolicy()
 
 def of_error(job: ClaimedJob, policy: TaskPolicy, error: BaseException, *, now: float) -> Outcome:
     """The handler raised. `now` is the time that `RetryLater(at=…)` counts from."""
-    match _lone(error):
+    match lone(error):
         case Suspended() as suspended:
             return Snoozed(_delay(suspended.delay), suspended.awaits)
         case Snooze() as error:
@@ -100,7 +100,7 @@ def of_bad_arguments(job: ClaimedJob, error: Exception) -> Outcome:
     )
 
 
-def _lone(error: BaseException) -> BaseException:
+def lone(error: BaseException) -> BaseException:
     """A task group raises a group of what its members raised: if they all sleep or wait, the
     first of them to be over counts.
     """

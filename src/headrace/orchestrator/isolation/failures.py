@@ -18,6 +18,7 @@ from headrace.model.awaited import decode_awaited, encode_awaited
 from headrace.orchestrator.isolation.errors import RemoteError, RemoteTraceback
 from headrace.orchestrator.isolation.messages import Report, printable
 from headrace.orchestrator.isolation.target import MAIN
+from headrace.orchestrator.verdict import lone
 
 TEXT_LIMIT = 64 * 1024
 _OWN = (
@@ -28,7 +29,10 @@ _OWN = (
 
 
 def describe(error: BaseException) -> Report:
-    """Take an error apart."""
+    """Take an error apart. A group of nothing but sleeps and waits is one of them, as it is for
+    handlers in the worker: a group cannot be put together again over there.
+    """
+    error = lone(error)
     report = Report(
         ancestry=[
             ("__main__" if cls.__module__ == MAIN else cls.__module__, cls.__qualname__)
