@@ -216,7 +216,11 @@ class Works:
         if self._processes is None:
             from headrace.orchestrator.isolation import ProcessPool  # noqa: PLC0415 - seldom used
 
-            self._processes = ProcessPool(app_path=self.settings.app, size=self.dispatcher.slots)
+            self._processes = ProcessPool(
+                app_path=self.settings.app,
+                size=self.dispatcher.slots,
+                payload_limit=self.settings.payload_limit,
+            )
         return self._processes
 
     # --- stopping attempts

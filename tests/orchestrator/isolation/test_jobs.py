@@ -7,10 +7,13 @@ import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from headrace import App, Job, JobFailed, JobOrchestrator, Status
 from headrace.artifacts import open_store
+from headrace.orchestrator.isolation import process as process_module
+from headrace.orchestrator.isolation.messages import FromChild, decode_from_child
 from headrace.task import Task
 from headrace.testing import override
 from tests.orchestrator.isolation import handlers
@@ -62,6 +65,32 @@ async def test_a_crash_waits_for_a_retry(
     [attempt] = job.attempts
     assert attempt.failure is not None
     assert attempt.failure.type == error_type
+
+
+async def test_a_result_beyond_the_limit_is_refused_in_the_child(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+
+    def decode(body: bytes | bytearray) -> FromChild:
+        lengths.append(len(body))
+        return decode_from_child(body)
+
+    monkeypatch.setattr(process_module, "decode_from_child", decode)
+    job = await outcome(app, await handlers.large.enqueue(size=20 * handlers.MEBIBYTE))
+    assert (job.status, job.error_type, job.attempt) == (Status.FAILED, "PayloadTooLarge", 1)
+    assert "the result takes 20,971,522 bytes, the limit is 1,048,576" in (job.error or "")
+    assert max(lengths) < 100_000, "it was not sent to the worker"
+
+
+async def test_a_limit_above_that_of_the_line_is_kept(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "LONGEST_FROM_CHILD", 100_000)
+    settings = msgspec.structs.replace(app.settings, payload_limit=300_000)
+    monkeypatch.setattr(app, "settings", settings)
+    job = await outcome(app, await handlers.large.enqueue(size=299_998))
+    assert (job.status, len(job.result)) == (Status.COMPLETED, 299_998)
 
 
 @pytest.mark.parametrize("task", [handlers.hang, handlers.sleep])

@@ -5,7 +5,8 @@ HeadraceError
 │   └── ChildNotStarted before the handler began
 ├── ForkedCopy          a copy of the child used what belongs to the child
 └── NotRetryable
-    └── MessageTooLong  more was to be sent at once than the line takes
+    ├── MessageTooLong  more was to be sent at once than the line takes
+    └── PayloadTooLarge the result is beyond the limit, as it would be another time
 RemoteError             the handler raised in its child; stands in for that error here
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import signal
 
+from headrace import errors
 from headrace.errors import HeadraceError, NotRetryable
 
 
@@ -30,6 +32,10 @@ class ForkedCopy(HeadraceError):
 
 class MessageTooLong(NotRetryable):
     """Worker and child send each other no message that would fill the other's memory."""
+
+
+class PayloadTooLarge(errors.PayloadTooLarge, NotRetryable):
+    """The result exceeds the limit, and was not sent. It would be the same another time."""
 
 
 class RemoteError(Exception):

@@ -61,6 +61,7 @@ class Start(msgspec.Struct, tag=True):
     levels: dict[str, int]
     settings: bytes | None = None
     memory_limit: int | None = None
+    payload_limit: int | None = None
     longest: int = LONGEST_FROM_CHILD
 
 

@@ -29,10 +29,13 @@ class ProcessPool:
     timeout, a cancel, a crash or a MemoryError, after many jobs, and when it was idle for long.
     """
 
-    def __init__(self, *, app_path: str | None, size: int) -> None:
+    def __init__(
+        self, *, app_path: str | None, size: int, payload_limit: int | None = None
+    ) -> None:
         refuse_while_loading()
         self._app_path = app_path
         self._size = size
+        self._payload_limit = payload_limit
         self._slots = asyncio.Semaphore(size)
         self._targets: dict[Task[..., Any], Target] = {}
         self._count = 0
@@ -83,7 +86,10 @@ class ProcessPool:
         if self._closed:
             raise ChildDied("the worker is closing")
         await child.load(
-            self._target(task), memory_limit=task.policy.memory_limit, settings=settings_of(task)
+            self._target(task),
+            memory_limit=task.policy.memory_limit,
+            payload_limit=self._payload_limit,
+            settings=settings_of(task),
         )
 
     def _target(self, task: Task[..., Any]) -> Target:

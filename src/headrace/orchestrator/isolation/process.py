@@ -30,6 +30,7 @@ from headrace.orchestrator.isolation.keeper import (
 )
 from headrace.orchestrator.isolation.logs import levels, replay
 from headrace.orchestrator.isolation.messages import (
+    ENVELOPE,
     HEADER,
     LONGEST_FROM_CHILD,
     LONGEST_FROM_WORKER,
@@ -85,6 +86,7 @@ class ChildProcess:
         self._identity = identity
         self._reader = reader
         self._writer = writer
+        self._longest = LONGEST_FROM_CHILD
         self.jobs = 0
         self._ended = asyncio.create_task(self._wait_for_end())
 
@@ -147,9 +149,15 @@ class ChildProcess:
         return self._process.returncode is None and not self._reader.at_eof()
 
     async def load(
-        self, target: Target, *, memory_limit: int | None = None, settings: bytes | None = None
+        self,
+        target: Target,
+        *,
+        memory_limit: int | None = None,
+        payload_limit: int | None = None,
+        settings: bytes | None = None,
     ) -> None:
         """Cap the memory, then load the tasks. Raises what loading raised there."""
+        self._longest = max(LONGEST_FROM_CHILD, (payload_limit or 0) + ENVELOPE)
         start = Start(
             target=target,
             path=[os.fsencode(entry) for entry in sys.path],
@@ -157,7 +165,8 @@ class ChildProcess:
             levels=levels(),
             settings=settings,
             memory_limit=memory_limit,
-            longest=LONGEST_FROM_CHILD,
+            payload_limit=payload_limit,
+            longest=self._longest,
         )
         self._send(start)
         try:
@@ -243,10 +252,10 @@ class ChildProcess:
     async def _receive(self) -> FromChild:
         try:
             (length,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
-            if length > LONGEST_FROM_CHILD:
+            if length > self._longest:
                 raise ChildDied(
                     f"child process {self.pid} announced a message of {length:,} bytes, where "
-                    f"{LONGEST_FROM_CHILD:,} are the most, and was ended; {STRAY}"
+                    f"{self._longest:,} are the most, and was ended; {STRAY}"
                 )
             body = await self._reader.readexactly(length)
         except (EOFError, OSError) as error:

@@ -13,11 +13,13 @@ from typing import Any
 
 from headrace.errors import NotRetryable
 from headrace.orchestrator.isolation import state
+from headrace.orchestrator.isolation.errors import PayloadTooLarge
 from headrace.orchestrator.isolation.failures import describe
 from headrace.orchestrator.isolation.limits import cap_memory, is_capped, uncapped
 from headrace.orchestrator.isolation.link import Link
 from headrace.orchestrator.isolation.logs import Forwarder, set_levels
 from headrace.orchestrator.isolation.messages import (
+    ENVELOPE,
     FromChild,
     Raised,
     Ready,
@@ -50,22 +52,24 @@ def serve(link: Link) -> None:
         return
     link.leave_if_forked()
     link.send(Ready())
+    limit = start.payload_limit or start.longest - ENVELOPE
     # One loop for the life of the process: clients that a module keeps belong to their loop.
     with asyncio.Runner() as runner:
         while (run := link.runs.get()) is not None:
-            answer = _attempt(link, runner, holder, run)
+            answer = _attempt(link, runner, holder, run, limit)
             link.leave_if_forked()
             with uncapped():
                 link.finish(answer)
 
 
-def _attempt(link: Link, runner: asyncio.Runner, holder: Any, run: Run) -> FromChild:
+def _attempt(link: Link, runner: asyncio.Runner, holder: Any, run: Run, limit: int) -> FromChild:
     context = RemoteContext(link, run, known(holder))
     capped = is_capped()
     link.begin()
     try:
         # Each job in a context of its own, so that its contextvars do not reach the next.
         result = contextvars.copy_context().run(_handle, link, runner, run, context, holder)
+        _check_length(run, len(result), limit)
         return Returned(run.run, result)
     except BaseException as error:
         link.leave_if_forked(error)
@@ -91,6 +95,14 @@ def _handle(
             f'task "{run.task}" returned what cannot be kept as its result: {error}; '
             "return plain data"
         ) from error
+
+
+def _check_length(run: Run, length: int, limit: int) -> None:
+    if length > limit:
+        raise PayloadTooLarge(
+            f'task "{run.task}": the result takes {length:,} bytes, the limit is {limit:,}; keep '
+            "it as an artifact and return a reference, or raise HEADRACE_PAYLOAD_LIMIT"
+        )
 
 
 async def _wait(value: Any, link: Link) -> Any:
