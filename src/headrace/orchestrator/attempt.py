@@ -55,9 +55,13 @@ class Attempt:
 
     def start(self, now: float) -> None:
         """Its handler begins; the time limit counts from now."""
-        timeout = self.job.timeout
         self.started = now
-        self.deadline = FOREVER if timeout is None else now + timeout
+        self.count_from(now)
+
+    def count_from(self, now: float | None) -> None:
+        """The time limit counts from now. None: not yet, because its handler cannot begin."""
+        timeout = self.job.timeout
+        self.deadline = FOREVER if timeout is None or now is None else now + timeout
 
     def interrupt(self, reason: Reason, *, now: float, patience: float) -> None:
         """Tell the handler to stop. The first reason counts, except that a lost lease beats all."""

@@ -14,7 +14,7 @@ from headrace.errors import PayloadTooLarge
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Reserved
 from headrace.orchestrator import verdict
-from headrace.orchestrator.attempt import Attempt, Reason
+from headrace.orchestrator.attempt import Attempt, Reason, monotonic
 from headrace.orchestrator.context import JobContext, Services
 from headrace.orchestrator.journal import failure_of
 from headrace.orchestrator.middleware import Chain
@@ -140,7 +140,18 @@ class Executor:
                 return await value if inspect.isawaitable(value) else value
             case "process":
                 # The child has encoded its result; it is not taken apart here.
-                return msgspec.Raw(await self.processes().run(task, attempt.job, context))
+                return msgspec.Raw(
+                    await self.processes().run(
+                        task,
+                        attempt.job,
+                        context,
+                        lambda counts: attempt.count_from(self._now() if counts else None),
+                    )
+                )
+
+    def _now(self) -> float:
+        """The time that deadlines are measured by."""
+        return monotonic() + self.clock.offset
 
     def _unwanted(self, job: ClaimedJob) -> bool:
         """Whether it was cancelled while it waited."""

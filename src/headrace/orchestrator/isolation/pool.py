@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import logging
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from headrace.model.job import ClaimedJob
@@ -18,6 +19,11 @@ from headrace.task import Task
 
 JOBS_PER_CHILD = 1_000
 IDLE_SECONDS = 60.0
+# How long a process may take until it is ready, or as long as the job may take if that is longer.
+START_SECONDS = 120.0
+SLOW_SECONDS = 10.0
+
+log = logging.getLogger("headrace.orchestrator.isolation")
 
 Key = tuple[Target, int | None]
 
@@ -47,19 +53,30 @@ class ProcessPool:
         self._leaving: dict[ChildProcess, asyncio.Task[None]] = {}
         self._closed = False
 
-    async def run(self, task: Task[..., Any], job: ClaimedJob, context: DurableContext) -> bytes:
+    async def run(
+        self,
+        task: Task[..., Any],
+        job: ClaimedJob,
+        context: DurableContext,
+        time_counts: Callable[[bool], None] = lambda counts: None,
+    ) -> bytes:
         """Run one job and answer its result as JSON, or raise what its handler raised.
 
         When the caller is cancelled the process is killed; it is gone when this returns.
+        `time_counts` is told when the job's time begins to count: not while a process is started
+        for it, which has a limit of its own.
         """
+        time_counts(False)
         key = self._target(task), task.policy.memory_limit
         async with self._slots:
             while True:
+                time_counts(False)
                 child = await self._take(key)
                 first = child.jobs == 0
                 try:
                     if first:
-                        await self._load(child, task)
+                        await self._load(child, task, job)
+                    time_counts(True)
                     answer = await child.run(job, context)
                 except BaseException as error:
                     await self._discard(child)
@@ -82,15 +99,31 @@ class ProcessPool:
             self._leave(child, child.kill())
         await self._empty.wait()
 
-    async def _load(self, child: ChildProcess, task: Task[..., Any]) -> None:
+    async def _load(self, child: ChildProcess, task: Task[..., Any], job: ClaimedJob) -> None:
         if self._closed:
             raise ChildDied("the worker is closing")
-        await child.load(
-            self._target(task),
-            memory_limit=task.policy.memory_limit,
-            payload_limit=self._payload_limit,
-            settings=settings_of(task),
-        )
+        target = self._target(task)
+        seconds = max(START_SECONDS, job.timeout or 0.0)
+        telling = asyncio.get_running_loop().call_later(SLOW_SECONDS, _tell_slow, task, target)
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                await child.load(
+                    target,
+                    memory_limit=task.policy.memory_limit,
+                    payload_limit=self._payload_limit,
+                    settings=settings_of(task),
+                )
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise ChildNotStarted(
+                f'the child process of task "{task.name}" was not ready within {seconds:g} s, and '
+                f"the handler has not begun: importing {target.module} takes too long; load what "
+                "is slow when it is first used"
+            ) from error
+        finally:
+            telling.cancel()
 
     def _target(self, task: Task[..., Any]) -> Target:
         target = self._targets.get(task)
@@ -153,3 +186,11 @@ class ProcessPool:
         self._count -= 1
         if not self._count:
             self._empty.set()
+
+
+def _tell_slow(task: Task[..., Any], target: Target) -> None:
+    log.warning(
+        'The child process of task "%s" is still importing %s after %g s; the job\'s own time has '
+        "not begun",
+        *(task.name, target.module, SLOW_SECONDS),
+    )
