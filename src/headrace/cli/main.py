@@ -15,6 +15,7 @@ import typer
 
 from headrace.cli.command import AppName, Debug, Url, group
 from headrace.cli.errors import report
+from headrace.cli.first_process import leave_the_first_process
 from headrace.cli.light import LightGroup
 from headrace.version import __version__
 
@@ -53,7 +54,9 @@ class Ordered(LightGroup):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and leave with its exit code."""
-    code = run(sys.argv[1:] if arguments is None else arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    leave_the_first_process(arguments)
+    code = run(arguments)
     if "obstore" in sys.modules:
         # A thread of its own that comes back to Python while Python ends would abort the process,
         # after everything is done. So do what Python does before that, and leave.

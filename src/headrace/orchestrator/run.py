@@ -19,6 +19,7 @@ UNHEALTHY = 1
 HUNG = 70
 # After a second signal handlers are cancelled at once; this long they may clean up.
 HURRY = 0.0
+FIRST_PROCESS = 1
 
 
 async def run_worker(orchestrator: JobOrchestrator) -> int:
@@ -26,6 +27,11 @@ async def run_worker(orchestrator: JobOrchestrator) -> int:
 
     A second signal cuts the grace time short and shows in the exit code; a third ends the process.
     """
+    if os.getpid() == FIRST_PROCESS:
+        log.warning(
+            "This is process number 1, which has to collect processes that lose their parent, and "
+            "a worker cannot: start it by `headrace worker`, or with an init (docker run --init)"
+        )
     loop = asyncio.get_running_loop()
     received: list[int] = []
     stop = asyncio.Event()
