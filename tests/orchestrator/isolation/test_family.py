@@ -14,7 +14,7 @@ import pytest
 
 from headrace.orchestrator.isolation import ChildDied, ProcessPool
 from headrace.orchestrator.isolation import process as process_module
-from tests.orchestrator.isolation import handlers
+from tests.orchestrator.isolation import unruly
 from tests.orchestrator.isolation.conftest import Run, gone, pids_in, until
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ async def file(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 async def test_a_cancel_ends_programs_in_sessions_of_their_own(run: Run, file: Path) -> None:
-    running = asyncio.ensure_future(run(handlers.grow, file=str(file)))
+    running = asyncio.ensure_future(run(unruly.grow, file=str(file)))
     pids = await pids_in(file)
     assert not any(map(gone, pids))
     running.cancel()
@@ -46,14 +46,14 @@ async def test_a_child_that_dies_takes_its_programs_along(
     run: Run, file: Path, then: str, message: str
 ) -> None:
     with pytest.raises(ChildDied, match=message):
-        await run(handlers.grow, file=str(file), then=then)
+        await run(unruly.grow, file=str(file), then=then)
     assert [pid for pid in await pids_in(file) if not gone(pid)] == []
 
 
 async def test_a_child_that_leaves_takes_its_programs_along(
     pool: ProcessPool, run: Run, file: Path
 ) -> None:
-    await run(handlers.grow, file=str(file), then="return")
+    await run(unruly.grow, file=str(file), then="return")
     pids = await pids_in(file)
     assert not any(map(gone, pids)), "a warm process keeps what its handlers have started"
     await pool.close()
@@ -63,14 +63,14 @@ async def test_a_child_that_leaves_takes_its_programs_along(
 async def test_a_killed_worker_leaves_no_program_behind(file: Path) -> None:
     program = f"""
 import asyncio
-from tests.orchestrator.isolation import handlers
+from tests.orchestrator.isolation import unruly
 from tests.orchestrator.isolation.conftest import RecordingContext, a_claim
 from headrace.orchestrator.isolation import ProcessPool
 
 async def main():
     pool = ProcessPool(app_path=None, size=2)
-    job = a_claim(handlers.grow, file={str(file)!r})
-    await pool.run(handlers.grow, job, RecordingContext(job))
+    job = a_claim(unruly.grow, file={str(file)!r})
+    await pool.run(unruly.grow, job, RecordingContext(job))
 
 asyncio.run(main())
 """
@@ -85,7 +85,7 @@ asyncio.run(main())
 
 
 async def test_a_killed_keeper_leaves_no_program_behind(run: Run, file: Path) -> None:
-    running = asyncio.ensure_future(run(handlers.grow, file=str(file)))
+    running = asyncio.ensure_future(run(unruly.grow, file=str(file)))
     child, keeper, *programs, bare = await pids_in(file)
     assert keeper != os.getpid()
     os.kill(keeper, signal.SIGKILL)
@@ -99,7 +99,7 @@ async def test_a_keeper_that_stands_still_is_not_waited_for(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_module, "KEEPER_SECONDS", 0.2)
-    running = asyncio.ensure_future(run(handlers.grow, file=str(file)))
+    running = asyncio.ensure_future(run(unruly.grow, file=str(file)))
     child, keeper, *programs = await pids_in(file)
     assert keeper != os.getpid()
     os.kill(keeper, signal.SIGSTOP)
@@ -109,5 +109,5 @@ async def test_a_keeper_that_stands_still_is_not_waited_for(
 
 
 async def test_what_ended_below_a_child_is_collected(run: Run, tmp_path: Path) -> None:
-    keeper = await run(handlers.orphans, count=5)
+    keeper = await run(unruly.orphans, count=5)
     await until(lambda: len(psutil.Process(keeper).children()) == 1)

@@ -18,7 +18,7 @@ from headrace.orchestrator.isolation import process as process_module
 from headrace.orchestrator.isolation.messages import Raised, Returned
 from headrace.orchestrator.isolation.process import ChildProcess
 from headrace.task import Task
-from tests.orchestrator.isolation import handlers
+from tests.orchestrator.isolation import unruly
 from tests.orchestrator.isolation.conftest import (
     RecordingContext,
     RecordingDesk,
@@ -43,7 +43,7 @@ async def attempt(pool: ProcessPool, task: Task[..., Any], **fields: Any) -> Any
 
 
 @pytest.mark.parametrize("fork", ["exec", "return"])
-@pytest.mark.parametrize("task", [handlers.invoice, handlers.async_invoice])
+@pytest.mark.parametrize("task", [unruly.invoice, unruly.async_invoice])
 async def test_a_forked_copy_of_the_child_never_answers(
     run: Run, task: Task[..., Any], fork: str
 ) -> None:
@@ -55,19 +55,19 @@ async def test_a_forked_copy_of_the_child_never_answers(
 
 async def test_a_copy_forked_below_python_never_answers(run: Run, tmp_path: Path) -> None:
     async with asyncio.timeout(60):
-        await run(handlers.leave_a_copy_that_talks, file=str(tmp_path / "go"))
+        await run(unruly.leave_a_copy_that_talks, file=str(tmp_path / "go"))
         (tmp_path / "go").touch()
-        assert await run(handlers.slow, seconds=0.5) > 0
-        assert await run(handlers.add, a=1) == 3
+        assert await run(unruly.rest, seconds=0.5) == "rested"
+        assert await run(unruly.add, a=1) == 3
 
 
 async def test_a_forked_copy_is_told_that_the_context_is_not_its_own(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    job = a_claim(handlers.forked_copy_talks)
+    job = a_claim(unruly.forked_copy_talks)
     context = RecordingContext(job)
     async with a_pool() as pool, asyncio.timeout(60):
-        [told] = msgspec.json.decode(await pool.run(handlers.forked_copy_talks, job, context))
+        [told] = msgspec.json.decode(await pool.run(unruly.forked_copy_talks, job, context))
     assert "forked" in told
     assert context.told == []
     assert "the copy logs" in capfd.readouterr().err, "its log goes to standard error"
@@ -89,8 +89,8 @@ async def test_an_answer_to_another_run_is_dropped(
         return message
 
     monkeypatch.setattr(ChildProcess, "_receive", receive_late)
-    assert await run(handlers.add, a=1) == 3
-    assert await run(handlers.add, a=5) == 7
+    assert await run(unruly.add, a=1) == 3
+    assert await run(unruly.add, a=5) == 7
     assert "answered run" in caplog.text
 
 
@@ -98,24 +98,34 @@ async def test_what_a_task_of_an_earlier_job_raises_does_not_end_a_later(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    await run(handlers.leave_a_task_that_exits)
-    assert await run(handlers.nap, seconds=0.5) == "rested"
-    assert await run(handlers.nap, seconds=0) == "rested"
+    await run(unruly.leave_a_task_that_exits)
+    assert await run(unruly.nap, seconds=0.5) == "rested"
+    assert await run(unruly.nap, seconds=0) == "rested"
     assert "by an earlier job" in caplog.text
+
+
+async def test_an_alarm_of_an_earlier_job_does_not_ring_in_a_later(run: Run) -> None:
+    await run(unruly.leave_an_alarm)
+    assert await run(unruly.rest, seconds=0.6) == "rested"
+
+
+@pytest.mark.parametrize("code", [0, 5])
+async def test_a_forked_copy_may_leave_by_exit(run: Run, code: int) -> None:
+    assert await run(unruly.fork_and_exit, code=code) == code
 
 
 async def test_a_message_that_is_announced_too_long_ends_the_child(run: Run) -> None:
     async with asyncio.timeout(30):
         with pytest.raises(ChildDied, match="announced a message of 4,294,967,295 bytes"):
-            await run(handlers.scribble, announced=2**32 - 1)
-    assert await run(handlers.add, a=1) == 3
+            await run(unruly.scribble, announced=2**32 - 1)
+    assert await run(unruly.add, a=1) == 3
 
 
 async def test_what_is_no_message_ends_the_child(run: Run) -> None:
     async with asyncio.timeout(30):
         with pytest.raises(ChildDied, match="no message"):
-            await run(handlers.scribble, announced=1000)
-    assert await run(handlers.add, a=1) == 3
+            await run(unruly.scribble, announced=1000)
+    assert await run(unruly.add, a=1) == 3
 
 
 async def test_a_stage_too_large_for_the_line_fails_with_the_remedy(
@@ -123,10 +133,10 @@ async def test_a_stage_too_large_for_the_line_fails_with_the_remedy(
 ) -> None:
     monkeypatch.setattr(process_module, "LONGEST_FROM_CHILD", 100_000)
     async with a_pool() as pool, asyncio.timeout(30):
-        assert await attempt(pool, handlers.stage_of, size=90_000) == 90_000
+        assert await attempt(pool, unruly.stage_of, size=90_000) == 90_000
         with pytest.raises(NotRetryable, match=r"stage 'large' .* 200,002 bytes.*artifact"):
-            await attempt(pool, handlers.stage_of, size=200_000)
-        assert await attempt(pool, handlers.add, a=1) == 3
+            await attempt(pool, unruly.stage_of, size=200_000)
+        assert await attempt(pool, unruly.add, a=1) == 3
 
 
 class LoudDesk(RecordingDesk):
@@ -137,11 +147,11 @@ class LoudDesk(RecordingDesk):
 async def test_an_answer_too_large_for_the_line_is_an_error_of_the_question(
     pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = a_claim(handlers.hear, size=1)
+    job = a_claim(unruly.hear, size=1)
     context = RecordingContext(job)
     context.desk = LoudDesk(context)
-    assert await pool.run(handlers.hear, job, context) == b"200000"
+    assert await pool.run(unruly.hear, job, context) == b"200000"
     monkeypatch.setattr(process_module, "LONGEST_FROM_WORKER", 100_000)
     async with asyncio.timeout(30):
         with pytest.raises(NotRetryable, match=r"200,\d\d\d bytes"):
-            await pool.run(handlers.hear, job, context)
+            await pool.run(unruly.hear, job, context)

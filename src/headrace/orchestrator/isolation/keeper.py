@@ -75,7 +75,7 @@ def _watch(child: int, *, parent: int, leash: int, bell: int) -> int | None:
     poll = select.poll()
     poll.register(leash, select.POLLIN)
     poll.register(bell, select.POLLIN)
-    while (status := _reap().get(child)) is None and os.getppid() == parent:
+    while (status := _reap()[0].get(child)) is None and os.getppid() == parent:
         for descriptor, _ in poll.poll():
             if descriptor == leash:
                 return None  # a word, or the end of it: both mean the same
@@ -83,16 +83,17 @@ def _watch(child: int, *, parent: int, leash: int, bell: int) -> int | None:
     return status
 
 
-def _reap() -> dict[int, int]:
-    """Collect all that has ended below, with the status."""
+def _reap() -> tuple[dict[int, int], bool]:
+    """Collect all that has ended below, with the status; and whether nobody is left."""
     ended: dict[int, int] = {}
-    with contextlib.suppress(ChildProcessError):
-        while True:
+    while True:
+        try:
             pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            ended[pid] = status
-    return ended
+        except ChildProcessError:
+            return ended, True
+        if pid == 0:
+            return ended, False
+        ended[pid] = status
 
 
 def _end_family(child: int, *, ended: bool, adopts: bool) -> None:
@@ -105,12 +106,9 @@ def _end_family(child: int, *, ended: bool, adopts: bool) -> None:
 
     def nobody() -> bool:
         nonlocal ended
-        ended = child in _reap() or ended
-        try:
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            return True
-        return ended and not adopts
+        collected, alone = _reap()
+        ended = child in collected or ended
+        return alone or (ended and not adopts)
 
     left = end_all(lambda: descendants(os.getpid()), nobody)
     if left:

@@ -72,5 +72,16 @@ def uncapped() -> Iterator[None]:
         resource.setrlimit(_KIND, (soft, hard))
 
 
+@contextlib.contextmanager
+def no_alarm_left() -> Iterator[None]:
+    """An alarm that a job has set and not taken back would ring in the next one."""
+    before, _ = signal.getitimer(signal.ITIMER_REAL)
+    try:
+        yield
+    finally:
+        if not before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def _leave_it_to_the_worker(signum: int, frame: FrameType | None) -> None:
     """A signal to the whole group or service: the worker decides when its children end."""

@@ -8,6 +8,7 @@ hear of it), and ends as soon as it comes back from the handler.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import queue
@@ -74,16 +75,23 @@ class Link:
 
     def leave_if_forked(self, error: BaseException | None = None) -> None:
         """End a copy that has come back from its handler: its way on is the child's alone."""
-        if self.forked:
+        if not self.forked:
+            return
+        code = 1
+        if isinstance(error, SystemExit) and isinstance(error.code, int | None):
+            code = error.code or 0  # which is how a copy ends in good order
+        else:
             if error is not None:
                 traceback.print_exception(error)
             print(
                 f"process {os.getpid()}, which a handler forked, came back from the handler and "
-                "ends here; let it end by itself with os._exit",
+                "ends here; let it end by itself: sys.exit",
                 file=sys.stderr,
-                flush=True,
             )
-            os._exit(1)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
 
     def start(self) -> Start:
         """Wait for the first message, then read on in a thread."""

@@ -15,7 +15,7 @@ from headrace.errors import NotRetryable
 from headrace.orchestrator.isolation import state
 from headrace.orchestrator.isolation.errors import PayloadTooLarge
 from headrace.orchestrator.isolation.failures import describe
-from headrace.orchestrator.isolation.limits import cap_memory, is_capped, uncapped
+from headrace.orchestrator.isolation.limits import cap_memory, is_capped, no_alarm_left, uncapped
 from headrace.orchestrator.isolation.link import Link
 from headrace.orchestrator.isolation.logs import Forwarder, set_levels
 from headrace.orchestrator.isolation.messages import (
@@ -56,7 +56,8 @@ def serve(link: Link) -> None:
     # One loop for the life of the process: clients that a module keeps belong to their loop.
     with asyncio.Runner() as runner:
         while (run := link.runs.get()) is not None:
-            answer = _attempt(link, runner, holder, run, limit)
+            with no_alarm_left():
+                answer = _attempt(link, runner, holder, run, limit)
             link.leave_if_forked()
             with uncapped():
                 link.finish(answer)
