@@ -84,30 +84,30 @@ asyncio.run(main())
     await until(lambda: all(map(gone, pids)), 10)
 
 
-async def test_a_killed_keeper_leaves_no_program_behind(run: Run, file: Path) -> None:
+async def test_a_killed_supervisor_leaves_no_program_behind(run: Run, file: Path) -> None:
     running = asyncio.ensure_future(run(unruly.grow, file=str(file)))
-    child, keeper, *programs, bare = await pids_in(file)
-    assert keeper != os.getpid()
-    os.kill(keeper, signal.SIGKILL)
+    child, supervisor, *programs, bare = await pids_in(file)
+    assert supervisor != os.getpid()
+    os.kill(supervisor, signal.SIGKILL)
     with pytest.raises(ChildDied, match="killed by SIGKILL"):
         await running
     assert [pid for pid in (child, *programs) if not gone(pid)] == []
     assert not gone(bare), "without its environment it cannot be found any more"
 
 
-async def test_a_keeper_that_stands_still_is_not_waited_for(
+async def test_a_supervisor_that_stands_still_is_not_waited_for(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_module, "KEEPER_SECONDS", 0.2)
     running = asyncio.ensure_future(run(unruly.grow, file=str(file)))
-    child, keeper, *programs = await pids_in(file)
-    assert keeper != os.getpid()
-    os.kill(keeper, signal.SIGSTOP)
+    child, supervisor, *programs = await pids_in(file)
+    assert supervisor != os.getpid()
+    os.kill(supervisor, signal.SIGSTOP)
     running.cancel()
     await asyncio.wait({running})
-    assert [pid for pid in (child, keeper, *programs) if not gone(pid)] == []
+    assert [pid for pid in (child, supervisor, *programs) if not gone(pid)] == []
 
 
 async def test_what_ended_below_a_child_is_collected(run: Run, tmp_path: Path) -> None:
-    keeper = await run(unruly.orphans, count=5)
-    await until(lambda: len(psutil.Process(keeper).children()) == 1)
+    supervisor = await run(unruly.orphans, count=5)
+    await until(lambda: len(psutil.Process(supervisor).children()) == 1)

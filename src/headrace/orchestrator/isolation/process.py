@@ -20,14 +20,6 @@ from headrace.model.job import ClaimedJob
 from headrace.orchestrator.durable import DurableContext
 from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, obituary
 from headrace.orchestrator.isolation.failures import is_memory_error, rebuild
-from headrace.orchestrator.isolation.keeper import (
-    END_SECONDS,
-    MARKER,
-    descendants,
-    end_all,
-    exists,
-    marked,
-)
 from headrace.orchestrator.isolation.logs import levels, replay
 from headrace.orchestrator.isolation.messages import (
     ENVELOPE,
@@ -48,11 +40,19 @@ from headrace.orchestrator.isolation.messages import (
     frame,
 )
 from headrace.orchestrator.isolation.session import Session
+from headrace.orchestrator.isolation.supervisor import (
+    END_SECONDS,
+    MARKER,
+    descendants,
+    end_all,
+    exists,
+    marked,
+)
 
 PROGRAM = "headrace.orchestrator.isolation.child"
 # It needs nothing of the program's, and starts faster without.
-KEEPER = ("-I", "-S", str(Path(__file__).with_name("keeper.py")))
-# A keeper that has done nothing for so long after it was told to is not waited for.
+SUPERVISOR = ("-I", "-S", str(Path(__file__).with_name("supervisor.py")))
+# A supervisor that has done nothing for so long after it was told to is not waited for.
 KEEPER_SECONDS = END_SECONDS + 5.0
 BUFFER_BYTES = 1_048_576
 LEAVE_SECONDS = 5.0
@@ -79,7 +79,7 @@ class ChildProcess:
         leash: int,
         identity: str,
     ) -> None:
-        # The keeper of the child: when it has ended, so has everything below it.
+        # The supervisor of the child: when it has ended, so has everything below it.
         self._process = process
         self._marks: int | None = marks
         self._leash = leash
@@ -105,7 +105,7 @@ class ChildProcess:
             # A cancel here ends a process that is being started, but none that has been.
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=BUFFER_BYTES)
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, *KEEPER, str(os.getpid())),
+                *(sys.executable, *SUPERVISOR, str(os.getpid())),
                 *map(str, (held, theirs.fileno(), marking)),
                 *(*_python(), "-m", PROGRAM),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -140,7 +140,7 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of its keeper, which is what the worker has started."""
+        """The process id of its supervisor, which is what the worker has started."""
         return self._process.pid
 
     @property
@@ -234,7 +234,7 @@ class ChildProcess:
                 os.write(self._leash, b".")
             await asyncio.wait({self._ended}, timeout=KEEPER_SECONDS)
         if not self._ended.done():
-            # Somebody has stopped the keeper, or the machine stands still.
+            # Somebody has stopped the supervisor, or the machine stands still.
             log.error("process %d does not end its child; it is ended from here", self.pid)
             await asyncio.to_thread(_end_from_here, self.pid)
         await asyncio.shield(self._ended)
@@ -283,18 +283,18 @@ class ChildProcess:
 
     async def _wait_for_end(self) -> None:
         if await self._process.wait() == -signal.SIGKILL:
-            # Perhaps it was the keeper that was killed. The child ends with it, by itself.
+            # Perhaps it was the supervisor that was killed. The child ends with it, by itself.
             await asyncio.to_thread(end_all, functools.partial(marked, self._identity))
         os.close(self._leash)
         # What it has sent is read first, unless something that it started holds the line open.
         asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._writer.transport.abort)
 
 
-def _end_from_here(keeper: int) -> None:
-    """End a keeper and what is below it. What gets away meanwhile is found by its mark."""
-    below = descendants(keeper)
+def _end_from_here(supervisor: int) -> None:
+    """End a supervisor and what is below it. What gets away meanwhile is found by its mark."""
+    below = descendants(supervisor)
     with contextlib.suppress(ProcessLookupError):
-        os.kill(keeper, signal.SIGKILL)
+        os.kill(supervisor, signal.SIGKILL)
     end_all(lambda: {pid: began for pid, began in below.items() if exists(pid, began)})
 
 

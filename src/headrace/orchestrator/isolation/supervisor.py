@@ -1,14 +1,14 @@
 """The program between a worker and one child process: it ends all that the child has started.
 
-    worker ── keeper ── child ── what handlers start, and what that starts, in any session
+    worker ── supervisor ── child ── what handlers start, and what that starts, in any session
 
 Promise: when the child has ended, when the worker says so, and when the worker is gone, however it
-went (SIGKILL), everything below the keeper is killed; then the keeper ends, the way the child did.
-So whoever has seen the keeper end knows that nothing is left.
+went (SIGKILL), everything below the supervisor is killed; then the supervisor ends, the way the
+child did. So whoever has seen the supervisor end knows that nothing is left.
 
-On Linux the keeper adopts whatever loses its parent below it (PR_SET_CHILD_SUBREAPER), so nothing
-leaves its family, whatever sessions and groups it makes; no root and no cgroup is needed. Elsewhere
-only the child's process group is found: programs in a session of their own stay.
+On Linux the supervisor adopts whatever loses its parent below it (PR_SET_CHILD_SUBREAPER), so
+nothing leaves its family, whatever sessions and groups it makes; no root and no cgroup is needed.
+Elsewhere only the child's process group is found: programs in a session of their own stay.
 
 Started by file name and without `site`: only the standard library is here, and little of it.
 """
@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-# In the environment of a child and of all that it starts: found by it if the keeper was killed.
+# In the environment of a child and of all that it starts: found by it if the supervisor was killed.
 MARKER = "_HEADRACE_CHILD_ID"
 # What cannot be killed (another user's, or stuck in the kernel) is left after so long.
 END_SECONDS = 5.0
@@ -36,7 +36,7 @@ _SIGNALS = (signal.SIGCHLD, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signa
 
 
 def main() -> NoReturn:
-    """Start the child and keep it: `keeper.py PARENT LEASH LINE MARKS PROGRAM…`."""
+    """Start the child and keep it: `supervisor.py PARENT LEASH LINE MARKS PROGRAM…`."""
     parent, leash, line, marks = map(int, sys.argv[1:5])
     os.set_inheritable(leash, False)
     bell, ring = os.pipe()
@@ -139,7 +139,7 @@ def _control(option: int, value: int) -> bool:
         return False
 
 
-# --- finding and ending processes; the worker needs this too, should its keeper be killed
+# --- finding and ending processes; the worker needs this too, should its supervisor be killed
 
 
 def end_all(find: Callable[[], dict[int, int]], done: Callable[[], bool] | None = None) -> set[int]:
