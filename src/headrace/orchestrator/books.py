@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from headrace.clock import Clock
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Failed, Outcome, Retry, Settlement, TimedOut
+from headrace.orchestrator import verdict
 from headrace.orchestrator.attempt import Attempt
 from headrace.orchestrator.dispatcher import Dispatcher
 from headrace.orchestrator.journal import entry_of, name_of
@@ -50,12 +51,26 @@ class Books:
             settlement = self._uncompleted(attempt, outcome, seconds)
             counters.count("lost" if outcome is None else name_of(outcome))
         unsent = self.notes.unsent
-        if unsent and job.id in unsent:
+        if unsent and (job.id, job.token) in unsent:
             if settlement is None:
                 self.notes.forget(job)
             else:
                 self.notes.owed = True
         self.dispatcher.finished(job, settlement, now - self.clock.offset)
+
+    def write_off(self, job: ClaimedJob) -> Settlement:
+        """An attempt has ended here, without an outcome, and the engine counts on one."""
+        outcome = verdict.of_silence(job)
+        log.error(
+            "Job %s (%s): attempt %d ended without an outcome; it counts as lost",
+            job.id,
+            job.task,
+            job.attempt,
+        )
+        self.telemetry.of(job.task, job.queue).count(name_of(outcome))
+        ended_at = datetime.fromtimestamp(self.clock.now(), UTC)
+        entry = entry_of(job, outcome, worker=self.worker_name, started_at=None, ended_at=ended_at)
+        return Settlement(job.id, job.token, outcome, entry)
 
     def _uncompleted(
         self, attempt: Attempt, outcome: Outcome | None, seconds: float

@@ -91,6 +91,8 @@ class Dispatcher(Loop):
         self.on_jobs: Callable[[], None] = lambda: None
         # Takes back the oldest job that a thread could begin by itself, if there is one.
         self.withdraw: Callable[[], ClaimedJob | None] = lambda: None
+        # The outcome of an attempt that ended here and told none.
+        self.write_off: Callable[[ClaimedJob], Settlement | None] = lambda job: None
         self._register = register
         self._on_refused = on_refused
         self._drained = False
@@ -106,6 +108,7 @@ class Dispatcher(Loop):
         if settlement is None:
             if self.held.get(job.id) == job.token:
                 del self.held[job.id]
+                self.reconciler.ended_silently(job)
             self.wake()
             return
         pending = self.buffer.pending
@@ -195,6 +198,7 @@ class Dispatcher(Loop):
         now = monotonic()
         if self.worker_id is not None and self.reconciler.due(now):
             await self._reconcile(self.worker_id)
+            now = monotonic()
         overdue = self.line.arrivals.overdue(now)
         if overdue:
             self.pace.misjudged()
@@ -323,6 +327,7 @@ class Dispatcher(Loop):
         held = self.held
         for job in jobs:
             held[job.id] = job.token
+        self.reconciler.received(jobs)
         unknown = self.unknown_tasks.among(jobs)
         if unknown:
             self.telemetry.released += len(unknown)
@@ -337,8 +342,12 @@ class Dispatcher(Loop):
             self.on_jobs()
 
     async def _reconcile(self, worker_id: str) -> None:
-        forgotten = await self.reconciler.forgotten(worker_id, self.held)
-        if forgotten:
-            log.warning("Took on %d jobs whose claim was answered into the void", len(forgotten))
-            self.telemetry.adopted += len(forgotten)
-            self.receive(forgotten, now=monotonic())
+        found = await self.reconciler.look(worker_id, self.held)
+        if jobs := found.unstarted:
+            log.warning("Took on %d jobs whose claim was answered into the void", len(jobs))
+            self.telemetry.adopted += len(jobs)
+            self.receive(jobs, now=monotonic())
+        for job in found.silent:
+            self.held[job.id] = job.token
+            self.in_hand += 1
+            self.finished(job, self.write_off(job), monotonic())

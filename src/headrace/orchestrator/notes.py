@@ -19,21 +19,29 @@ log = logging.getLogger("headrace.notes")
 PAUSE = 0.2
 BATCH = 200
 
+# A job and its token: one attempt.
+Key = tuple[str, int]
+
 
 class Draft:
     """The latest word of one attempt on its progress. None leaves a field as it is."""
 
-    __slots__ = ("message", "progress", "stage", "token")
+    __slots__ = ("message", "progress", "stage")
 
-    def __init__(self, token: int) -> None:
-        self.token = token
+    def __init__(self) -> None:
         self.stage: str | None = None
         self.progress: float | None = None
         self.message: str | None = None
 
 
 class Notes(Loop):
-    """Sends what attempts have to say: the latest progress of each, and every durable write."""
+    """Sends what attempts have to say: the latest progress of each, and every durable write.
+
+    The engine judges a note by its token and names the jobs of those that it refuses. An attempt
+    that was given up may go on talking in its thread while the next one runs here, so no call has
+    notes of two attempts at one job: a refusal would be taken for both. Tokens grow, so the
+    earlier attempt is refused without asking.
+    """
 
     name = "notes"
 
@@ -44,7 +52,7 @@ class Notes(Loop):
         self.engine = engine
         self.telemetry = telemetry
         # Drafts stay here until they have been written; also while they are on their way.
-        self.unsent: dict[str, Draft] = {}
+        self.unsent: dict[Key, Draft] = {}
         # A job with an unsent draft has finished: write it before its outcome is settled.
         self.owed = False
         self._writes: list[tuple[Note, asyncio.Future[bool]]] = []
@@ -65,10 +73,11 @@ class Notes(Loop):
         message: str | None = None,
     ) -> None:
         """Remember the latest. May be called from any thread; costs no trip."""
+        key = (job.id, job.token)
         with self._guard:
-            draft = self.unsent.get(job.id)
-            if draft is None or draft.token != job.token:
-                draft = self.unsent[job.id] = Draft(job.token)
+            draft = self.unsent.get(key)
+            if draft is None:
+                draft = self.unsent[key] = Draft()
             if stage is not None:
                 draft.stage = stage
             if progress is not None:
@@ -107,13 +116,11 @@ class Notes(Loop):
         self._take(job)
 
     def _take(self, job: ClaimedJob) -> Draft | None:
-        if job.id not in self.unsent:
+        key = (job.id, job.token)
+        if key not in self.unsent:
             return None
         with self._guard:
-            draft = self.unsent.get(job.id)
-            if draft is None or draft.token != job.token:
-                return None
-            return self.unsent.pop(job.id)
+            return self.unsent.pop(key, None)
 
     async def tick(self) -> None:
         """Send everything that waits, then wait for more."""
@@ -140,9 +147,9 @@ class Notes(Loop):
                 raise
             self._sent(drafts)
             # Whoever waits for a write hears of its refusal there; others are told to stop.
-            told = {note.job_id for note, _ in writes}
+            told = {(note.job_id, note.token) for note, _ in writes}
             for draft, answer in zip(drafts, answers[: len(drafts)], strict=True):
-                if answer is False and draft.job_id not in told:
+                if answer is False and (draft.job_id, draft.token) not in told:
                     self._on_refused(draft.job_id, draft.token)
             for (_, done), answer in zip(writes, answers[len(drafts) :], strict=True):
                 _answer(done, answer)
@@ -150,21 +157,29 @@ class Notes(Loop):
     def _drafts(self) -> list[Note]:
         with self._guard:
             return [
-                Note(job_id, draft.token, draft.stage, draft.progress, draft.message)
-                for job_id, draft in self.unsent.items()
+                Note(*key, draft.stage, draft.progress, draft.message)
+                for key, draft in self.unsent.items()
             ]
 
     def _sent(self, notes: list[Note]) -> None:
         with self._guard:
             for note in notes:
-                draft = self.unsent.get(note.job_id)
+                key = (note.job_id, note.token)
+                draft = self.unsent.get(key)
                 if draft is not None and note == Note(
-                    note.job_id, draft.token, draft.stage, draft.progress, draft.message
+                    *key, draft.stage, draft.progress, draft.message
                 ):
-                    del self.unsent[note.job_id]  # nothing newer was said meanwhile
+                    del self.unsent[key]  # nothing newer was said meanwhile
 
     async def _send(self, notes: list[Note]) -> list[bool | Exception]:
         """For each note: written, refused, or the error that it alone is to blame for."""
+        newest: dict[str, int] = {}
+        for note in notes:
+            newest[note.job_id] = max(note.token, newest.get(note.job_id, 0))
+        current = [note for note in notes if note.token == newest[note.job_id]]
+        if len(current) < len(notes):
+            answers = iter(await self._send(current))
+            return [note.token == newest[note.job_id] and next(answers) for note in notes]
         try:
             self.telemetry.notes += len(notes)
             refused = await self.engine.note(notes)

@@ -41,8 +41,9 @@ class Relatives(Loop):
     def __init__(self, *, engine: Engine) -> None:
         super().__init__()
         self.engine = engine
-        # By job: whom to tell once its outcome is recorded.
-        self.expected: dict[str, Concerned] = {}
+        # By attempt: whom to tell once its outcome is recorded. The outcome of an earlier attempt
+        # that is sent again after an outage must not use up what a later one has to tell.
+        self.expected: dict[tuple[str, int], Concerned] = {}
         self._waking: dict[str, None] = {}
         self._cancelled: dict[str, None] = {}
         self._perhaps: dict[str, None] = {}
@@ -51,21 +52,22 @@ class Relatives(Loop):
 
     def expect(self, job: ClaimedJob, outcome: Outcome) -> None:
         """This outcome is about to be settled: remember whom it concerns, if anybody."""
+        key = (job.id, job.token)
         waking = () if job.parent is None else (job.parent,)
         match outcome:
             case Snoozed(awaits=awaits) if awaits:
                 # What came between the handler's look and the end of its attempt counts.
                 perhaps = any(isinstance(each, AwaitedChildren) for each in awaits)
-                self.expected[job.id] = Concerned((*waking, job.id), perhaps=perhaps)
+                self.expected[key] = Concerned((*waking, job.id), perhaps=perhaps)
             case Cancelled():
-                self.expected[job.id] = Concerned(waking, cancelled=True)
+                self.expected[key] = Concerned(waking, cancelled=True)
             case _ if waking:
-                self.expected[job.id] = Concerned(waking)
+                self.expected[key] = Concerned(waking)
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
         """These outcomes have been recorded; or refused, and then a look more does no harm."""
         for settlement in settlements:
-            concerned = self.expected.pop(settlement.job_id, None)
+            concerned = self.expected.pop((settlement.job_id, settlement.token), None)
             if concerned is None:
                 continue
             self._waking.update(dict.fromkeys(concerned.waking))

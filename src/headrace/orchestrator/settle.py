@@ -29,7 +29,7 @@ class SettleBuffer:
     def __init__(self) -> None:
         self.pending: deque[Settlement] = deque()
         self._limit = BATCH
-        self._suspects: dict[str, int] = {}
+        self._suspects: dict[tuple[str, int], int] = {}
         self._others_passed = False
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class SettleBuffer:
             self._limit = min(self._limit * 2, BATCH)
             self._others_passed = True
             for settlement in batch:
-                self._suspects.pop(settlement.job_id, None)
+                self._suspects.pop((settlement.job_id, settlement.token), None)
 
     def unsent(self, batch: list[Settlement], *, suspicious: bool) -> None:
         """The exchange raised. `suspicious`: the engine is there, so one of these may be to blame.
@@ -76,7 +76,8 @@ class SettleBuffer:
             self.pending.extendleft(reversed(batch))
             return
         settlement = batch[0]
-        tries = self._suspects[settlement.job_id] = self._suspects.get(settlement.job_id, 0) + 1
+        key = (settlement.job_id, settlement.token)
+        tries = self._suspects[key] = self._suspects.get(key, 0) + 1
         if tries >= (TRIES if self._others_passed else LONELY_TRIES):
             settlement = self._replaced(settlement)
         self.pending.append(settlement)

@@ -127,10 +127,10 @@ class Slots:
         """How many slots run a job."""
         return sum(1 for slot in self.slots if slot.attempt is not None)
 
-    def find(self, job_id: str) -> Attempt | None:
-        """The running attempt at a job."""
+    def find(self, job_id: str, token: int) -> Attempt | None:
+        """A running attempt. An earlier one at the same job may still be on its way out."""
         for attempt in self.running():
-            if attempt.job.id == job_id:
+            if attempt.job.id == job_id and attempt.job.token == token:
                 return attempt
         return None
 

@@ -75,6 +75,19 @@ def of_interruption(job: ClaimedJob, policy: TaskPolicy, reason: Reason) -> Outc
             return Failed(failure) if last or job.on_crash == "fail" else Retry(failure, 0.0)
 
 
+def of_silence(job: ClaimedJob) -> Outcome:
+    """The attempt ended without an outcome, by a fault of the worker. It counts like any other, or
+    a job that breaks its workers would be run for ever.
+    """
+    failure = Failure(
+        "WorkerLost",
+        f"attempt {job.attempt} of {job.max_attempts} ended without an outcome; see the worker's "
+        "log",
+    )
+    last = job.attempt >= job.max_attempts
+    return Failed(failure) if last or job.on_crash == "fail" else Retry(failure, 0.0)
+
+
 def of_caught_suspension(job: ClaimedJob) -> Outcome:
     """The handler was to be left for a sleep or a wait, and returned as if nothing had been."""
     return Failed(

@@ -121,6 +121,7 @@ class Works:
             grace_seconds=settings.grace_seconds,
         )
         self.dispatcher.on_jobs = self.slots.fill
+        self.dispatcher.write_off = self.books.write_off
         self.leases = Leases(
             engine=self.engine,
             loop=loop,
@@ -199,15 +200,22 @@ class Works:
         """Return jobs that were leased to us and that nobody has begun: they never reached us, or
         were handed over when the dispatcher had stopped.
         """
+        dispatcher = self.dispatcher
         # With no limit: from now on nothing is handed over.
         await self.engine.exchange([], worker_id=worker_id, limit=0)
-        known, pending = self.dispatcher.held, self.dispatcher.buffer.pending
-        unstarted = [each for each in pending if isinstance(each.outcome, Released | Reserved)]
-        unstarted += [
-            Settlement(job.id, job.token, Released())
-            for job in await self.engine.held(worker_id)
-            if known.get(job.id) != job.token
+        unstarted = [
+            each
+            for each in dispatcher.buffer.pending
+            if isinstance(each.outcome, Released | Reserved)
         ]
+        leased = await self.engine.held(worker_id)
+        if worker_id == dispatcher.worker_id:  # otherwise the lease is lost: nothing is known
+            begun_here, held = dispatcher.reconciler.begun_here, dispatcher.held
+            unstarted += [
+                Settlement(job.id, job.token, Released())
+                for job in leased
+                if not begun_here(job, held)
+            ]
         if unstarted:
             await self.engine.exchange(unstarted)
 
@@ -235,18 +243,19 @@ class Works:
 
     def cancel(self, job_id: str) -> None:
         """Somebody wants this job cancelled, if it is ours."""
-        attempt = self.slots.find(job_id)
+        token = self.dispatcher.held.get(job_id)
+        if token is None:
+            return  # what may still run of it has lost its lease
+        attempt = self.slots.find(job_id, token)
         if attempt is not None:
             self.interrupt(attempt, Reason.CANCELLED)
-            return
-        token = self.dispatcher.held.get(job_id)
-        if token is not None:
+        else:
             self.executor.unwanted[job_id] = token
 
     def lose(self, job_id: str, token: int) -> None:
         """An attempt's write was refused: another worker owns the job."""
-        attempt = self.slots.find(job_id)
-        if attempt is not None and attempt.job.token == token:
+        attempt = self.slots.find(job_id, token)
+        if attempt is not None:
             self.interrupt(attempt, Reason.LOST)
 
     def hurry(self, grace: float) -> None:
@@ -288,6 +297,8 @@ class Works:
         if worker_id != self.dispatcher.worker_id:
             return
         self.telemetry.leases_lost += 1
+        # First: a slot that is freed by stopping its attempt takes the next job at once.
+        self.dispatcher.forget()
         attempts = self.slots.running()
         log.error(
             "Worker %s has lost its lease: %d running jobs are stopped, others run them",
@@ -296,7 +307,6 @@ class Works:
         )
         for attempt in attempts:
             self.interrupt(attempt, Reason.LOST)
-        self.dispatcher.forget()
 
     def _refused(self) -> None:
         self.leases.renew_now()

@@ -1,0 +1,358 @@
+"""No attempt is begun twice, whatever changes while the engine is being asked."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import headrace
+from headrace import loop
+from headrace.clock import Clock
+from headrace.engine.base import Engine
+from headrace.errors import EngineUnavailable
+from headrace.model.ids import new_id
+from headrace.model.job import ClaimedJob
+from headrace.model.note import Note
+from headrace.model.outcome import Failure, Retry, Settlement
+from headrace.model.status import Status
+from headrace.model.views import Exchange
+from headrace.model.worker import Renewal
+from headrace.orchestrator import dispatcher
+from headrace.orchestrator.attempt import Reason
+from headrace.orchestrator.relatives import Relatives
+from headrace.orchestrator.works import Works
+from tests.orchestrator.conftest import Worker, ended, until
+
+TRIP = 20
+
+
+@pytest.fixture
+async def app(url: str, clock: Clock, tmp_path: Path) -> AsyncIterator[headrace.App]:
+    """An App with a short lease."""
+    async with headrace.App(url, clock=clock, lease_seconds=2, grace_seconds=0.2) as app:
+        yield app
+        assert await app.engine.audit() == []
+
+
+class Between:
+    """A real engine; a test does something between an answer and its arrival, or before a call."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.after_held: Callable[[], Awaitable[None]] | None = None
+        self.before_exchange: Callable[[dict[str, Any]], Awaitable[None]] | None = None
+        self.before_note: Callable[[], Awaitable[None]] | None = None
+        self.notes: list[Sequence[Note]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def held(self, worker_id: str) -> list[ClaimedJob]:
+        answer = await self._engine.held(worker_id)
+        if self.after_held is not None:
+            await self.after_held()
+        return answer
+
+    async def exchange(self, settlements: Sequence[Settlement], **options: Any) -> Exchange:
+        if self.before_exchange is not None:
+            await self.before_exchange(options)
+        return await self._engine.exchange(settlements, **options)
+
+    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+        if self.before_note is not None:
+            await self.before_note()
+        self.notes.append(notes)
+        return await self._engine.note(notes)
+
+
+@pytest.fixture
+def between(app: headrace.App) -> Between:
+    between = Between(app.engine)
+    app._engine = between
+    return between
+
+
+def works_of(orchestrator: headrace.JobOrchestrator) -> Works:
+    assert orchestrator._works is not None
+    return orchestrator._works
+
+
+def twice(runs: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    return [run for run, count in Counter(runs).items() if count > 1]
+
+
+async def test_a_lease_that_is_lost_while_the_worker_asks_for_its_jobs_starts_none_of_them_again(
+    app: headrace.App, between: Between, worker: Worker, clock: Clock
+) -> None:
+    runs: list[tuple[str, int]] = []
+
+    @app.task
+    async def once(ctx: headrace.Context) -> int:
+        runs.append((ctx.job_id, ctx.token))
+        if ctx.token == 1 and len(runs) == 1:
+            await asyncio.Event().wait()
+        return ctx.token
+
+    orchestrator = worker(app)
+    await orchestrator.start()
+    job = await once.enqueue()
+    await until(lambda: runs)
+    asked, lost = asyncio.Event(), asyncio.Event()
+
+    async def slow_line() -> None:
+        asked.set()
+        await lost.wait()
+
+    between.after_held = slow_line
+    works_of(orchestrator).dispatcher.handed("", [])  # a reply may have been lost
+    await asyncio.wait_for(asked.wait(), 20)
+    clock.advance(3)  # longer than the lease
+    await until(lambda: orchestrator.telemetry.leases_lost)
+    between.after_held = None
+    lost.set()
+    assert (await ended(app, job)).result == 2
+    assert twice(runs) == []
+    assert orchestrator.telemetry.adopted == 0
+
+
+async def test_outcomes_that_are_taken_while_the_worker_asks_for_its_jobs_are_not_run_again(
+    app: headrace.App, between: Between, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trip fails while a batch of outcomes travels beside it."""
+    monkeypatch.setattr(dispatcher, "TRIP", TRIP)
+    monkeypatch.setattr(loop, "backoff", lambda failures: 0.01)
+    runs: list[tuple[str, int]] = []
+
+    away = asyncio.Event()
+
+    @app.task
+    async def once(ctx: headrace.Context, number: int) -> None:
+        runs.append((ctx.job_id, ctx.token))
+        if number:
+            await away.wait()
+
+    jobs = await app.enqueue_many(once.job(number) for number in range(40))
+    orchestrator = worker(app, max_workers=30)
+    beside_left, beside_may_go = asyncio.Event(), asyncio.Event()
+    trips = 0
+
+    async def line(options: dict[str, Any]) -> None:
+        nonlocal trips
+        if "limit" not in options:  # no trip, but a batch beside one
+            if not beside_may_go.is_set():
+                beside_left.set()
+                await beside_may_go.wait()
+        elif not beside_left.is_set():
+            trips += 1
+            if trips > 1:
+                away.set()  # the others end while the trip for the first is under way
+                await beside_left.wait()
+                raise EngineUnavailable("the line broke before the request arrived")
+
+    async def beside_comes_first() -> None:
+        if beside_left.is_set():
+            beside_may_go.set()
+            await until(lambda: not works_of(orchestrator).dispatcher.beside.under_way)
+
+    between.before_exchange = line
+    between.after_held = beside_comes_first
+    await orchestrator.start()
+    over = [await ended(app, job) for job in jobs]
+    assert beside_may_go.is_set()
+    assert {(job.status, job.attempt) for job in over} == {(Status.COMPLETED, 1)}
+    assert twice(runs) == []
+    assert orchestrator.telemetry.adopted == 0
+
+
+async def test_a_reply_that_is_lost_during_a_look_makes_the_worker_look_again(
+    app: headrace.App, between: Between, worker: Worker
+) -> None:
+    @app.task(queue="elsewhere")
+    async def unseen() -> int:
+        return 1
+
+    orchestrator = worker(app, queues=["default"])
+    await orchestrator.start()
+    works = works_of(orchestrator)
+    job = await unseen.enqueue()
+
+    async def lose_one_more() -> None:
+        between.after_held = None
+        await app.engine.exchange(
+            [], worker_id=orchestrator.worker_id, queues=["elsewhere"], limit=1
+        )
+        works.dispatcher.handed("", [])
+
+    between.after_held = lose_one_more
+    works.dispatcher.reconciler.lease_seconds = 3600
+    works.dispatcher.handed("", [])
+    assert (await ended(app, job)).result == 1
+
+
+async def test_no_job_begins_in_a_slot_that_the_lost_lease_has_freed(
+    local: headrace.App, worker: Worker
+) -> None:
+    go_on, began = threading.Event(), threading.Event()
+
+    @local.task
+    def held() -> None:
+        began.set()
+        go_on.wait(20)
+
+    orchestrator = worker(local, max_workers=1)
+    await orchestrator.start()
+    works = works_of(orchestrator)
+    works.dispatcher.pace.mean = 0.001  # so that it claims ahead
+    await local.enqueue_many(held.job() for _ in range(5))
+    await until(lambda: began.is_set() and works.dispatcher.line.arrivals.unstarted)
+    try:
+        works._renewed(str(orchestrator.worker_id), Renewal(False))
+        assert [each.job.id for each in works.slots.running() if each.reason is None] == []
+    finally:
+        go_on.set()
+
+
+async def test_an_attempt_that_ended_without_an_outcome_costs_one_and_is_not_begun_again(
+    app: headrace.App, worker: Worker
+) -> None:
+    runs: list[tuple[str, int]] = []
+
+    @app.task(retries=1)
+    async def once(ctx: headrace.Context) -> int:
+        runs.append((ctx.job_id, ctx.token))
+        if ctx.token == 1:
+            await asyncio.Event().wait()
+        return ctx.attempt
+
+    orchestrator = worker(app)
+    await orchestrator.start()
+    works = works_of(orchestrator)
+    job = await once.enqueue()
+    await until(lambda: runs)
+    # The worker takes it for lost, while the engine counts on an outcome.
+    works.lose(job.id, 1)
+    await until(lambda: not works.dispatcher.held)
+    works.dispatcher.handed("", [])
+    over = await ended(app, job)
+    assert (over.status, over.result) == (Status.COMPLETED, 2)
+    assert [entry.failure.type for entry in over.attempts if entry.failure] == ["WorkerLost"]
+    assert twice(runs) == []
+
+
+async def test_what_has_begun_is_not_given_back_as_unstarted_when_a_worker_without_lease_leaves(
+    app: headrace.App, worker: Worker
+) -> None:
+    began = asyncio.Event()
+
+    @app.task(retries=1)
+    async def begun(ctx: headrace.Context) -> int:
+        began.set()
+        if ctx.attempt == 1:
+            await asyncio.Event().wait()
+        return ctx.attempt
+
+    leaving = worker(app)
+    await leaving.start()
+    works = works_of(leaving)
+    job = await begun.enqueue()
+    await asyncio.wait_for(began.wait(), 20)
+    works.dispatcher.draining = True  # it stops, and does not register again
+    works._renewed(str(leaving.worker_id), Renewal(False))
+    await leaving.stop()
+    assert (await app.get(job.id)).attempt == 1
+    await worker(app).start()
+    assert (await ended(app, job)).result == 2
+
+
+# --- what attempts tell
+
+
+async def test_a_thread_that_was_left_behind_does_no_harm_to_the_next_attempt(
+    app: headrace.App, between: Between, worker: Worker
+) -> None:
+    runs: list[tuple[str, int]] = []
+    talk, talked, keep = threading.Event(), threading.Event(), threading.Event()
+
+    @app.task(retries=1)
+    def staged(ctx: headrace.Context) -> str:
+        runs.append((ctx.job_id, ctx.token))
+        if ctx.token == 1:
+            talk.wait(20)
+            ctx.progress(99, "still here")
+            talked.set()
+            return "too late"
+        keep.wait(20)
+        return asyncio.run(second(ctx))
+
+    async def second(ctx: headrace.Context) -> str:
+        kept: str = await ctx.stage("one", one)
+        return kept
+
+    async def one() -> str:
+        talk.set()
+        talked.wait(20)
+        return f"kept after {len(runs)} runs"
+
+    orchestrator = worker(app, max_workers=2)
+    await orchestrator.start()
+    works = works_of(orchestrator)
+    job = await staged.enqueue()
+    await until(lambda: runs)
+    [left] = works.slots.running()
+    works.interrupt(left, Reason.STOPPED)
+    await until(lambda: len(runs) == 2)
+    [attempt] = works.slots.running()
+    # Both tell something while the engine is busy with another note: they go in one call.
+    first_note, go_on = asyncio.Event(), asyncio.Event()
+
+    async def busy() -> None:
+        first_note.set()
+        await go_on.wait()
+
+    between.before_note = busy
+    works.notes.progress(attempt.job, progress=1.0)
+    await asyncio.wait_for(first_note.wait(), 20)
+    keep.set()
+    await until(lambda: works.notes._writes and works.notes._due)
+    between.before_note = None
+    go_on.set()
+    over = await ended(app, job)
+    assert (over.status, over.result) == (Status.COMPLETED, "kept after 2 runs")
+    assert over.progress != 99
+    assert twice(runs) == []
+    assert len(runs) == 2
+    for notes in between.notes:
+        assert len({note.token for note in notes}) == 1
+
+
+async def test_the_late_answer_to_an_earlier_outcome_uses_up_nothing_of_the_next(
+    local: headrace.App,
+) -> None:
+    relatives = Relatives(engine=local.engine)
+    parent = new_id()
+    first = ClaimedJob(
+        id=new_id(),
+        token=1,
+        attempt=1,
+        task="child",
+        queue="default",
+        args=b"{}",
+        max_attempts=4,
+        timeout=None,
+        parent=parent,
+    )
+    second = msgspec.structs.replace(first, token=2, attempt=2)
+    outcome = Retry(Failure("Broken", "it broke"), 0.0)
+    for job in (first, second):
+        relatives.expect(job, outcome)
+    relatives.settled([Settlement(first.id, 1, outcome)])
+    await relatives.flush()
+    relatives.settled([Settlement(first.id, 2, outcome)])
+    assert list(relatives._waking) == [parent]
