@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 
-from headrace.errors import EngineUnavailable
+from headrace.errors import EngineError, EngineUnavailable
 
 log = logging.getLogger("headrace.loop")
 
 # One error may be chance; this many in a row are a state that people should see.
 UNHEALTHY_AFTER = 3
 LONGEST_BACKOFF = 30.0
+# … but where nobody would tell that the engine is back, it is asked at least so often.
+LONGEST_ALONE = 5.0
 
 
 def backoff(failures: int) -> float:
     """Seconds to wait after this many failures in a row: 1, 2, 4 … at most 30."""
     return min(2.0 ** min(max(failures - 1, 0), 16), LONGEST_BACKOFF)
+
+
+def spread(seconds: float) -> float:
+    """Half of it at least, so that those who lost the engine at once do not come back in step."""
+    return seconds * random.uniform(0.5, 1.0)  # noqa: S311 - not for secrets
 
 
 class Loop:
@@ -35,6 +43,8 @@ class Loop:
         self._woken = False
         self._waiter: asyncio.Future[None] | None = None
         self._watching: list[asyncio.Future[None]] = []
+        self._retry = False
+        self._outwaiting: set[asyncio.Future[None]] = set()
         self._stopping = False
         self._parked = asyncio.Event()
 
@@ -94,6 +104,27 @@ class Loop:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
+    def retry_now(self) -> None:
+        """The engine has just answered somebody else: do not wait out its absence any longer. Only
+        on the event loop's own thread. A loop that has other trouble goes on waiting.
+        """
+        if isinstance(self.last_error, EngineError):
+            self._retry = True
+            self.wake()
+        for waiter in self._outwaiting:
+            _ring(waiter)
+
+    async def outwait(self, failures: int) -> None:
+        """Wait as after this many failures in a row, or until `retry_now` is called: for others
+        who ask the same engine again and again.
+        """
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._outwaiting.add(waiter)
+        try:
+            await asyncio.wait({waiter}, timeout=spread(backoff(failures)))
+        finally:
+            self._outwaiting.discard(waiter)
+
     async def next_round(self, timeout: float) -> None:
         """Wait until a round has ended well, or for `timeout` seconds."""
         ended = asyncio.get_running_loop().create_future()
@@ -109,7 +140,7 @@ class Loop:
                 except Exception as error:  # a loop survives whatever its round does
                     self._failing(error)
                     self.failed(error)
-                    await self._rest(backoff(self.failures))
+                    await self._rest(spread(self.backoff()))
                 else:
                     self._healed()
                     while self._watching:
@@ -118,6 +149,10 @@ class Loop:
         finally:
             self._parked.set()
         await asyncio.get_running_loop().create_future()  # parked until `stop` cancels
+
+    def backoff(self) -> float:
+        """Seconds to wait, at most, after `failures` errors in a row."""
+        return backoff(self.failures)
 
     def _failing(self, error: Exception) -> None:
         self.failures += 1
@@ -129,10 +164,10 @@ class Loop:
         self._said = said
         trace = None if isinstance(error, EngineUnavailable) else error
         log.error(
-            "%s failed (%d in a row), trying again in %g s%s: %s",
+            "%s failed (%d in a row), trying again within %g s%s: %s",
             self.name,
             self.failures,
-            backoff(self.failures),
+            self.backoff(),
             "; it is unhealthy now" if unhealthy else "",
             said,
             exc_info=trace,
@@ -146,10 +181,13 @@ class Loop:
             self._said = None
 
     async def _rest(self, seconds: float) -> None:
-        """Wait out an error. Only `stop` ends it early: signals must not hammer a sick server."""
+        """Wait out an error. Only `stop` and `retry_now` end it early: signals must not hammer a
+        sick server.
+        """
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        while not self._stopping and (left := end - loop.time()) > 0:
+        self._retry = False  # what was answered before the error says nothing about now
+        while not (self._stopping or self._retry) and (left := end - loop.time()) > 0:
             self._woken = False
             await self._wait(left)
         self._woken = False

@@ -122,6 +122,33 @@ async def test_a_lease_that_is_lost_while_the_worker_asks_for_its_jobs_starts_no
     assert orchestrator.telemetry.adopted == 0
 
 
+async def test_a_job_that_was_found_under_a_lease_that_is_lost_by_then_is_not_taken_on(
+    app: headrace.App, between: Between, worker: Worker
+) -> None:
+    runs: list[str] = []
+
+    @app.task(queue="elsewhere")
+    async def unseen(ctx: headrace.Context) -> None:
+        runs.append(ctx.job_id)
+
+    orchestrator = worker(app, queues=["default"])
+    await orchestrator.start()
+    works, first_id = works_of(orchestrator), str(orchestrator.worker_id)
+    await unseen.enqueue()
+    reply = await app.engine.exchange([], worker_id=first_id, queues=["elsewhere"], limit=1)
+    assert len(reply.jobs) == 1
+
+    async def lose_the_lease() -> None:
+        between.after_held = None
+        works._renewed(first_id, Renewal(False))
+
+    between.after_held = lose_the_lease
+    works.dispatcher.handed("", [])
+    await until(lambda: orchestrator.worker_id not in (None, first_id))
+    await works.dispatcher.next_round(20)
+    assert (runs, orchestrator.telemetry.adopted) == ([], 0)
+
+
 async def test_outcomes_that_are_taken_while_the_worker_asks_for_its_jobs_are_not_run_again(
     app: headrace.App, between: Between, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

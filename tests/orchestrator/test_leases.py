@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import functools
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -270,3 +273,66 @@ async def test_word_of_a_job_that_was_taken_on_already_comes_late_and_is_ignored
     claimed = running.telemetry.claimed
     dispatcher.handed(worker_id, reply.jobs)
     assert (runs, running.telemetry.claimed) == ([job.id], claimed)
+
+
+async def test_a_lease_is_kept_when_memory_and_load_cannot_be_read(
+    app: headrace.App, worker: Worker
+) -> None:
+    class NoDescriptors:
+        def memory_info(self) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    orchestrator = worker(app)
+    await orchestrator.start()
+    assert orchestrator._works is not None
+    leases, first_id = orchestrator._works.leases, orchestrator.worker_id
+    leases._process = NoDescriptors()
+    renewals = orchestrator.telemetry.renewals
+    await until(lambda: orchestrator.telemetry.renewals >= renewals + 3)
+    assert orchestrator.healthy
+    assert orchestrator.worker_id == first_id
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+async def test_the_lease_thread_outlives_whatever_goes_wrong_in_a_round(
+    app: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orchestrator = worker(app)
+    await orchestrator.start()
+    assert orchestrator._works is not None
+    leases = orchestrator._works.leases
+    failures: list[str] = []
+    for broken, name in ((leases.watch, "look"), (leases, "_renew"), (leases, "_healthy")):
+
+        def fail(*_: Any, name: str = name) -> None:
+            failures.append(name)
+            raise MemoryError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(broken, name, fail)
+            await until(functools.partial(failures.__contains__, name))
+        orchestrator.telemetry.renewals = 0
+        await until(lambda: orchestrator.telemetry.renewals)
+    assert orchestrator.healthy
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+async def test_a_worker_whose_lease_thread_ends_gives_up_loudly(
+    app: headrace.App,
+    worker: Worker,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def leave(*_: Any) -> None:
+        raise SystemExit("somebody ends threads")
+
+    orchestrator = worker(app)
+    await orchestrator.start()
+    assert orchestrator._works is not None
+    monkeypatch.setattr(orchestrator._works.leases, "_round", leave)
+    with pytest.raises(headrace.WorkerUnhealthy, match="renews the lease ended: SystemExit"):
+        await asyncio.wait_for(orchestrator.wait(), 20)
+    assert not orchestrator.healthy
+    assert "The worker gave up" in caplog.text
+    # Nothing is claimed any more: it would be lost.
+    assert orchestrator._works.dispatcher.draining

@@ -151,3 +151,29 @@ async def test_starting_twice_is_one_loop() -> None:
     assert counter.start() is not None
     await counter.a_round()
     await counter.stop()
+
+
+async def test_a_back_off_ends_when_the_engine_has_answered_somebody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loops, "backoff", lambda failures: 3_600.0)
+    counter = Counter()
+    counter.errors = [EngineUnavailable("away"), ValueError("a fault of its own")]
+    counter.start()
+    await counter.a_round()
+    await asyncio.sleep(0)
+    counter.retry_now()
+    await counter.a_round()
+    # It has other trouble now, of which the engine's answer tells nothing.
+    for _ in range(20):
+        counter.retry_now()
+        await asyncio.sleep(0)
+    assert counter.rounds == 2
+    await counter.stop()
+
+
+def test_back_offs_are_spread() -> None:
+    pauses = {loops.spread(30.0) for _ in range(50)}
+    assert len(pauses) > 10
+    assert min(pauses) >= 15
+    assert max(pauses) <= 30

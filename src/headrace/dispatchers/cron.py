@@ -69,7 +69,12 @@ class CronDispatcher(Loop):
         self.problems: dict[str, str] = {}
         self.next_times: dict[str, datetime] = {}
         self.presence = Presence(
-            host=app, type="cron", adapter="cron", report=self.report, name=self.id
+            host=app,
+            type="cron",
+            adapter="cron",
+            report=self.report,
+            name=self.id,
+            on_answer=self.retry_now,
         )
         self._poll_at: datetime | None = None
         self._synced = False

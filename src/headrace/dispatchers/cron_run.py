@@ -10,7 +10,7 @@ from pathlib import Path
 from headrace.dispatchers.cron import CronDispatcher, ScheduledHost
 from headrace.dispatchers.yaml_files import read_file
 from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
-from headrace.loop import backoff
+from headrace.loop import LONGEST_ALONE, backoff, spread
 
 log = logging.getLogger("headrace.cron")
 
@@ -65,11 +65,12 @@ async def _stored(dispatcher: CronDispatcher, told: asyncio.Event) -> bool:
         except EngineUnavailable as error:
             failures += 1
             _give_up(dispatcher, failures, error)
-            log.warning("The engine is away, trying again in %g s: %s", backoff(failures), error)
+            pause = min(backoff(failures), LONGEST_ALONE)
+            log.warning("The engine is away, trying again in %g s: %s", pause, error)
         else:
             return True
         try:
-            await asyncio.wait_for(told.wait(), backoff(failures))
+            await asyncio.wait_for(told.wait(), spread(pause))
         except TimeoutError:
             continue
         return False

@@ -83,6 +83,7 @@ class QueueDispatcher:
             adapter=adapter.name,
             report=self.report,
             name=None if name is None else check_name("dispatcher", name),
+            on_answer=self._engine_answers,
         )
 
     @property
@@ -128,6 +129,10 @@ class QueueDispatcher:
             "lag": await self.lag(),
             "healthy": self.healthy,
         }
+
+    def _engine_answers(self) -> None:
+        for each in self.storers:
+            each.retry_now()
 
     async def start(self) -> None:
         """Begin. A broker or an engine that is away is waited for."""

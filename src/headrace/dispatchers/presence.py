@@ -41,7 +41,14 @@ class Presence(Loop):
     name = "presence"
 
     def __init__(
-        self, *, host: Host, type: str, adapter: str, report: Report, name: str | None
+        self,
+        *,
+        host: Host,
+        type: str,
+        adapter: str,
+        report: Report,
+        name: str | None,
+        on_answer: Callable[[], None],
     ) -> None:
         super().__init__()
         # Two of one name must not take each other's record away.
@@ -49,6 +56,8 @@ class Presence(Loop):
         self._host = host
         self._facts = {"type": type, "adapter": adapter}
         self._report = report
+        # Called whenever the engine has answered: others may be waiting out its absence.
+        self._on_answer = on_answer
         self._told = 0
 
     async def tick(self) -> float:
@@ -63,6 +72,7 @@ class Presence(Loop):
         with contextlib.suppress(EngineUnavailable):
             await self._host.open()
             await self._host.engine.record_put(KIND, self.dispatcher, msgspec.json.encode(body))
+            self._on_answer()
             if not self._told:
                 await self._forget_others()
         self._told += 1

@@ -14,7 +14,6 @@ from headrace.artifacts import ArtifactStore
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable, InvalidInput, LeaseLost, Suspended
-from headrace.loop import backoff
 from headrace.model.awaited import Awaited
 from headrace.model.note import Entry, StoredEntry
 from headrace.orchestrator.attempt import Attempt, Reason
@@ -184,7 +183,7 @@ class JobContext(DurableContext):
                 return await call()
             except EngineUnavailable:
                 failures += 1
-                await asyncio.sleep(backoff(failures))
+                await self._services.notes.outwait(failures)
 
     async def write(
         self, *, stage: str | None = None, progress: float | None = None, entry: Entry | None = None

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from headrace.engine.base import Engine
 from headrace.errors import WorkerUnhealthy
-from headrace.loop import Loop
+from headrace.loop import LONGEST_ALONE, Loop
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Released, Reserved, Settlement
 from headrace.model.views import Exchange
@@ -60,7 +60,7 @@ class Dispatcher(Loop):
         lease_seconds: float,
         connection_retries: int | None,
         register: Callable[[], Awaitable[str]],
-        on_refused: Callable[[], None],
+        on_refused: Callable[[Sequence[str]], None],
     ) -> None:
         super().__init__()
         self.engine = engine
@@ -216,6 +216,11 @@ class Dispatcher(Loop):
         await super().stop(patience)
         await self.beside.stop()
 
+    def backoff(self) -> float:
+        """While it is not registered, there is no lease whose renewal tells of the engine."""
+        seconds = super().backoff()
+        return seconds if self.worker_id is not None else min(seconds, LONGEST_ALONE)
+
     def failed(self, error: Exception) -> None:
         """Go on trying, or give up where the settings say so."""
         self.telemetry.exchange_failures += 1
@@ -309,13 +314,7 @@ class Dispatcher(Loop):
         if self.relatives.expected:
             self.relatives.settled(settlements)
         if reply.refused:
-            self.telemetry.refused += len(reply.refused)
-            log.warning(
-                "The engine refused the outcomes of %d attempts that are not ours any more: %s",
-                len(reply.refused),
-                ", ".join(reply.refused[:5]),
-            )
-            self._on_refused()
+            self._on_refused(reply.refused)
 
     def receive(self, jobs: Sequence[ClaimedJob], *, now: float, ours: bool = True) -> None:
         """Take in claimed jobs; give them back when the worker stops or has a new name by now."""

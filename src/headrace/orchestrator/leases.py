@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from collections.abc import Callable
 import psutil  # type: ignore[import-untyped]
 
 from headrace.engine.base import Engine, LeaseKeeper
-from headrace.errors import EngineUnavailable
+from headrace.errors import EngineUnavailable, WorkerUnhealthy
+from headrace.loop import spread
 from headrace.model.worker import Renewal, WorkerStats
 from headrace.orchestrator.attempt import monotonic
 from headrace.orchestrator.watch import BlockWatch
@@ -27,6 +29,8 @@ class Leases:
 
     `on_renewal` is called on the loop with each answer. `on_hang` is called on the thread, once,
     when the loop hangs for good: from then on nothing is renewed, so that others take over.
+    `on_death` is called on the loop if the thread ends before it is told to; no error of a round
+    ends it.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Leases:
         healthy: Callable[[], bool],
         on_renewal: Callable[[str, Renewal], None],
         on_hang: Callable[[], None],
+        on_death: Callable[[WorkerUnhealthy], None],
     ) -> None:
         self.engine = engine
         self.lease_seconds = lease_seconds
@@ -54,6 +59,7 @@ class Leases:
         self._healthy = healthy
         self._on_renewal = on_renewal
         self._on_hang = on_hang
+        self._on_death = on_death
         self._worker_id: str | None = None
         self._keeper: LeaseKeeper | None = None
         self._keeper_of: str | None = None
@@ -66,19 +72,21 @@ class Leases:
         self._thread = threading.Thread(target=self._main, name="headrace-lease", daemon=True)
 
     @property
-    def healthy(self) -> bool:
-        """Whether the last renewal arrived."""
-        return not (self._failing or self.hung)
+    def alive(self) -> bool:
+        """Whether there is somebody to renew the lease."""
+        return self._thread.is_alive()
 
     def start(self) -> None:
         """Begin to watch the loop. Renewals begin with `keep`."""
         self._process.cpu_percent(None)
         self._thread.start()
 
-    def keep(self, worker_id: str) -> None:
-        """Keep the lease of this worker from now on; it has just been registered."""
-        self.renewed_at = monotonic()
-        self._next = self.renewed_at + self.interval
+    def keep(self, worker_id: str, since: float) -> None:
+        """Keep the lease of this worker from now on. It was asked for at `since`, and the engine
+        counts from some moment between then and now.
+        """
+        self.renewed_at = since
+        self._next = since + self.interval
         self._worker_id = worker_id
         self._prod.set()
 
@@ -95,28 +103,40 @@ class Leases:
             await asyncio.wait({self._ended}, timeout=patience)
 
     def _main(self) -> None:
+        fatal: BaseException | None = None
         try:
-            while not self._stopping:
+            while not self._stopping and not self._loop.is_closed():
                 now = monotonic()
                 pause = self.watch.block_seconds / 2
                 if self._worker_id is not None and not self.hung:
                     pause = min(pause, max(self._next - now, 0.0))
                 self._prod.wait(pause)
                 self._prod.clear()
-                self._round()
-        except RuntimeError:
-            # The loop was closed under this thread: there is nothing left to renew for.
-            if not self._loop.is_closed():
-                raise
+                try:
+                    self._round()
+                except Exception as error:  # the thread must outlive whatever goes wrong
+                    if not self._loop.is_closed():  # then there is nothing left to renew for
+                        self._failed(error)
+        except BaseException as error:  # not even SystemExit ends it without a word
+            fatal = error
         finally:
             self._close_keeper()
             if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(_resolve, self._ended)
+                with contextlib.suppress(RuntimeError):  # it has been closed at this moment
+                    self._loop.call_soon_threadsafe(self._over, fatal)
+
+    def _over(self, fatal: BaseException | None) -> None:
+        """On the loop: the thread has ended."""
+        if not self._ended.done():
+            self._ended.set_result(None)
+        if not self._stopping:
+            what = f"{type(fatal).__name__}: {fatal}"
+            self._on_death(WorkerUnhealthy(f"the thread that renews the lease ended: {what}"))
 
     def _round(self) -> None:
         if self._stopping:
             return
-        if self.watch.look():
+        if self._hangs():
             if not self.hung:
                 self._hang()
             return
@@ -129,15 +149,32 @@ class Leases:
         if worker_id is not None and monotonic() >= self._next:
             self._renew(worker_id)
 
-    def _renew(self, worker_id: str) -> None:
-        self.telemetry.memory_bytes = self._process.memory_info().rss
-        self.telemetry.cpu_percent = self._process.cpu_percent(None)
-        stats = WorkerStats(
+    def _hangs(self) -> bool:
+        """Whether the loop hangs for good. A look that fails must not cost the lease."""
+        try:
+            return self.watch.look()
+        except Exception as error:
+            if self._loop.is_closed():
+                raise
+            log.warning("The event loop could not be looked at", exc_info=error)
+            return False
+
+    def _stats(self) -> WorkerStats:
+        telemetry = self.telemetry
+        try:
+            telemetry.memory_bytes = self._process.memory_info().rss
+            telemetry.cpu_percent = self._process.cpu_percent(None)
+        except Exception as error:  # a job has opened every file there may be, for example
+            log.debug("Memory and load are told as they were: %s", error)
+        return WorkerStats(
             running=self._running(),
-            memory_bytes=self.telemetry.memory_bytes,
-            cpu_percent=self.telemetry.cpu_percent,
+            memory_bytes=telemetry.memory_bytes,
+            cpu_percent=telemetry.cpu_percent,
             healthy=self._healthy(),
         )
+
+    def _renew(self, worker_id: str) -> None:
+        stats = self._stats()
         began = monotonic()
         try:
             if self._keeper is None or self._keeper_of != worker_id:
@@ -145,7 +182,7 @@ class Leases:
                 self._keeper = self.engine.keeper(worker_id, self.lease_seconds)
                 self._keeper_of = worker_id
             renewal = self._keeper.renew(stats)
-        except Exception as error:  # the thread must outlive whatever a driver raises
+        except Exception as error:  # a driver may raise anything
             self._failed(error)
             return
         self.telemetry.renewals += 1
@@ -161,7 +198,7 @@ class Leases:
 
     def _failed(self, error: Exception) -> None:
         self.telemetry.lease_failures += 1
-        self._next = monotonic() + min(self.interval, RETRY_INTERVAL)
+        self._next = monotonic() + spread(min(self.interval, RETRY_INTERVAL))
         self._close_keeper()
         if not self._failing:
             self._failing = True
@@ -189,8 +226,3 @@ class Leases:
                 keeper.close()
             except Exception as error:  # a broken connection is gone anyway
                 log.debug("Closing the lease connection: %s", error)
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

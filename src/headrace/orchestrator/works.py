@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, WorkerUnhealthy
 from headrace.model.outcome import Released, Reserved, Settlement
 from headrace.model.worker import Renewal, WorkerInfo
 from headrace.orchestrator.attempt import Attempt, Reason, monotonic
@@ -139,6 +139,7 @@ class Works:
             healthy=lambda: self.healthy,
             on_renewal=self._renewed,
             on_hang=on_hang,
+            on_death=self._lease_thread_ended,
         )
 
     @property
@@ -150,22 +151,23 @@ class Works:
     def healthy(self) -> bool:
         """Whether the engine is reached and the lease kept."""
         lapsed = monotonic() - self.leases.renewed_at > self.settings.lease_seconds
-        return self.dispatcher.healthy and not (lapsed or self.leases.hung)
+        return self.dispatcher.healthy and self.leases.alive and not (lapsed or self.leases.hung)
 
     async def start(self) -> None:
         """Introduce the worker, and set everything going."""
+        began = monotonic()
         await self.engine.register(self.info, self.settings.lease_seconds)
         try:
             self._unlisten = await self.engine.listen(
                 self.dispatcher.work, self.cancel, self.dispatcher.handed
             )
+            self.leases.start()
         except BaseException:
             await self.take_leave()
             raise
         self.telemetry.listening = self.engine.listening
         self.dispatcher.worker_id = self.info.id
-        self.leases.start()
-        self.leases.keep(self.info.id)
+        self.leases.keep(self.info.id, began)
         self.slots.start()
         self.notes.start()
         self.relatives.start()
@@ -279,10 +281,11 @@ class Works:
                 name,
             )
         info = self._introduce(name, self.dispatcher.slots)
+        began = monotonic()
         await self.engine.register(info, self.settings.lease_seconds)
         self.info = info
         self.books.worker_name = info.name
-        self.leases.keep(info.id)
+        self.leases.keep(info.id, began)
         log.warning("Worker %s has registered again", info.name)
         return info.id
 
@@ -290,6 +293,9 @@ class Works:
         return introduce(name=name, queues=self.queues, slots=slots, tasks=self.host.task_names())
 
     def _renewed(self, worker_id: str, renewal: Renewal) -> None:
+        # Whatever it says, the engine is there: nobody has to wait out its absence any longer.
+        for loop in (self.dispatcher, self.notes, self.relatives, *self.upkeep):
+            loop.retry_now()
         if renewal.alive:
             for job_id in renewal.cancelled:
                 self.cancel(job_id)
@@ -308,7 +314,17 @@ class Works:
         for attempt in attempts:
             self.interrupt(attempt, Reason.LOST)
 
-    def _refused(self) -> None:
+    def _lease_thread_ended(self, error: WorkerUnhealthy) -> None:
+        self.dispatcher.drain()  # what is claimed from now on would be lost
+        self._on_death(error)
+
+    def _refused(self, job_ids: Sequence[str]) -> None:
+        self.telemetry.refused += len(job_ids)
+        log.warning(
+            "The engine refused the outcomes of %d attempts that are not ours any more: %s",
+            len(job_ids),
+            ", ".join(job_ids[:5]),
+        )
         self.leases.renew_now()
 
     def _dispatcher_ended(self, task: asyncio.Task[None]) -> None:
