@@ -62,6 +62,8 @@ class JobOrchestrator:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = asyncio.Lock()
         self._stopping: asyncio.Task[None] | None = None
+        # How often somebody wanted it to stop: a start that began before is void.
+        self._stops = 0
         self._ended = asyncio.Event()
 
     def __repr__(self) -> str:
@@ -107,16 +109,20 @@ class JobOrchestrator:
     async def start(self) -> None:
         """Connect, introduce the worker and begin to run jobs. Starting twice is fine.
 
-        Raises `EngineUnavailable` if the engine is away now; once started, it waits for it.
+        Raises `EngineUnavailable` if the engine is away now; once started, it waits for it. Raises
+        `WorkerUnhealthy` if `stop` is called meanwhile.
         """
         refuse_while_loading()
         self._move_to(asyncio.get_running_loop())
+        stops = self._stops
         async with self._starting:
             if self._stopping is not None:
                 await asyncio.shield(self._stopping)
+            self._check_wanted(stops)
             if self.running:
                 return
             await self.app.open()
+            self._check_wanted(stops)
             works = Works(
                 host=self.app,
                 queue=self.internal_queue,
@@ -129,6 +135,10 @@ class JobOrchestrator:
                 on_death=self._died,
             )
             await works.start()
+            if stops != self._stops:
+                works.dispatcher.drain()  # before its first round: nothing is claimed
+                await shut_down(works, 0.0)
+                self._check_wanted(stops)
             self._works = works
             self._stopping = None
             self.failure = None
@@ -141,9 +151,15 @@ class JobOrchestrator:
         `grace` is in seconds; None takes `grace_seconds`. Cancelling this call does not cut it
         short; calling it again with a shorter grace does.
         """
+        self._stops += 1
         works = self._works
-        if works is None:
-            return
+        if works is not None:
+            await self._stop(works, grace)
+        # One that is just starting hears of it there, and takes back what it has done.
+        async with self._starting:
+            pass
+
+    async def _stop(self, works: Works, grace: float | None) -> None:
         if self._stopping is None:
             self.running = False
             seconds = self.app.settings.grace_seconds if grace is None else grace
@@ -185,6 +201,12 @@ class JobOrchestrator:
         self.internal_queue = InternalQueue()
         self._starting, self._ended = asyncio.Lock(), asyncio.Event()
         self._works = self._stopping = None
+
+    def _check_wanted(self, stops: int) -> None:
+        """Whether nobody has called `stop` since there had been so many."""
+        if stops != self._stops:
+            self._ended.set()
+            raise WorkerUnhealthy("the worker was stopped while it started")
 
     async def _started(self) -> Works:
         await self.start()

@@ -10,7 +10,7 @@ import sys
 from typing import NoReturn
 
 from headrace.errors import EngineUnavailable, WorkerUnhealthy
-from headrace.loop import backoff
+from headrace.loop import LONGEST_ALONE, backoff, spread
 from headrace.orchestrator.orchestrator import JobOrchestrator
 
 log = logging.getLogger("headrace.worker")
@@ -90,11 +90,16 @@ async def _start(orchestrator: JobOrchestrator, stop: asyncio.Event) -> bool:
                     f"the engine was not there {failures} times in a row and connection_retries "
                     f"is {retries}: {error}"
                 ) from error
-            log.warning("The engine is away, trying again in %g s: %s", backoff(failures), error)
+            pause = min(backoff(failures), LONGEST_ALONE)
+            log.warning("The engine is away, trying again in %g s: %s", pause, error)
+        except WorkerUnhealthy:
+            if stop.is_set():
+                return False  # by a second signal, while it started
+            raise
         else:
             return True
         try:
-            await asyncio.wait_for(stop.wait(), backoff(failures))
+            await asyncio.wait_for(stop.wait(), spread(pause))
         except TimeoutError:
             continue
         return False

@@ -36,19 +36,25 @@ async def shut_down(works: Works, grace: float) -> None:
 
 
 async def _finish_running(works: Works) -> None:
-    while (left := works.grace_until - monotonic()) > 0 and works.slots.busy:
+    while (left := works.grace_until - monotonic()) > 0 and (running := _unfinished(works)):
         works.hurried.clear()
         hurried: asyncio.Future[Any] = asyncio.ensure_future(works.hurried.wait())
-        running: list[asyncio.Future[Any]] = [*works.slots.tasks()]
         await asyncio.wait([*running, hurried], timeout=left, return_when="FIRST_COMPLETED")
         hurried.cancel()
     for attempt in works.slots.running():
         works.interrupt(attempt, Reason.STOPPED, patience=CANCEL_PATIENCE)
     end = monotonic() + CANCEL_PATIENCE
-    while (left := end - monotonic()) > 0 and (stopping := works.slots.tasks()):
+    while (left := end - monotonic()) > 0 and (stopping := _unfinished(works)):
         await asyncio.wait(stopping, timeout=left)
     for attempt in works.slots.running():
         works.slots.give_up(attempt)
+
+
+def _unfinished(works: Works) -> list[asyncio.Future[Any]]:
+    """What there is to wait for. To look at the tasks may end the last of them, so whether any is
+    left is seen only from what it answers; and a task that is done ends nothing any more.
+    """
+    return [task for task in works.slots.tasks() if not task.done()]
 
 
 async def _tell_relatives(works: Works) -> None:
