@@ -118,9 +118,12 @@ async def test_a_write_that_waits_for_the_engine_goes_on_with_the_next_renewal(
         engine.away = {"note", "exchange"}
         return "kept"
 
-    await worker(app).start()
+    orchestrator = worker(app)
+    await orchestrator.start()
+    works = orchestrator._works
+    assert works is not None
     job = await writing.enqueue()
-    await until(lambda: engine.asked >= {"note", "exchange"})
+    await until(lambda: works.notes.failures and works.dispatcher.failures)
     engine.away = set()
     assert (await ended(app, job)).result == "kept"
 
