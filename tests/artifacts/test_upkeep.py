@@ -15,6 +15,7 @@ from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import ArtifactNotFound, EngineUnavailable
 from headrace.model.ids import new_id
+from headrace.model.job import NewJob
 from headrace.upkeep import Files, Prune, files
 from headrace.upkeep.files import PRUNED
 from tests.conftest import ENGINES, Servers, store_url
@@ -83,6 +84,28 @@ async def test_files_of_a_job_that_exists_are_left_alone(app: headrace.App) -> N
     await the_loop(app).tick()
     assert await there(app.artifacts, paths) == [True, True]
     assert await records(app.engine) == []
+
+
+async def test_files_of_a_job_that_comes_back_while_others_are_removed_are_left_alone(
+    app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task
+    async def noop() -> None: ...
+
+    first, second = sorted([new_id(), new_id()])
+    paths = await put(app.artifacts, second)
+    for pruned in (first, second):
+        await app.engine.record_put(PRUNED, pruned, b"{}")
+    remove_job = app.artifacts.remove_job
+
+    async def comes_back(job_id: str) -> None:
+        await remove_job(job_id)
+        if job_id == first:
+            await app.engine.insert([NewJob(id=second, task="noop")])
+
+    monkeypatch.setattr(app.artifacts, "remove_job", comes_back)
+    await the_loop(app).tick()
+    assert await there(app.artifacts, paths) == [True, True]
 
 
 async def test_it_works_in_bounded_steps_and_with_several_at_once(

@@ -72,6 +72,9 @@ class Files(Loop):
         removed = 0
         for record in await self._gone(records):
             self.refused.pop(record.key, None)
+            # To remove the files of those before it takes a while, in which it may have come back.
+            if await self.engine.get([parse_id(record.key)]):
+                continue
             try:
                 await self.artifacts.remove_job(record.key)
             except EngineUnavailable:
