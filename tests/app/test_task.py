@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from datetime import UTC, datetime
 from typing import Any
 
@@ -192,6 +193,40 @@ def test_a_payload_over_the_limit_is_refused() -> None:
     work.job("x" * 80)
     with pytest.raises(PayloadTooLarge, match="the limit is 100"):
         work.job("x" * 100)
+
+
+@pytest.mark.parametrize(
+    ("never", "remedy"),
+    [
+        ([ValueError("x")], "write ValueError"),
+        ([int], "cannot be raised"),
+        ([KeyError, 3], "got 3"),
+        (["requests.Timeout"], "without a module"),
+        ("ValueError", r"write \['ValueError'\]"),
+        (ValueError, r"write \[ValueError\]"),
+    ],
+)
+def test_what_is_never_retried_is_checked_when_a_task_is_made(
+    app: headrace.App, never: Any, remedy: str
+) -> None:
+    with pytest.raises(InvalidSetting, match=f"never_retry.*{remedy}"):
+        app.task(never_retry=never)
+
+
+@pytest.mark.parametrize("retry", [3, headrace.RetryPolicy], ids=["a number", "a class"])
+def test_how_often_to_retry_is_checked_when_a_task_is_made(app: headrace.App, retry: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"retry must be a headrace\.RetryPolicy"):
+        app.task(retry=retry)
+    for field in ("base", "factor", "maximum"):
+        with pytest.raises(InvalidSetting, match="needs base"):
+            headrace.RetryPolicy(**{field: float("nan")})  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match="whole number"):
+        headrace.RetryPolicy(retries=1.5)  # type: ignore[arg-type]
+
+
+def test_a_handler_without_a_name_needs_one(app: headrace.App) -> None:
+    with pytest.raises(InvalidSetting, match="give the task one"):
+        app.task(functools.partial(print, "x"))
 
 
 def test_the_public_names_are_exact() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -37,12 +38,45 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
         check_name("queue", self.queue)
         check_priority(self.priority)
         check_timeout(self.timeout)
+        if not isinstance(self.retry, RetryPolicy):
+            raise InvalidSetting(
+                f"retry must be a headrace.RetryPolicy, got {self.retry!r}; for a number of "
+                "retries use retries="
+            )
+        check_never_retry(self.never_retry)
         if self.on_crash not in ("retry", "fail"):
             raise InvalidSetting(f'on_crash must be "retry" or "fail", got {self.on_crash!r}')
         if self.isolate not in ("none", "process"):
             raise InvalidSetting(f'isolate must be "none" or "process", got {self.isolate!r}')
         if self.memory_limit is not None and self.isolate != "process":
             raise InvalidSetting('memory_limit needs isolate="process"')
+
+
+def check_never_retry(never: Iterable[object]) -> None:
+    """Each of them is a class of exceptions, or the name of one."""
+    if isinstance(never, str | type):
+        raise InvalidSetting(f"never_retry must be a list, got {never!r}; write [{_shown(never)}]")
+    for item in never:
+        if isinstance(item, str) and item.isidentifier():
+            continue
+        if not isinstance(item, type):
+            raise InvalidSetting(
+                "never_retry holds exception classes, or their names without a module, got "
+                f"{item!r}" + (f"; write {_shown(type(item))}" if _raised(type(item)) else "")
+            )
+        if not _raised(item):
+            raise InvalidSetting(
+                f"never_retry holds exception classes, or their names, got {item!r}, which "
+                "cannot be raised"
+            )
+
+
+def _raised(kind: type) -> bool:
+    return issubclass(kind, BaseException)
+
+
+def _shown(kind: str | type) -> str:
+    return repr(kind) if isinstance(kind, str) else kind.__name__
 
 
 def check_priority(priority: int) -> int:

@@ -27,8 +27,8 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.retries < 0:
-            raise InvalidSetting(f"retries must be 0 or more, got {self.retries}")
+        if not isinstance(self.retries, int) or self.retries < 0:
+            raise InvalidSetting(f"retries must be a whole number from 0, got {self.retries!r}")
         # Told by what must hold, since nothing holds of what is not a number.
         if not (0 <= self.base < math.inf and 1 <= self.factor < math.inf):
             raise InvalidSetting(

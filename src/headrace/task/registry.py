@@ -11,7 +11,7 @@ from headrace.errors import InvalidSetting, UnknownTask
 from headrace.model.context import Context
 from headrace.model.job import Job, NewJob, OnCrash
 from headrace.model.lane import Lane
-from headrace.model.policy import Isolation, TaskPolicy
+from headrace.model.policy import Isolation, TaskPolicy, check_never_retry
 from headrace.model.retry import RetryPolicy
 from headrace.task.task import Task
 
@@ -91,6 +91,7 @@ class Registry:
             return self.task()(name)
         if retries is not None and retry is not None:
             raise InvalidSetting("give retries or retry, not both")
+        check_never_retry(never_retry)
         made = TaskPolicy(
             lane=Lane(lane) if isinstance(lane, str) else lane,
             retry=retry or (RetryPolicy() if retries is None else RetryPolicy(retries=retries)),
@@ -99,13 +100,16 @@ class Registry:
         )
 
         def register(function: Callable[..., Any]) -> Task[..., Any]:
-            task: Task[..., Any] = Task(
-                function, name=name or function.__name__, policy=made, door=self
-            )
+            called = name or getattr(function, "__name__", None)
+            if called is None:
+                raise InvalidSetting(
+                    f'{function!r} has no name of its own; give the task one: @app.task("its.name")'
+                )
+            task: Task[..., Any] = Task(function, name=called, policy=made, door=self)
             if task.name in self.tasks:
                 raise InvalidSetting(
                     f'two tasks are called "{task.name}": '
-                    f"{self.tasks[task.name].function.__qualname__} and {function.__qualname__}; "
+                    f"{_shown(self.tasks[task.name].function)} and {_shown(function)}; "
                     'give one of them a name of its own: @app.task("other.name")'
                 )
             self.tasks[task.name] = task
@@ -123,3 +127,8 @@ class Registry:
                 f'Unknown task "{name}". Registered: {known}. Load its module with --app.'
             )
         return task
+
+
+def _shown(function: Callable[..., Any]) -> str:
+    shown: str = getattr(function, "__qualname__", None) or repr(function)
+    return shown

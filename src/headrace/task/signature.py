@@ -5,6 +5,7 @@ Binding a signature for every job would cost more than running a small one.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Callable
@@ -85,6 +86,10 @@ class Signature:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not (inspect.isroutine(function) or inspect.isclass(function)):
+        function = type(function).__call__  # an object that can be called
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as error:
