@@ -6,6 +6,7 @@ python -m tests.orchestrator.program URL FOLDER [setting=value ...]
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import sys
@@ -38,6 +39,17 @@ def make_app(url: str, folder: Path, **settings: Any) -> headrace.App:
     def stubborn(name: str) -> None:
         (folder / f"{name}.begun").touch()
         time.sleep(600)
+
+    @app.task(timeout=None, retries=0)
+    async def hangs_in_stages(ctx: headrace.Context, name: str) -> None:
+        def hang_in_thread() -> None:
+            (folder / f"{name}.begun").touch()
+            time.sleep(600)
+
+        for key in range(3):
+            with contextlib.suppress(headrace.StageTimedOut):
+                await ctx.stage("hang", hang_in_thread, key=key, timeout=0.05)
+        await ctx.stage("hang", hang_in_thread, key="last")
 
     return app
 

@@ -177,6 +177,24 @@ async def test_a_stuck_thread_does_not_keep_the_program_from_ending(
     assert "1 threads do not stop; ending without them" in errors
 
 
+async def test_stages_that_hang_do_not_keep_the_program_from_ending(
+    app: headrace.App, launcher: Launcher
+) -> None:
+    program = await launcher.start("grace_seconds=0.2")
+    job = await app.enqueue("hangs_in_stages", {"name": "a"})
+    await program.begun("a")
+
+    async def last() -> bool:
+        return (await app.get(job.id)).stage == "hang[last]"
+
+    await until(last)
+    program.process.send_signal(signal.SIGTERM)
+    code, errors = await program.end()
+    assert code == 0
+    assert "threads do not stop; ending without them" in errors
+    assert (await app.get(job.id)).error_type == "WorkerStopped"
+
+
 async def test_a_program_gives_up_when_told_so(launcher: Launcher) -> None:
     away = f"redis://127.0.0.1:{free_port()}/0"
     program = await launcher.start("connection_retries=1", url=away, ready=False)

@@ -74,6 +74,15 @@ class Attempt:
         if self.task is not None and self.begun:
             self.task.cancel()
 
+    def in_its_task(self) -> bool:
+        """Whether the event loop is running this attempt's task just now.
+
+        Where it is not, an exception in that task's coroutine was raised by nobody's handler: the
+        loop has ended, and Python closes what was left waiting. Nothing may be begun any more.
+        """
+        task = self.task
+        return task is None or asyncio.current_task(task.get_loop()) is task
+
 
 def monotonic() -> float:
     """The clock of durations on this machine."""

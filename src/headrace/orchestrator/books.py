@@ -37,25 +37,34 @@ class Books:
         self.worker_name = worker_name
 
     def close(self, attempt: Attempt, outcome: Outcome | None, now: float) -> None:
-        """An attempt has ended. None: its lease is lost, and there is nothing to say."""
+        """An attempt has ended. None: its lease is lost, and there is nothing to say.
+
+        The outcome is handed in whatever goes wrong with what is counted and logged about it.
+        """
         job = attempt.job
-        seconds = now - attempt.started
-        counters = self.telemetry.of(job.task, job.queue)
-        counters.wait.observe(job.wait)
-        counters.run.observe(seconds)
-        self.dispatcher.pace.learn(seconds)
-        if type(outcome) is Completed:
-            counters.completed += 1
-            settlement: Settlement | None = Settlement(job.id, job.token, outcome)
-        else:
-            settlement = self._uncompleted(attempt, outcome, seconds)
-            counters.count("lost" if outcome is None else name_of(outcome))
-        unsent = self.notes.unsent
-        if unsent and (job.id, job.token) in unsent:
-            if settlement is None:
-                self.notes.forget(job)
+        settlement: Settlement | None = None
+        try:
+            seconds = now - attempt.started
+            counters = self.telemetry.of(job.task, job.queue)
+            counters.wait.observe(job.wait)
+            counters.run.observe(seconds)
+            self.dispatcher.pace.learn(seconds)
+            if type(outcome) is Completed:
+                counters.completed += 1
+                settlement = Settlement(job.id, job.token, outcome)
             else:
-                self.notes.owed = True
+                settlement = self._uncompleted(attempt, outcome, seconds)
+                counters.count("lost" if outcome is None else name_of(outcome))
+            unsent = self.notes.unsent
+            if unsent and (job.id, job.token) in unsent:
+                if settlement is None:
+                    self.notes.forget(job)
+                else:
+                    self.notes.owed = True
+        except Exception:  # a logger of the program's own may raise as well
+            if outcome is not None and settlement is None:
+                settlement = Settlement(job.id, job.token, outcome)
+            log.exception("The end of job %s (%s) could not be reported", job.id, job.task)
         self.dispatcher.finished(job, settlement, now - self.clock.offset)
 
     def write_off(self, job: ClaimedJob) -> Settlement:

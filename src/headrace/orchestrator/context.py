@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from concurrent.futures import Executor
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -23,6 +22,7 @@ from headrace.orchestrator.kept import Kept
 from headrace.orchestrator.notes import Notes
 from headrace.orchestrator.order import Order
 from headrace.orchestrator.shelf import Shelf
+from headrace.orchestrator.threads import Threads
 from headrace.task import Task
 
 log = logging.getLogger("headrace.job")
@@ -50,7 +50,7 @@ class Services:
         engine: Engine,
         notes: Notes,
         artifacts: ArtifactStore,
-        threads: Callable[[], Executor],
+        threads: Threads,
         loop: asyncio.AbstractEventLoop,
         payload_limit: int,
         clock: Clock,
@@ -151,10 +151,10 @@ class JobContext(DurableContext):
         """Where the files of all jobs are."""
         return self._services.artifacts
 
-    @property
-    def threads(self) -> Executor:
-        """Where functions that block may run."""
-        return self._services.threads()
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        """Call a function that may block, in a thread. Left alone when this is cancelled."""
+        value: T = await self._services.threads.run_stage(self._attempt, call)
+        return value
 
     @property
     def payload_limit(self) -> int:

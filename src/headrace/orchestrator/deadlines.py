@@ -22,7 +22,7 @@ class Deadlines:
         grace_seconds: float,
         attempts: Callable[[], Iterable[Attempt]],
         give_up: Callable[[Attempt], None],
-        broken: Callable[[Attempt, BaseException | None], None],
+        broken: Callable[[Attempt, BaseException], None],
     ) -> None:
         self.clock = clock
         self.grace_seconds = grace_seconds
@@ -53,25 +53,36 @@ class Deadlines:
         self.next = FOREVER
 
     def _ring(self) -> None:
+        """Look at every attempt. Whatever one of them does, the others are looked at as well, and
+        the bell rings again.
+        """
         now = self.now()
         earliest, running = FOREVER, False
-        for attempt in list(self._attempts()):
-            if attempt.task is not None and attempt.task.done():
-                # Its own task would have settled it: somebody has cancelled all tasks there are.
-                self._broken(attempt, None)
-                continue
-            running = True
-            if attempt.reason is None:
-                if attempt.deadline > now:
-                    earliest = min(earliest, attempt.deadline)
-                    continue
-                attempt.interrupt(Reason.TIMEOUT, now=now, patience=self.grace_seconds)
-            elif attempt.patience_until <= now:
-                self._impatient(attempt, now)
-            earliest = min(earliest, attempt.patience_until)
-        self.next = FOREVER
-        if running:
-            self.arm(earliest)
+        try:
+            for attempt in list(self._attempts()):
+                running = True
+                try:
+                    earliest = min(earliest, self._look_at(attempt, now))
+                except Exception as error:
+                    self._broken(attempt, error)
+        finally:
+            self.next = FOREVER
+            if running:
+                self.arm(earliest)
+
+    def _look_at(self, attempt: Attempt, now: float) -> float:
+        """Tell an attempt that its time is over, if it is. When to look again at the latest."""
+        if attempt.task is not None and attempt.task.done():
+            # Its own task would have settled it: somebody has cancelled all tasks there are.
+            self._broken(attempt, RuntimeError("somebody has cancelled the task of this attempt"))
+            return FOREVER
+        if attempt.reason is None:
+            if attempt.deadline > now:
+                return attempt.deadline
+            attempt.interrupt(Reason.TIMEOUT, now=now, patience=self.grace_seconds)
+        elif attempt.patience_until <= now:
+            self._impatient(attempt, now)
+        return attempt.patience_until
 
     def _impatient(self, attempt: Attempt, now: float) -> None:
         if attempt.cooperative and attempt.task is not None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headrace.clock import Clock
-from headrace.errors import PayloadTooLarge
+from headrace.errors import PayloadTooLarge, Snooze
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Reserved
 from headrace.orchestrator import verdict
@@ -19,7 +19,7 @@ from headrace.orchestrator.context import JobContext, Services
 from headrace.orchestrator.journal import failure_of
 from headrace.orchestrator.middleware import Chain
 from headrace.orchestrator.relay import Rest
-from headrace.orchestrator.threads import Threads
+from headrace.orchestrator.threads import NO_THREAD_SECONDS, NoThread, Threads
 from headrace.task import Task
 from headrace.task.codec import encode
 
@@ -56,8 +56,9 @@ class Executor:
         self.unwanted: dict[str, int] = {}
 
     async def run(self, attempt: Attempt) -> Outcome | None:
-        """Run one attempt to its end. Never raises, whatever the handler does. None: the lease is
-        lost and the outcome is not ours to tell.
+        """Run one attempt to its end. Never raises, whatever the handler does, except when the
+        event loop is gone and its coroutine is closed. None: the lease is lost and the outcome is
+        not ours to tell.
         """
         job = attempt.job
         task = self.tasks.get(job.task) or self.built_in(job.task)
@@ -74,9 +75,9 @@ class Executor:
             else:
                 value = await self._around(attempt, task, arguments)
             return self._returned(attempt, task, value)
-        except GeneratorExit:
-            raise
         except BaseException as error:  # also SystemExit must not end the worker
+            if not attempt.in_its_task():
+                raise
             return self._ended(attempt, task, error)
 
     def plain(self, job: ClaimedJob) -> Task[..., Any] | None:
@@ -91,6 +92,8 @@ class Executor:
         job = attempt.job
         if self._unwanted(job):
             return BEFORE_IT_STARTED
+        if attempt.reason is not None:
+            return self.interrupted(attempt)
         try:
             arguments = _arguments_of(job, task)
             signature = task.signature
@@ -105,19 +108,23 @@ class Executor:
     async def rest(self, attempt: Attempt, task: Task[..., Any], value: Rest) -> Outcome | None:
         """Await what a plain function returned."""
         try:
-            return self._returned(attempt, task, await value.value)
-        except GeneratorExit:
-            raise
+            return self._returned(attempt, task, await _awaited(attempt, value.value))
         except BaseException as error:  # as above
+            if not attempt.in_its_task():
+                raise
             return self._ended(attempt, task, error)
 
     def interrupted(self, attempt: Attempt) -> Outcome | None:
         """The outcome of an attempt that was stopped before its handler began, or that is given
         up because its handler does not stop.
         """
-        task = self.tasks.get(attempt.job.task) or self.built_in(attempt.job.task)
-        policy = verdict.DEFAULT_POLICY if task is None else task.policy
-        return verdict.of_interruption(attempt.job, policy, attempt.reason or Reason.STOPPED)
+        job = attempt.job
+        try:
+            task = self.tasks.get(job.task) or self.built_in(job.task)
+            policy = verdict.DEFAULT_POLICY if task is None else task.policy
+            return verdict.of_interruption(job, policy, attempt.reason or Reason.STOPPED)
+        except BaseException as fault:  # whoever tells it to stop has others to tell as well
+            return verdict.of_fault(job, None, fault)
 
     async def _around(self, attempt: Attempt, task: Task[..., Any], arguments: Any) -> Any:
         context = JobContext(attempt, self.services)
@@ -134,10 +141,14 @@ class Executor:
             case "async":
                 return await task.signature.call(context, arguments)
             case "thread":
-                value = await self.threads.run(
-                    attempt, lambda: task.signature.call(context, arguments)
-                )
-                return await value if inspect.isawaitable(value) else value
+                try:
+                    value = await self.threads.run(
+                        attempt, lambda: task.signature.call(context, arguments)
+                    )
+                except NoThread as error:
+                    # For no fault of the job's: another worker may have it, or this one later.
+                    raise Snooze(NO_THREAD_SECONDS) from error
+                return await _awaited(attempt, value) if inspect.isawaitable(value) else value
             case "process":
                 # The child has encoded its result; it is not taken apart here.
                 return msgspec.Raw(
@@ -202,14 +213,17 @@ class Executor:
     def _ended(
         self, attempt: Attempt, task: Task[..., Any], error: BaseException
     ) -> Outcome | None:
-        if attempt.reason is not None:
-            # It was told to stop; how exactly it did is of no interest.
-            return verdict.of_interruption(attempt.job, task.policy, attempt.reason)
-        if isinstance(error, _Unreadable):
-            return verdict.of_bad_arguments(attempt.job, error.reason)
-        if isinstance(error, asyncio.CancelledError):
-            error = _explained(error)
-        return verdict.of_error(attempt.job, task.policy, error, now=self.clock.now())
+        try:
+            if attempt.reason is not None:
+                # It was told to stop; how exactly it did is of no interest.
+                return verdict.of_interruption(attempt.job, task.policy, attempt.reason)
+            if isinstance(error, _Unreadable):
+                return verdict.of_bad_arguments(attempt.job, error.reason)
+            if isinstance(error, asyncio.CancelledError):
+                error = _explained(error)
+            return verdict.of_error(attempt.job, task.policy, error, now=self.clock.now())
+        except BaseException as fault:  # errors may raise in turn when they are looked at
+            return verdict.of_fault(attempt.job, error, fault)
 
 
 class _Unreadable(Exception):
@@ -217,6 +231,16 @@ class _Unreadable(Exception):
 
     def __init__(self, reason: Exception) -> None:
         self.reason = reason
+
+
+async def _awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
+    """Await what a plain function returned. Its thread is left, so it can be cancelled at once."""
+    attempt.cooperative = False
+    if attempt.reason is not None:
+        if inspect.iscoroutine(value):
+            value.close()
+        raise asyncio.CancelledError
+    return await value
 
 
 def _arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:

@@ -37,6 +37,8 @@ _NAMES: dict[type[Outcome], str] = {
 # The frames between the worker's slot and the handler's own first line say nothing to its author.
 _OWN_FRAMES = ("headrace/orchestrator/", "headrace/task/signature.py")
 
+NAME_LIMIT = 200
+
 
 def name_of(outcome: Outcome) -> str:
     """One word for an outcome, in logs, counters and the attempt log."""
@@ -44,8 +46,18 @@ def name_of(outcome: Outcome) -> str:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What went wrong, short enough to be kept."""
-    return Failure(type(error).__name__, shorten(_text(error), MESSAGE_LIMIT), _traceback(error))
+    """What went wrong, short enough to be kept. Never raises, whatever the error does when it is
+    looked at.
+    """
+    return Failure(_name(error), text_of(error), _traceback(error))
+
+
+def text_of(error: BaseException) -> str:
+    """An error's own words, or what it is if it has none."""
+    try:
+        return shorten(str(error) or _name(error), MESSAGE_LIMIT)
+    except BaseException as second:  # a broken __str__ must not hide the failure
+        return f"<{_name(error)} whose text raised {_name(second)}>"
 
 
 def shorten(text: str, limit: int) -> str:
@@ -86,19 +98,22 @@ def entry_of(
     )
 
 
-def _text(error: BaseException) -> str:
+def _name(error: BaseException) -> str:
     try:
-        return str(error) or type(error).__name__
-    except Exception as second:  # a broken __str__ must not hide the failure
-        return f"<{type(error).__name__} whose text raised {type(second).__name__}>"
+        return shorten(type(error).__name__, NAME_LIMIT)
+    except BaseException:  # a class may compute even its name
+        return "BaseException"
 
 
 def _traceback(error: BaseException) -> str | None:
-    # An error from a child process brings the traceback of the place where it was raised.
-    text = getattr(error, "remote_traceback", None) or _own_traceback(error)
-    if not text:
+    try:
+        # An error from a child process brings the traceback of the place where it was raised.
+        text = getattr(error, "remote_traceback", None) or _own_traceback(error)
+        if not text:
+            return None
+        text = shorten(text.rstrip(), 1_000_000)
+    except BaseException:  # the message is kept all the same
         return None
-    text = shorten(text.rstrip(), 1_000_000)
     # The end of a traceback tells more than its beginning.
     return text if len(text) <= TRACEBACK_LIMIT else "…" + text[-(TRACEBACK_LIMIT - 1) :]
 
@@ -109,10 +124,7 @@ def _own_traceback(error: BaseException) -> str | None:
         trace = trace.tb_next
     if trace is None:
         return None
-    try:
-        return "".join(traceback.format_exception(type(error), error, trace))
-    except Exception:  # the message is kept all the same
-        return None
+    return "".join(traceback.format_exception(type(error), error, trace))
 
 
 def _own(filename: str) -> bool:

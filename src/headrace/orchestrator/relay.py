@@ -6,8 +6,9 @@ laid out, as many as are done within moments, and a thread that is done takes th
 event loop hears of it afterwards and keeps the books.
 
 Invariant: an errand is in one place at a time: laid out, in a thread, or over and not yet
-collected. It moves under the lock, so a slot has one errand in a thread at most, and one that was
-left alone (its handler does not stop) passes its slot on to nobody.
+collected. It moves under the lock, so a slot has one errand in a thread at most. One that was left
+alone before a thread had begun it, is never begun; one that was left alone afterwards (its handler
+does not stop) passes its slot on to nobody.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import contextvars
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Outcome
+from headrace.orchestrator import verdict
 from headrace.orchestrator.attempt import Attempt
+from headrace.orchestrator.threads import NoThread, Threads
 from headrace.task import Task
 
 if TYPE_CHECKING:
@@ -45,14 +47,6 @@ class Rest:
         self.value = value
 
 
-class Thread:
-    """Where errands run, one after the other."""
-
-    __slots__ = ("future",)
-
-    future: Future[None]
-
-
 class Errand(asyncio.Future[None]):
     """One attempt in a thread. It stands where other attempts have their task: to cancel it means
     to leave the thread alone and to free its slot.
@@ -71,9 +65,9 @@ class Errand(asyncio.Future[None]):
         self.task = task
         self.context = context
         self.slot: Slot
-        self.thread: Thread
         self.outcome: Outcome | Rest | None = None
         self.ended = 0.0
+        self.begun = False
         self.over = False
         self.left = False
         # Who has its slot and its thread now.
@@ -91,14 +85,14 @@ class Relay:
     def __init__(
         self,
         *,
-        executor: Callable[[], Executor],
+        threads: Threads,
         call: Callable[[Attempt, Task[..., Any]], Outcome | Rest | None],
         now: Callable[[], float],
         on_over: Callable[[Errand], None],
         on_collected: Callable[[], None],
     ) -> None:
         self.running = 0
-        self._executor = executor
+        self._threads = threads
         self._call = call
         self._now = now
         self._on_over = on_over
@@ -138,10 +132,20 @@ class Relay:
         return None if errand is None else errand.attempt.job
 
     def start(self, errand: Errand) -> None:
-        """Run it in a thread of its own, in the slot that it has been given."""
+        """Run it in a thread of its own, in the slot that it has been given. Raises `NoThread` if
+        it will not be begun.
+        """
         self.running += 1
-        thread = errand.thread = Thread()
-        thread.future = self._executor().submit(self._serve, errand)
+        try:
+            self._threads.executor().submit(self._serve, errand)
+        except (RuntimeError, MemoryError) as error:
+            # The pool may have taken it in all the same, for the next of its threads to be idle.
+            with self._lock:
+                if errand.begun:
+                    return
+                errand.left = True
+            self.running -= 1
+            raise NoThread(f"no thread could be started: {error}") from error
 
     def collect(self) -> None:
         """Hear of those that are over."""
@@ -162,6 +166,8 @@ class Relay:
             if errand.over or errand.left:
                 return False
             errand.left = True
+            if errand.begun:
+                self._threads.abandoned.add(errand)
         self.running -= 1
         return True
 
@@ -181,10 +187,18 @@ class Relay:
     # --- in a thread
 
     def _serve(self, errand: Errand) -> None:
+        with self._lock:
+            if errand.left:
+                return
+            errand.begun = True
         following: Errand | None = errand
         while following is not None:
-            following.outcome = following.context.run(self._call, following.attempt, following.task)
-            following = self._hand_over(following)
+            errand = following
+            try:
+                errand.outcome = errand.context.run(self._call, errand.attempt, errand.task)
+            except BaseException as error:  # a fault of ours must not cost a slot
+                errand.outcome = verdict.of_fault(errand.attempt.job, None, error)
+            following = self._hand_over(errand)
 
     def _hand_over(self, errand: Errand) -> Errand | None:
         """It is over: give its slot and this thread to the next, and see to it that the loop hears
@@ -193,13 +207,14 @@ class Relay:
         following = None
         with self._lock:
             if errand.left:
+                self._threads.abandoned.discard(errand)
                 return None
             errand.over = True
             errand.ended = now = self._now()
             laid_out = self.laid_out
             if laid_out and type(errand.outcome) is not Rest:
                 following = errand.following = laid_out.popleft()
-                following.slot, following.thread = errand.slot, errand.thread
+                following.slot, following.begun = errand.slot, True
                 following.attempt.start(now)
             self._over.append(errand)
             # Waking the loop is dear; whoever ends before it has looked is found by the same look.

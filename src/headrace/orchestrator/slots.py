@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 from collections.abc import Iterator
 from typing import Any
 
 from headrace.clock import Clock
-from headrace.model.outcome import Outcome
+from headrace.model.outcome import Outcome, Snoozed
+from headrace.orchestrator import verdict
 from headrace.orchestrator.attempt import Attempt
 from headrace.orchestrator.books import Books
 from headrace.orchestrator.deadlines import Deadlines
 from headrace.orchestrator.dispatcher import Dispatcher
 from headrace.orchestrator.executor import Executor
+from headrace.orchestrator.journal import text_of
 from headrace.orchestrator.line import Line
 from headrace.orchestrator.relay import Errand, Relay, Rest
-from headrace.orchestrator.threads import Threads
+from headrace.orchestrator.threads import NO_THREAD_SECONDS, NoThread, Threads
 from headrace.task import Task
 
 log = logging.getLogger("headrace.worker")
+
+# When a thread cannot be started, its slot tries the next job so much later: a worker that has no
+# threads must not put off a whole backlog.
+START_AGAIN_SECONDS = 1.0
 
 
 class Slot:
@@ -71,7 +78,7 @@ class Slots:
             broken=self._broken,
         )
         self.relay = Relay(
-            executor=threads.executor,
+            threads=threads,
             call=executor.call,
             now=self.deadlines.now,
             on_over=self._over,
@@ -102,8 +109,8 @@ class Slots:
     def fill(self) -> None:
         """Start jobs of the queue in free slots, and lay out the next for threads."""
         free, queue = self._free, self.line.queue
-        while free and not queue.empty():
-            self._begin(free.pop())
+        while free and not queue.empty() and self._begin(free.pop()):
+            pass
         if self.relay.running:
             self._lay_out()
 
@@ -159,8 +166,8 @@ class Slots:
             attempt.task.add_done_callback(self._given_up.discard)
         self._next(slot)
 
-    def _begin(self, slot: Slot) -> None:
-        """Start the next job, if there is one."""
+    def _begin(self, slot: Slot) -> bool:
+        """Start the next job, if there is one. False: a job could not be started."""
         now = self.deadlines.now()
         errand = self.relay.take() if self.relay.laid_out else None
         if errand is not None:
@@ -168,7 +175,7 @@ class Slots:
             attempt.start(now)
         elif self.line.queue.empty():
             self._free.append(slot)
-            return
+            return True
         else:
             job = self.line.take()
             attempt = Attempt(job, now)
@@ -177,10 +184,15 @@ class Slots:
         self._started(slot, attempt)
         if errand is not None:
             errand.slot = slot
-            self.relay.start(errand)
-            return
+            try:
+                self.relay.start(errand)
+            except NoThread as error:
+                self._not_started(slot, attempt, error)
+                return False
+            return True
         # A task of its own keeps context variables and cancellation from the next job.
         attempt.task = self._create_task(self._run(slot, attempt), context=self._context.copy())
+        return True
 
     def _started(self, slot: Slot, attempt: Attempt) -> None:
         self.line.started()
@@ -195,12 +207,13 @@ class Slots:
                 outcome = await self.executor.run(attempt)
             else:
                 outcome = self.executor.interrupted(attempt)
-            if attempt.abandoned:
-                return
+        except BaseException as error:  # a fault of ours must not cost a slot
+            if not attempt.in_its_task():
+                raise
+            outcome = self._faulty(attempt, error)
+        if not attempt.abandoned:
             self._finish(slot, attempt, outcome, self.deadlines.now())
             self._next(slot)
-        except Exception as error:  # a fault of ours must not cost a slot
-            self._broken(attempt, error)
 
     def _next(self, slot: Slot) -> None:
         """The slot is free: take the next job, or wait for one."""
@@ -230,15 +243,14 @@ class Slots:
         """A thread has ended an attempt, and has begun the next one if there was any."""
         slot, outcome = errand.slot, errand.outcome
         if isinstance(outcome, Rest):
+            # No thread has it any more: from its first step on it can be cancelled at once.
+            errand.attempt.begun = errand.attempt.cooperative = False
             errand.attempt.task = self._create_task(
                 self._await(errand, outcome), context=errand.context
             )
             errand.set_result(None)  # whoever waits for it has to look again
             return
-        try:
-            self._finish(slot, errand.attempt, outcome, errand.ended)
-        except Exception as error:  # a fault of ours must not cost a slot
-            self._write_off(slot, errand.attempt, error)
+        self._finish(slot, errand.attempt, outcome, errand.ended)
         errand.set_result(None)
         if errand.following is None:
             self._next(slot)
@@ -248,42 +260,81 @@ class Slots:
     async def _await(self, errand: Errand, rest: Rest) -> None:
         slot, attempt = errand.slot, errand.attempt
         try:
+            attempt.begun = True
             outcome = await self.executor.rest(attempt, errand.task, rest)
-            if not attempt.abandoned:
-                self._finish(slot, attempt, outcome, self.deadlines.now())
-                self._next(slot)
-        except Exception as error:  # as above
-            self._broken(attempt, error)
+        except BaseException as error:  # as above
+            if not attempt.in_its_task():
+                raise
+            outcome = self._faulty(attempt, error)
+        if not attempt.abandoned:
+            self._finish(slot, attempt, outcome, self.deadlines.now())
+            self._next(slot)
 
     def _leave(self, errand: Errand) -> bool:
         """Leave a thread behind that does not stop, and go on without it."""
         if not self.relay.leave(errand):
             return False
         attempt = errand.attempt
-        self.threads.abandon(errand.thread.future, attempt)
+        if errand.begun:
+            self.threads.warn(attempt)
         self._finish(errand.slot, attempt, self.executor.interrupted(attempt), self.deadlines.now())
         errand.set_result(None)
         self._next(errand.slot)
         return True
 
     # --- what may go wrong
+    #
+    # Invariant: whatever goes wrong, an attempt that has begun ends in one outcome that spends it,
+    # one that has not begun spends nothing, and its slot is free for the next job.
 
-    def _broken(self, attempt: Attempt, error: BaseException | None) -> None:
-        """The task of an attempt ended without an outcome: go on with the next job."""
-        slot = self._slot_of(attempt)
+    def _broken(self, attempt: Attempt, error: BaseException) -> None:
+        """An attempt ended without an outcome: settle for it, and go on with the next job."""
+        slot, errand = self._slot_of(attempt), attempt.task
+        if isinstance(errand, Errand) and not self.relay.leave(errand):
+            return  # it is over, and the loop will hear of it
         if slot is not None:
-            self._write_off(slot, attempt, error)
+            attempt.abandoned = True
+            self._finish(slot, attempt, self._faulty(attempt, error), self.deadlines.now())
             self._next(slot)
 
-    def _write_off(self, slot: Slot, attempt: Attempt, error: BaseException | None) -> None:
-        """Say that an attempt has no outcome, and have its job found again."""
-        log.critical("Slot %d broke; it goes on with the next job", slot.number, exc_info=error)
-        slot.attempt = None
-        self.dispatcher.finished(attempt.job, None, 0.0)
+    def _faulty(self, attempt: Attempt, error: BaseException) -> Outcome | None:
+        """What becomes of a job whose attempt could not be carried through."""
+        job = attempt.job
+        with contextlib.suppress(Exception):  # the error may raise when it is looked at
+            log.critical(
+                "Job %s (%s, attempt %d) broke its slot, which goes on with the next job: %s",
+                job.id,
+                job.task,
+                job.attempt,
+                text_of(error),
+                exc_info=error,
+            )
+        if attempt.reason is not None:
+            return self.executor.interrupted(attempt)
+        return verdict.of_fault(job, None, error)
+
+    def _not_started(self, slot: Slot, attempt: Attempt, error: NoThread) -> None:
+        """A job could not be started, for no fault of its own: another worker may have it, or this
+        one a little later.
+        """
+        job = attempt.job
+        log.error(
+            "Job %s (%s) could not be started and is put off for %g s: %s",
+            job.id,
+            job.task,
+            NO_THREAD_SECONDS,
+            error,
+        )
+        self._finish(slot, attempt, Snoozed(NO_THREAD_SECONDS), self.deadlines.now())
+        self._free.append(slot)
+        self._loop.call_later(START_AGAIN_SECONDS, self.fill)
 
     def _finish(self, slot: Slot, attempt: Attempt, outcome: Outcome | None, now: float) -> None:
-        self.books.close(attempt, outcome, now)
         slot.attempt = None
+        try:
+            self.books.close(attempt, outcome, now)
+        except Exception:  # whoever ends an attempt has others to look after
+            log.critical("The outcome of job %s got lost", attempt.job.id, exc_info=True)
 
     def _slot_of(self, attempt: Attempt) -> Slot | None:
         return next((slot for slot in self.slots if slot.attempt is attempt), None)

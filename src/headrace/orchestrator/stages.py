@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import hashlib
 import time
@@ -20,6 +19,9 @@ from headrace.orchestrator.steps import Effort, decode_value, encode_value, perf
 if TYPE_CHECKING:
     from headrace.orchestrator.context import JobContext
 
+# So many stages of one attempt that are plain functions run at once; others wait for these.
+THREADS = 16
+
 
 class Stages:
     """The stages of one attempt."""
@@ -28,6 +30,7 @@ class Stages:
         self._context = context
         self._seen: set[str] = set()
         self._finished = 0
+        self._threads: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     async def run(
         self, name: str, call: functools.partial[Any], *, done: str | None, effort: Effort
@@ -82,11 +85,16 @@ class Stages:
         context = self._context
         if context.in_a_thread and not timed:
             return call()
-        # A step that computes must not hold up the jobs beside it.
-        variables = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(
-            context.threads, variables.run, call
-        )
+        # A step that computes must not hold up the jobs beside it, nor take all threads there are.
+        async with self._room():
+            return await context.in_thread(call)
+
+    def _room(self) -> asyncio.Semaphore:
+        """Counts the threads of this attempt. A function in a thread may use several loops."""
+        loop = asyncio.get_running_loop()
+        if self._threads is None or self._threads[0] is not loop:
+            self._threads = loop, asyncio.Semaphore(THREADS)
+        return self._threads[1]
 
     async def _record(self, name: str, value: Any) -> StageRecord:
         encoded = encode_value(name, value)

@@ -21,6 +21,7 @@ from headrace.errors import (
 )
 from headrace.model.policy import check_timeout
 from headrace.model.retry import RetryPolicy, retryable
+from headrace.orchestrator.journal import text_of
 from headrace.orchestrator.order import INSIDE
 from headrace.task.codec import decode_hook, encode
 
@@ -84,7 +85,7 @@ async def perform(
                     effort.retry.max_attempts,
                     delay,
                     type(error).__name__,
-                    error,
+                    text_of(error),
                 )
                 await asyncio.sleep(delay)
     finally:

@@ -1,7 +1,12 @@
-"""Threads for handlers that are plain functions.
+"""Threads for handlers and stages that are plain functions.
 
-A thread cannot be killed. When a handler does not stop in time, its thread is left alone: what it
-returns is dropped, and another thread takes its place.
+A thread cannot be killed. When a function does not stop in time, its thread is left alone: what it
+returns is dropped, and others get threads of their own.
+
+Invariants:
+- Whoever asks for a thread gets one at once or an error: nobody waits behind a function that hangs.
+- A function begins or is left, never both: both happen under a lock. What was left before a thread
+  had it, is never begun.
 """
 
 from __future__ import annotations
@@ -10,83 +15,74 @@ import asyncio
 import contextlib
 import contextvars
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
+from headrace.errors import HeadraceError
 from headrace.orchestrator.attempt import Attempt
 
 log = logging.getLogger("headrace.threads")
 
+# Handlers are bounded by the slots, and stages by what each attempt may run at once. A bound here
+# as well would have them wait for functions that hang.
+NO_LIMIT = 1_000_000
+# A job whose thread cannot be started is run so much later, here or elsewhere.
+NO_THREAD_SECONDS = 5.0
+
+
+class NoThread(HeadraceError):
+    """A thread could not be started: the machine has no more of them, or no memory."""
+
 
 class Threads:
-    """As many threads as there are slots, however many have been given up."""
+    """As many threads as are needed, however many have been left alone."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.abandoned: set[Future[Any]] = set()
+    def __init__(self) -> None:
+        # What runs in threads that were left alone.
+        self.abandoned: set[object] = set()
         self._executor: ThreadPoolExecutor | None = None
-        self._stuck_here = 0
+        self._closed = False
+        self._lock = threading.Lock()
         self._ended: deque[_Work] = deque()
         self._ringing = False
 
     def executor(self) -> Executor:
-        """The pool that new work goes to."""
+        """Where functions run. A thread that is idle is used again."""
         if self._executor is None:
-            # Twice the slots: stages of async handlers come here as well, and stuck ones stay.
+            if self._closed:
+                raise RuntimeError("the worker has stopped")
             self._executor = ThreadPoolExecutor(
-                max_workers=self.size * 2, thread_name_prefix="headrace-job"
+                max_workers=NO_LIMIT, thread_name_prefix="headrace-job"
             )
-            self._stuck_here = 0
         return self._executor
 
     async def run(self, attempt: Attempt, call: Callable[[], Any]) -> Any:
-        """Run a handler in a thread, in a copy of this task's context variables."""
+        """Run a handler in a thread, on the worker's event loop."""
+
+        def begin() -> Any:
+            if attempt.reason is not None:
+                raise asyncio.CancelledError  # it was told to stop before a thread had it
+            return call()
+
         attempt.cooperative = True
-        work = _Work(call, asyncio.get_running_loop().create_future())
-        context = contextvars.copy_context()
-        future = self.executor().submit(context.run, self._serve, work)
-        try:
-            await work.answered
-        except asyncio.CancelledError:
-            if not work.over:
-                self.abandon(future, attempt)
-            raise
-        if work.error is not None:
-            raise work.error
-        return work.value
+        return await self._run(attempt, begin, self._tell)
 
-    def _serve(self, work: _Work) -> None:
-        """In a thread: do the work, and see to it that the event loop hears of it."""
-        try:
-            work.value = work.call()
-        except BaseException as error:  # whatever a handler raises is its job's failure
-            work.error = error
-        work.over = True
-        self._ended.append(work)
-        # Waking the loop is dear; whoever ends before it has looked is found by the same look.
-        if not self._ringing:
-            self._ringing = True
-            with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
-                work.answered.get_loop().call_soon_threadsafe(self._collect)
-
-    def _collect(self) -> None:
-        self._ringing = False  # first: what ends from now on rings again
-        ended = self._ended
-        while ended:
-            answered = ended.popleft().answered
-            if not answered.done():
-                answered.set_result(None)
+    async def run_stage(self, attempt: Attempt, call: Callable[[], Any]) -> Any:
+        """Run the function of a stage in a thread, asked for on whichever event loop."""
+        return await self._run(attempt, call, _tell_its_loop)
 
     def close(self) -> None:
-        """Let idle threads end. Stuck ones go on until their handlers return."""
+        """Let idle threads end. Stuck ones go on until their functions return."""
+        self._closed = True
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
 
-    def abandon(self, future: Future[Any], attempt: Attempt) -> None:
-        """Leave a thread alone whose handler does not stop, and have another in its place."""
+    def warn(self, attempt: Attempt) -> None:
+        """Say that a thread is left alone whose function does not stop."""
         job = attempt.job
         log.warning(
             "The thread of job %s (%s, attempt %d) cannot be stopped; it is left alone and what "
@@ -96,13 +92,69 @@ class Threads:
             job.task,
             job.attempt,
         )
-        self.abandoned.add(future)
-        future.add_done_callback(self.abandoned.discard)
-        self._stuck_here += 1
-        if self._stuck_here >= self.size and self._executor is not None:
-            # Half of this pool is stuck: begin another, so that every slot has a thread.
-            self._executor.shutdown(wait=False)
-            self._executor = None
+
+    async def _run(
+        self, attempt: Attempt, call: Callable[[], Any], tell: Callable[[_Work], None]
+    ) -> Any:
+        work = _Work(call, asyncio.get_running_loop().create_future(), tell)
+        # In a copy of this task's context variables.
+        context = contextvars.copy_context()
+        try:
+            self.executor().submit(context.run, self._serve, work)
+        except (RuntimeError, MemoryError) as error:
+            # The pool may have taken it in all the same, for the next of its threads to be idle.
+            if self._leave(work):
+                raise NoThread(f"no thread could be started: {error}") from error
+        try:
+            await work.answered
+        except BaseException:
+            if not self._leave(work) and work in self.abandoned:
+                self.warn(attempt)
+            raise
+        if work.error is not None:
+            raise work.error
+        return work.value
+
+    def _leave(self, work: _Work) -> bool:
+        """Do not wait for it any longer. Whether it will never begin."""
+        with self._lock:
+            if not work.begun:
+                work.left = True
+                return True
+            if not work.over:
+                self.abandoned.add(work)
+            return False
+
+    # --- in a thread
+
+    def _serve(self, work: _Work) -> None:
+        """Do the work, and see to it that the event loop hears of it."""
+        with self._lock:
+            if work.left:
+                return
+            work.begun = True
+        try:
+            work.value = work.call()
+        except BaseException as error:  # whatever a function raises is its job's failure
+            work.error = error
+        with self._lock:
+            work.over = True
+            self.abandoned.discard(work)
+        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            work.tell(work)
+
+    def _tell(self, work: _Work) -> None:
+        self._ended.append(work)
+        # Waking the loop is dear; whoever ends before it has looked is found by the same look.
+        if not self._ringing:
+            self._ringing = True
+            work.answered.get_loop().call_soon_threadsafe(self._collect)
+
+    def _collect(self) -> None:
+        self._ringing = False  # first: what ends from now on rings again
+        ended = self._ended
+        while ended:
+            _answer(ended.popleft().answered)
 
 
 class _Work:
@@ -110,11 +162,28 @@ class _Work:
     a job.
     """
 
-    __slots__ = ("answered", "call", "error", "over", "value")
+    __slots__ = ("answered", "begun", "call", "error", "left", "over", "tell", "value")
 
-    def __init__(self, call: Callable[[], Any], answered: asyncio.Future[None]) -> None:
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        answered: asyncio.Future[None],
+        tell: Callable[[_Work], None],
+    ) -> None:
         self.call = call
         self.answered = answered
+        self.tell = tell
         self.value: Any = None
         self.error: BaseException | None = None
+        self.begun = False
+        self.left = False
         self.over = False
+
+
+def _tell_its_loop(work: _Work) -> None:
+    work.answered.get_loop().call_soon_threadsafe(_answer, work.answered)
+
+
+def _answer(answered: asyncio.Future[None]) -> None:
+    if not answered.done():
+        answered.set_result(None)

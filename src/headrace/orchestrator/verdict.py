@@ -15,6 +15,7 @@ from headrace.errors import (
 )
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import (
+    MESSAGE_LIMIT,
     Cancelled,
     Failed,
     Failure,
@@ -26,7 +27,7 @@ from headrace.model.outcome import (
 from headrace.model.policy import TaskPolicy
 from headrace.model.retry import LONGEST_DELAY, retryable
 from headrace.orchestrator.attempt import Reason
-from headrace.orchestrator.journal import failure_of
+from headrace.orchestrator.journal import failure_of, shorten
 
 DEFAULT_POLICY = TaskPolicy()
 
@@ -46,6 +47,24 @@ def of_error(job: ClaimedJob, policy: TaskPolicy, error: BaseException, *, now: 
     failure = failure_of(error)
     if job.attempt < job.max_attempts and retryable(error, policy.never_retry):
         return Retry(failure, policy.retry.delay(job.attempt))
+    return Failed(failure)
+
+
+def of_fault(job: ClaimedJob, error: BaseException | None, fault: BaseException) -> Outcome:
+    """It cannot be told what the end of an attempt means for its job, because to look at it raised
+    `fault`. The attempt is spent all the same, or its job would be run for ever.
+    """
+    broke = failure_of(fault)
+    if error is None:
+        failure = broke
+    else:
+        first = failure_of(error)
+        message = shorten(f"{broke.type}: {broke.message}, while looking at: ", MESSAGE_LIMIT // 2)
+        failure = Failure(
+            first.type, shorten(message + first.message, MESSAGE_LIMIT), first.traceback
+        )
+    if job.attempt < job.max_attempts:
+        return Retry(failure, DEFAULT_POLICY.retry.delay(job.attempt))
     return Failed(failure)
 
 

@@ -60,7 +60,7 @@ class Works:
         self.clock = host.clock
         self.queues = queues
         self.telemetry = telemetry
-        self.threads = Threads(slots)
+        self.threads = Threads()
         self.info = self._introduce(name, slots)
         self.upkeep = list(host.upkeep(telemetry=telemetry, worker=lambda: self.name))
         self.grace_until = float("inf")
@@ -77,7 +77,7 @@ class Works:
                 engine=self.engine,
                 notes=self.notes,
                 artifacts=host.artifacts,
-                threads=self.threads.executor,
+                threads=self.threads,
                 loop=loop,
                 payload_limit=settings.payload_limit,
                 clock=host.clock,
