@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 import msgspec
 
@@ -85,3 +86,17 @@ async def at_once(ctx: headrace.Context) -> list[object]:
         group.create_task(ctx.sleep(200, name="long"))
         event = group.create_task(ctx.wait("approved"))
     return [event.result(), await ctx.stage("inner", inner)]
+
+
+@app.task(isolate="process", retries=0)
+async def beside(ctx: headrace.Context, folder: str) -> list[object]:
+    """A stage that goes on until there is a file, beside a wait."""
+
+    async def work() -> str:
+        with (Path(folder) / "begun").open("a") as begun:
+            begun.write("x")
+        while not (Path(folder) / "go").exists():  # noqa: ASYNC110 - told from elsewhere
+            await asyncio.sleep(0.01)
+        return "work"
+
+    return list(await asyncio.gather(ctx.stage("work", work), ctx.wait("approved")))

@@ -30,6 +30,7 @@ class Attempt:
         "deadline",
         "job",
         "noticed",
+        "over",
         "patience_until",
         "reason",
         "started",
@@ -52,6 +53,8 @@ class Attempt:
         self.suspended = False
         self.patience_until = FOREVER
         self.abandoned = False
+        # Its outcome has been told: whatever its handler left behind begins nothing any more.
+        self.over = False
 
     def start(self, now: float) -> None:
         """Its handler begins; the time limit counts from now."""

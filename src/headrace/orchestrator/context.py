@@ -143,8 +143,18 @@ class JobContext(DurableContext):
 
     def suspend(self, delay: float, awaits: tuple[Awaited, ...] = ()) -> NoReturn:
         """Leave the handler; the job is run again when one of these has come about, or later."""
-        self._attempt.noticed = self._attempt.suspended = True
+        self.suspending(now=True)
         raise Suspended(delay, awaits)
+
+    def suspending(self, *, now: bool) -> None:
+        """The handler is left by `Suspended` now, or has to wait for its stages first."""
+        self._attempt.noticed = True
+        self._attempt.suspended = now
+
+    def refuse_when_over(self) -> None:
+        """Raise `LeaseLost` when the handler has ended: what it left behind begins nothing."""
+        if self._attempt.over:
+            raise LeaseLost(f"attempt {self.attempt} of job {self.job_id} has ended")
 
     @property
     def store(self) -> ArtifactStore:

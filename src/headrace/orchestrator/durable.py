@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from headrace.errors import ChildFailed, InvalidInput, InvalidSetting, NotRetryable
+from headrace.errors import ChildFailed, InvalidInput, InvalidSetting, NotRetryable, Suspended
 from headrace.model.child import EndedChild, FailedChild, OnFailure
 from headrace.model.context import Context
 from headrace.model.ids import parse_id
@@ -21,8 +21,11 @@ from headrace.model.times import check_delay, check_moment
 from headrace.orchestrator.desk import Desk
 from headrace.orchestrator.order import Order
 from headrace.orchestrator.steps import Never, decoder_of, effort
+from headrace.orchestrator.underway import UnderWay
 from headrace.task import Task
 from headrace.task.codec import decode_hook
+
+T = TypeVar("T")
 
 # A failure names so many of the children that it is about.
 SHOWN = 5
@@ -51,18 +54,21 @@ class DurableContext(Context):
         """Run a named step once; later attempts get its kept result without running it again."""
         place = stage_name(name, key)
         call = functools.partial(function, *args, **kwargs)
-        return await self.desk.stage(place, call, done, effort(retries, retry, timeout))
+        tries = effort(retries, retry, timeout)
+        with self.under_way.stage():
+            return await self.desk.stage(place, call, done, tries)
 
     async def sleep(self, seconds: float, *, name: str | None = None) -> None:
         """Go on in so many seconds; the slot is free meanwhile."""
         if isinstance(seconds, int | float) and not seconds >= 0:
             raise InvalidInput(f"sleep takes seconds from 0, got {seconds!r}")
-        await self.desk.sleep(self._place(SLEEP, name), check_delay(seconds, "sleep"), None)
+        pause = check_delay(seconds, "sleep")
+        await self._or_leave(self.desk.sleep(self._place(SLEEP, name), pause, None))
 
     async def sleep_until(self, moment: datetime, *, name: str | None = None) -> None:
         """Go on at a moment; the slot is free meanwhile."""
         until = check_moment(moment, "sleep_until")
-        await self.desk.sleep(self._place(SLEEP, name), None, until)
+        await self._or_leave(self.desk.sleep(self._place(SLEEP, name), None, until))
 
     async def wait(self, event: str, *, timeout: float | None = None, type: Any = Any) -> Any:
         """Wait for an event without a slot, and answer its value."""
@@ -71,7 +77,7 @@ class DurableContext(Context):
             timeout = check_delay(timeout, "timeout")
         # "a" for the second time is "a#2", and an event may be called just that.
         place = self.order.place(WAIT, event.replace("#", "##"))
-        body = await self.desk.wait(place, event, timeout)
+        body = await self._or_leave(self.desk.wait(place, event, timeout))
         try:
             return msgspec.json.decode(body, type=type, dec_hook=decode_hook)
         except msgspec.DecodeError as error:
@@ -108,7 +114,24 @@ class DurableContext(Context):
             ids = await self.spawn(new, group=group)
         if not ids:
             return []
-        return self._results(await self.desk.gather(ids), on_failure)
+        return self._results(await self._or_leave(self.desk.gather(ids)), on_failure)
+
+    @functools.cached_property
+    def under_way(self) -> UnderWay:
+        """The stages that run now."""
+        return UnderWay()
+
+    def suspending(self, *, now: bool) -> None:
+        """The handler is left by `Suspended` now, or has to wait for its stages first."""
+
+    async def _or_leave(self, step: Awaitable[T]) -> T:
+        """What a step answers. It leaves the handler only when the stages beside it are over."""
+        try:
+            return await step
+        except Suspended as suspended:
+            await self.under_way.leave(suspended, lambda: self.suspending(now=False))
+            self.suspending(now=True)
+            raise
 
     def _place(self, kind: str, name: str | None) -> str:
         return self.order.place(kind, None if name is None else named(kind, name))

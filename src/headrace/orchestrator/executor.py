@@ -66,6 +66,7 @@ class Executor:
             return RESERVED  # it was taken off the App since the job was claimed
         if self._unwanted(job):
             return BEFORE_IT_STARTED
+        context: JobContext | None = None
         try:
             arguments = _arguments_of(job, task)
             signature = task.signature
@@ -73,12 +74,14 @@ class Executor:
                 context = JobContext(attempt, self.services) if signature.takes_context else None
                 value = await signature.call(context, arguments)
             else:
-                value = await self._around(attempt, task, arguments)
-            return self._returned(attempt, task, value)
+                context = JobContext(attempt, self.services)
+                value = await self._around(attempt, task, context, arguments)
+            outcome = self._returned(attempt, task, value)
         except BaseException as error:  # also SystemExit must not end the worker
             if not attempt.in_its_task():
                 raise
-            return self._ended(attempt, task, error)
+            outcome = self._ended(attempt, task, error)
+        return outcome if context is None else await self._after(attempt, context, outcome)
 
     def plain(self, job: ClaimedJob) -> Task[..., Any] | None:
         """The task of a job that a thread can run by itself: a plain function, with no layers."""
@@ -100,7 +103,7 @@ class Executor:
             context = JobContext(attempt, self.services) if signature.takes_context else None
             value = signature.call(context, arguments)
             if value is not None and inspect.isawaitable(value):
-                return Rest(value)
+                return Rest(value, context)
             return self._returned(attempt, task, value)
         except BaseException as error:  # whatever a handler raises is its job's failure
             return self._ended(attempt, task, error)
@@ -108,11 +111,13 @@ class Executor:
     async def rest(self, attempt: Attempt, task: Task[..., Any], value: Rest) -> Outcome | None:
         """Await what a plain function returned."""
         try:
-            return self._returned(attempt, task, await _awaited(attempt, value.value))
+            outcome = self._returned(attempt, task, await _awaited(attempt, value.value))
         except BaseException as error:  # as above
             if not attempt.in_its_task():
                 raise
-            return self._ended(attempt, task, error)
+            outcome = self._ended(attempt, task, error)
+        context = value.context
+        return outcome if context is None else await self._after(attempt, context, outcome)
 
     def interrupted(self, attempt: Attempt) -> Outcome | None:
         """The outcome of an attempt that was stopped before its handler began, or that is given
@@ -126,8 +131,24 @@ class Executor:
         except BaseException as fault:  # whoever tells it to stop has others to tell as well
             return verdict.of_fault(job, None, fault)
 
-    async def _around(self, attempt: Attempt, task: Task[..., Any], arguments: Any) -> Any:
-        context = JobContext(attempt, self.services)
+    async def _after(
+        self, attempt: Attempt, context: JobContext, outcome: Outcome | None
+    ) -> Outcome | None:
+        """The outcome of a handler, when the stages are over that it has left behind. The next run
+        would run them a second time beside this one.
+        """
+        if "under_way" in context.__dict__ and context.under_way.any:
+            await context.under_way.end(patiently=attempt.reason is None)
+            # It may have been told to stop meanwhile, or its lease may be lost.
+            if attempt.reason is Reason.LOST or (
+                attempt.reason is not None and not isinstance(outcome, Completed)
+            ):
+                return self.interrupted(attempt)
+        return outcome
+
+    async def _around(
+        self, attempt: Attempt, task: Task[..., Any], context: JobContext, arguments: Any
+    ) -> Any:
         if self.chain is None:
             return await self._invoke(attempt, task, context, arguments)
         return await self.chain(

@@ -29,6 +29,7 @@ from headrace.orchestrator.threads import NoThread, Threads
 from headrace.task import Task
 
 if TYPE_CHECKING:
+    from headrace.orchestrator.context import JobContext
     from headrace.orchestrator.slots import Slot
 
 # Lay out as much as all slots do within this time.
@@ -41,10 +42,11 @@ LOOK_SECONDS = 0.005
 class Rest:
     """What a plain function returned is to be awaited: that is for the event loop."""
 
-    __slots__ = ("value",)
+    __slots__ = ("context", "value")
 
-    def __init__(self, value: Awaitable[Any]) -> None:
+    def __init__(self, value: Awaitable[Any], context: JobContext | None) -> None:
         self.value = value
+        self.context = context
 
 
 class Errand(asyncio.Future[None]):

@@ -331,6 +331,7 @@ class Slots:
 
     def _finish(self, slot: Slot, attempt: Attempt, outcome: Outcome | None, now: float) -> None:
         slot.attempt = None
+        attempt.over = True
         try:
             self.books.close(attempt, outcome, now)
         except Exception:  # whoever ends an attempt has others to look after

@@ -48,6 +48,7 @@ class Stages:
             if kept is not None:
                 self._finished += 1
                 return await self._replay(name, kept, call)
+        context.refuse_when_over()
         context.show(stage=name)
         began = time.perf_counter()
         try:
