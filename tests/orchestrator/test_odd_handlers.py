@@ -30,11 +30,11 @@ class Unspeakable(Exception):
 
 class Cunning(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        raise GeneratorExit
+        raise LookupError
 
     @property
     def __name__(cls) -> str:  # type: ignore[override]
-        raise GeneratorExit
+        raise LookupError
 
 
 class Nameless(Exception, metaclass=Cunning):

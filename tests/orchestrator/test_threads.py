@@ -200,36 +200,45 @@ class Thrifty(ThreadPoolExecutor):
         super()._adjust_thread_count()
 
 
-@pytest.mark.parametrize("layers", [(), (through,)], ids=["bare", "in layers"])
+@pytest.mark.parametrize("way", ["bare", "in layers", "as a stage"])
 async def test_a_thread_that_cannot_be_started_costs_no_slot_no_attempt_and_no_time_limit(
-    app: headrace.App, worker: Worker, clock: Clock, layers: tuple[Any, ...]
+    local: headrace.App, worker: Worker, clock: Clock, way: str
 ) -> None:
     runs: list[int] = []
 
-    @app.task(retries=0)
+    @local.task(retries=0)
     def step(number: int) -> None:
         runs.append(number)
 
-    @app.task(timeout=30, retries=0)
+    @local.task(retries=0)
+    async def staged(ctx: headrace.Context, number: int) -> None:
+        await ctx.stage("step", step.function, number)
+
+    @local.task(timeout=30, retries=0)
     async def slow() -> None:
         await asyncio.Event().wait()
 
-    works = await started(worker, app, max_workers=2, middleware=layers)
+    layers = (through,) if way == "in layers" else ()
+    works = await started(worker, local, max_workers=2, middleware=layers)
     beside = await slow.enqueue()
     await until(lambda: works.slots.busy == 1)
-    works.threads._executor = Thrifty(2)
-    first = await step.enqueue(1)
-    await until(lambda: works.threads._executor.refusals < 2)  # type: ignore[union-attr]
-    await until(lambda: works.slots.busy == 1)
-    second = await step.enqueue(2)
-    await until(lambda: works.threads._executor.refusals == 0)  # type: ignore[union-attr]
+    works.threads._executor = pool = Thrifty(2)
+
+    def refused(times: int) -> bool:
+        return pool.refusals == 2 - times
+
+    jobs = []
+    for number in (1, 2):
+        jobs.append(await (staged if way == "as a stage" else step).enqueue(number))
+        await until(functools.partial(refused, number))
+        await until(lambda: works.slots.busy == 1)
     assert not runs
     clock.advance(6)
-    over = [await ended(app, job) for job in (first, second)]
+    over = [await ended(local, job) for job in jobs]
     assert [(job.status, job.attempt) for job in over] == [(Status.COMPLETED, 1)] * 2
     assert sorted(runs) == [1, 2]  # none of them twice
     clock.advance(60)
-    assert (await ended(app, beside)).status is Status.TIMEOUT
+    assert (await ended(local, beside)).status is Status.TIMEOUT
 
 
 async def test_an_error_in_one_time_limit_does_not_switch_off_the_others(

@@ -63,6 +63,15 @@ async def done(app: headrace.App) -> None:
     await ended(app, await app.enqueue_job(probe.job()))
 
 
+async def kept(app: headrace.App, job: headrace.Job, kind: str) -> None:
+    """Wait until a job has kept something of this kind."""
+
+    async def found() -> bool:
+        return any(entry.kind == kind for entry in await app.engine.entries(job.id, None))
+
+    await until(found)
+
+
 async def _gather(*steps: Awaitable[Any]) -> list[Any]:
     return list(await asyncio.gather(*steps))
 
@@ -90,11 +99,7 @@ async def test_a_job_waits_for_an_event_when_the_stages_beside_it_are_kept(
     await orchestrator.start()
     job = await order.enqueue()
     await until(lambda: bench.running)
-
-    async def waits() -> bool:
-        return any(entry.kind == "wait" for entry in await app.engine.entries(job.id, None))
-
-    await until(waits)
+    await kept(app, job, "wait")
     await app.signal(job.id, "approved", 7)
     await done(app)
     assert (await app.get(job.id)).status is Status.RUNNING
@@ -106,8 +111,15 @@ async def test_a_job_waits_for_an_event_when_the_stages_beside_it_are_kept(
 
 
 @pytest.mark.parametrize("together", TOGETHER)
+@pytest.mark.parametrize(("verb", "kind"), [("sleep", "sleep"), ("gather", "children")])
 async def test_a_job_sleeps_and_gathers_when_the_stages_beside_it_are_kept(
-    app: headrace.App, worker: Worker, clock: Clock, bench: Bench, together: str
+    app: headrace.App,
+    worker: Worker,
+    clock: Clock,
+    bench: Bench,
+    together: str,
+    verb: str,
+    kind: str,
 ) -> None:
     @app.task
     async def leaf() -> int:
@@ -115,22 +127,23 @@ async def test_a_job_sleeps_and_gathers_when_the_stages_beside_it_are_kept(
 
     @app.task(retries=0)
     async def order(ctx: headrace.Context) -> list[Any]:
-        await TOGETHER[together](ctx.stage("work", bench.work, "first"), ctx.sleep(60))
-        return await TOGETHER[together](
-            ctx.stage("more", bench.work, "second"), ctx.gather([leaf.job()])
-        )
+        step: Any = ctx.sleep(60) if verb == "sleep" else ctx.gather([leaf.job()])
+        return await TOGETHER[together](ctx.stage("work", bench.work), step)
 
     await worker(app).start()
     job = await order.enqueue()
     await until(lambda: bench.running)
-    clock.advance(30)
+    await kept(app, job, kind)
+    await done(app)
     assert (await app.get(job.id)).status is Status.RUNNING
     bench.go.set()
-    await became(app, job, Status.SCHEDULED)
-    clock.advance(61)
+    if verb == "sleep":
+        await became(app, job, Status.SCHEDULED)
+        clock.advance(61)
     over = await ended(app, job)
-    assert (over.status, over.result) == (Status.COMPLETED, ["second", [1]]), over.error
-    assert (bench.begun, bench.overlaps) == (["first", "second"], 0)
+    assert over.status is Status.COMPLETED, over.error
+    assert over.result == ["work", None if verb == "sleep" else [1]]
+    assert (bench.begun, bench.overlaps) == (["work"], 0)
 
 
 async def test_stages_that_wait_inside_do_not_wait_for_each_other(
@@ -248,24 +261,12 @@ async def test_a_stage_that_fails_beside_a_wait_can_be_caught(
     @local.task(retries=0)
     async def order(ctx: headrace.Context) -> str:
         async def fail() -> None:
-            while not parked():  # noqa: ASYNC110 - the wait has to come first
-                await asyncio.sleep(0.002)
+            await until(lambda: ctx.under_way._leaving)  # type: ignore[attr-defined]
             raise ValueError("no luck")
 
-        def parked() -> bool:
-            return any(task.get_name() == "wait" and wrote for task in asyncio.all_tasks())
-
-        wrote: list[bool] = []
-
-        async def wait() -> Any:
-            wrote.append(True)
-            return await ctx.wait("never")
-
-        waiting = asyncio.create_task(wait(), name="wait")
         try:
-            await _gather(ctx.stage("fail", fail), waiting)
+            await _gather(ctx.stage("fail", fail), ctx.wait("never"))
         except ValueError:
-            waiting.cancel()
             return "caught"
         return "not reached"
 
@@ -281,11 +282,7 @@ async def test_a_child_process_waits_when_the_stages_beside_it_are_kept(
         await worker(shop).start()
         job = await handlers.beside.enqueue(str(tmp_path))
         await until((tmp_path / "begun").exists)
-
-        async def waits() -> bool:
-            return any(entry.kind == "wait" for entry in await shop.engine.entries(job.id, None))
-
-        await until(waits)
+        await kept(shop, job, "wait")
         await shop.signal(job.id, "approved", 7)
         await done(shop)
         assert (await shop.get(job.id)).status is Status.RUNNING

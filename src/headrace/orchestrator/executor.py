@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headrace.clock import Clock
-from headrace.errors import PayloadTooLarge, Snooze
+from headrace.errors import PayloadTooLarge
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Reserved
 from headrace.orchestrator import verdict
@@ -19,7 +19,7 @@ from headrace.orchestrator.context import JobContext, Services
 from headrace.orchestrator.journal import failure_of
 from headrace.orchestrator.middleware import Chain
 from headrace.orchestrator.relay import Rest
-from headrace.orchestrator.threads import NO_THREAD_SECONDS, NoThread, Threads
+from headrace.orchestrator.threads import Threads
 from headrace.task import Task
 from headrace.task.codec import encode
 
@@ -162,13 +162,9 @@ class Executor:
             case "async":
                 return await task.signature.call(context, arguments)
             case "thread":
-                try:
-                    value = await self.threads.run(
-                        attempt, lambda: task.signature.call(context, arguments)
-                    )
-                except NoThread as error:
-                    # For no fault of the job's: another worker may have it, or this one later.
-                    raise Snooze(NO_THREAD_SECONDS) from error
+                value = await self.threads.run(
+                    attempt, lambda: task.signature.call(context, arguments)
+                )
                 return await _awaited(attempt, value) if inspect.isawaitable(value) else value
             case "process":
                 # The child has encoded its result; it is not taken apart here.

@@ -147,7 +147,7 @@ class Relay:
                     return
                 errand.left = True
             self.running -= 1
-            raise NoThread(f"no thread could be started: {error}") from error
+            raise NoThread(error) from error
 
     def collect(self) -> None:
         """Hear of those that are over."""

@@ -20,14 +20,10 @@ from headrace.orchestrator.executor import Executor
 from headrace.orchestrator.journal import text_of
 from headrace.orchestrator.line import Line
 from headrace.orchestrator.relay import Errand, Relay, Rest
-from headrace.orchestrator.threads import NO_THREAD_SECONDS, NoThread, Threads
+from headrace.orchestrator.threads import START_AGAIN_SECONDS, NoThread, Threads
 from headrace.task import Task
 
 log = logging.getLogger("headrace.worker")
-
-# When a thread cannot be started, its slot tries the next job so much later: a worker that has no
-# threads must not put off a whole backlog.
-START_AGAIN_SECONDS = 1.0
 
 
 class Slot:
@@ -314,18 +310,10 @@ class Slots:
         return verdict.of_fault(job, None, error)
 
     def _not_started(self, slot: Slot, attempt: Attempt, error: NoThread) -> None:
-        """A job could not be started, for no fault of its own: another worker may have it, or this
-        one a little later.
-        """
+        """A job could not be started: another worker may have it, or this one a little later."""
         job = attempt.job
-        log.error(
-            "Job %s (%s) could not be started and is put off for %g s: %s",
-            job.id,
-            job.task,
-            NO_THREAD_SECONDS,
-            error,
-        )
-        self._finish(slot, attempt, Snoozed(NO_THREAD_SECONDS), self.deadlines.now())
+        log.error("Job %s (%s) is put off for %g s: %s", job.id, job.task, error.delay, error)
+        self._finish(slot, attempt, Snoozed(error.delay), self.deadlines.now())
         self._free.append(slot)
         self._loop.call_later(START_AGAIN_SECONDS, self.fill)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
-from headrace.errors import HeadraceError
+from headrace.errors import Snooze
 from headrace.orchestrator.attempt import Attempt
 
 log = logging.getLogger("headrace.threads")
@@ -29,12 +29,19 @@ log = logging.getLogger("headrace.threads")
 # Handlers are bounded by the slots, and stages by what each attempt may run at once. A bound here
 # as well would have them wait for functions that hang.
 NO_LIMIT = 1_000_000
-# A job whose thread cannot be started is run so much later, here or elsewhere.
+# A job whose thread cannot be started is run so much later, here or elsewhere. Its slot is kept a
+# little: a worker that has no threads must not put off a whole backlog.
 NO_THREAD_SECONDS = 5.0
+START_AGAIN_SECONDS = 1.0
 
 
-class NoThread(HeadraceError):
-    """A thread could not be started: the machine has no more of them, or no memory."""
+class NoThread(Snooze):
+    """A thread could not be started: the machine has no more of them, or no memory. For no fault of
+    the job's, so it is put off without spending an attempt.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(NO_THREAD_SECONDS, f"no thread could be started: {error}")
 
 
 class Threads:
@@ -104,7 +111,10 @@ class Threads:
         except (RuntimeError, MemoryError) as error:
             # The pool may have taken it in all the same, for the next of its threads to be idle.
             if self._leave(work):
-                raise NoThread(f"no thread could be started: {error}") from error
+                job = attempt.job
+                log.warning("Job %s (%s) is put off: no thread: %s", job.id, job.task, error)
+                await asyncio.sleep(START_AGAIN_SECONDS)
+                raise NoThread(error) from error
         try:
             await work.answered
         except BaseException:
