@@ -112,7 +112,7 @@ async def test_a_job_waits_for_an_event_when_the_stages_beside_it_are_kept(
 
 @pytest.mark.parametrize("together", TOGETHER)
 @pytest.mark.parametrize(("verb", "kind"), [("sleep", "sleep"), ("gather", "children")])
-async def test_a_job_sleeps_and_gathers_when_the_stages_beside_it_are_kept(
+async def test_a_job_sleeps_and_gathers_when_the_stages_beside_it_are_kept(  # noqa: PLR0917
     app: headrace.App,
     worker: Worker,
     clock: Clock,
