@@ -73,6 +73,9 @@ class Link:
         self._connection: Connection | None = None
         # Statements of this connection by their text.
         self._prepared: dict[str, Prepared] = {}
+        # Rows that this connection has seen on its server, and that nobody deletes. The next one
+        # may lead to a replica that lagged behind, or to a server restored to an earlier time.
+        self.seen: set[str] = set()
         self._deadline = Deadline()
         self._turn = asyncio.Lock()
         self._shut = False
@@ -89,7 +92,7 @@ class Link:
 
     async def fetch(self, statement: str, *arguments: object) -> Rows:
         """Run one statement and answer its rows."""
-        return await self.repeated(self._run, statement, *arguments)
+        return await self.repeated(self.run, statement, *arguments)
 
     async def repeated(
         self,
@@ -140,8 +143,8 @@ class Link:
             finally:
                 self._end_use()
 
-    async def _run(self, connection: Connection, statement: str, *arguments: object) -> Rows:
-        """By a statement that was prepared before: the driver takes longer to find it by itself."""
+    async def run(self, connection: Connection, statement: str, *arguments: object) -> Rows:
+        """A step of `repeated`: one statement. The driver takes longer to find a prepared one."""
         prepared = self._prepared.get(statement)
         if prepared is None:
             prepared = self._prepared[statement] = await connection.prepare(statement)
@@ -208,7 +211,7 @@ class Link:
                 timeout=CONNECT_SECONDS,
                 server_settings=self._settings,
             )
-            self._connection, self._prepared = connection, {}
+            self._connection, self._prepared, self.seen = connection, {}, set()
             if self.on_open is not None:
                 self._deadline.begin(self._timeout)
                 await self.on_open(connection)

@@ -20,6 +20,7 @@ _INSERT = query("insert")
 _INSERT_ONE = query("insert_one")
 _INSERT_ALIKE = query("insert_alike")
 _INSERT_AND_RECORD = query("insert_and_record")
+_ENSURE_QUEUES = query("ensure_queues")
 
 
 class Producing(Records):
@@ -36,7 +37,6 @@ class Producing(Records):
                 await self.record_put(record.kind, record.key, record.body, version=record.version)
             return []
         fresh = _once(jobs)
-        await self._ensure_queues({job.queue for job in fresh})
         if record is None:
             found = await self._insert(fresh)
         else:
@@ -45,11 +45,15 @@ class Producing(Records):
 
     async def _insert_one(self, job: NewJob) -> Inserted:
         """What most calls are, with nothing in the way."""
-        if job.queue not in self._known_queues:
-            await self._ensure_queues({job.queue})
         try:
-            await self._common.fetch(
-                _INSERT_ONE, self.clock.offset, job.id, job.args, *shared(job), job.meta
+            await self._fetch_in_queues(
+                (job.queue,),
+                _INSERT_ONE,
+                self.clock.offset,
+                job.id,
+                job.args,
+                *shared(job),
+                job.meta,
             )
         except EngineError as error:
             if isinstance(error.__cause__, asyncpg.UniqueViolationError):
@@ -60,11 +64,14 @@ class Producing(Records):
     async def _insert(self, jobs: Sequence[NewJob]) -> Rows:
         offset, common = self.clock.offset, alike(jobs)
         if common is None:
-            return await self._common.fetch(_INSERT, offset, *columns(jobs))
-        return await self._common.fetch(_INSERT_ALIKE, offset, *differing(jobs), *common)
+            return await self._fetch_in_queues(_queues(jobs), _INSERT, offset, *columns(jobs))
+        return await self._fetch_in_queues(
+            (jobs[0].queue,), _INSERT_ALIKE, offset, *differing(jobs), *common
+        )
 
     async def _insert_and_change(self, jobs: Sequence[NewJob], record: RecordChange) -> Rows:
-        found = await self._common.fetch(
+        found = await self._fetch_in_queues(
+            _queues(jobs),
             _INSERT_AND_RECORD,
             record.kind,
             record.key,
@@ -84,13 +91,20 @@ class Producing(Records):
         """
         if not jobs:
             return []
-        # Not in the caller's transaction: a new queue would be locked until it ends.
         fresh = _once(jobs)
-        await self._ensure_queues({job.queue for job in fresh})
         found = await call_within(
             connection, self.address.quoted_schema, self.clock.offset, as_json(fresh)
         )
+        if found and found[0][0] == 0:
+            # The caller's connection does not see all queues. They have to be there when it
+            # commits, but not in its transaction: a new queue would be locked until that ends.
+            await self._common.fetch(_ENSURE_QUEUES, sorted(_queues(fresh)))
+            found = found[1:]
         return _answer(jobs, fresh, found)
+
+
+def _queues(jobs: Sequence[NewJob]) -> set[str]:
+    return {job.queue for job in jobs}
 
 
 def _once(jobs: Sequence[NewJob]) -> Sequence[NewJob]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from headrace.clock import Clock
 from headrace.engine.postgres.address import parse_address
 from headrace.engine.postgres.line import Line
-from headrace.engine.postgres.link import LOOK_UP, Link
+from headrace.engine.postgres.link import LOOK_UP, Connection, Link, Rows
 from headrace.engine.postgres.places import Places
 from headrace.engine.postgres.signals import Signals
 from headrace.engine.postgres.sql import query
@@ -42,16 +44,40 @@ class Store:
         )
         self._signals = Signals(self._common, channel=self.address.schema)
         self._tidy = Tidy(self._views)
-        self._known_queues: set[str] = set()
         # Whether the jobs claimed last had lanes: the next settlements probably have them too.
         self._lanes_seen = False
         self._places = Places()
         # By the queues that are asked for.
         self._lines: dict[tuple[str, ...] | None, Line] = {}
+        self._trips.on_open = self._forget_lines
 
-    async def _ensure_queues(self, names: set[str]) -> None:
-        """Make queues known before their first job, once per name and process."""
-        fresh = names - self._known_queues
-        if fresh:
-            await self._common.fetch(_ENSURE_QUEUES, sorted(fresh))
-            self._known_queues |= fresh
+    async def _fetch_in_queues(
+        self, queues: Collection[str], statement: str, *arguments: object
+    ) -> Rows:
+        """Run a statement that stores jobs in these queues.
+
+        No job is stored in a queue that has no row, because claims look at those that have one. The
+        connection that stores it has seen the row: what another one saw before it was lost may
+        have been lost with it.
+        """
+        return await self._common.repeated(
+            self._run_in_queues, self._common, queues, statement, *arguments
+        )
+
+    async def _run_in_queues(
+        self,
+        connection: Connection,
+        link: Link,
+        queues: Collection[str],
+        statement: str,
+        *arguments: object,
+    ) -> Rows:
+        if not link.seen.issuperset(queues):
+            fresh = set(queues) - link.seen
+            await link.run(connection, _ENSURE_QUEUES, sorted(fresh))
+            link.seen |= fresh
+        return await link.run(connection, statement, *arguments)
+
+    async def _forget_lines(self, _connection: Connection) -> None:
+        """On another server jobs may have other numbers."""
+        self._lines.clear()

@@ -19,6 +19,7 @@ _LOST = query("lost")
 _PRUNE = query("prune")
 _PRUNE_LANES = query("prune_lanes")
 _PRUNE_WORKERS = query("prune_workers")
+_FIND_QUEUES = query("find_queues")
 
 # Before every id.
 _NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -62,7 +63,9 @@ class Upkeep(Store):
             [row] = await self._common.fetch(_PRUNE, offset, age, keep, limit)
             removed = row[0]
         if removed < limit:
-            # The last of several steps: lanes and workers are looked through once.
+            # The last of several steps: lanes, workers and queues are looked through once.
             await self._common.fetch(_PRUNE_LANES, limit)
             await self._common.fetch(_PRUNE_WORKERS, offset)
+            if await self._common.fetch(_FIND_QUEUES):
+                self._signals.ring()
         return removed

@@ -2,6 +2,8 @@
 -- parameter means the same to every driver. Nothing is locked but the new rows and keys; a bell
 -- for each lane asks the next claim to do what `insert_jobs` does itself. The notification is
 -- delivered when, and only if, the caller commits.
+-- Answers like `insert_jobs`. A first row with the number 0 says that a queue has no row, or none
+-- that this transaction sees: it has to be made by another one before this one commits.
 CREATE FUNCTION insert_jobs_within(p_offset double precision, p_jobs text)
 RETURNS TABLE (ordinal integer, existing uuid)
 LANGUAGE plpgsql
@@ -65,6 +67,12 @@ BEGIN
     SELECT array_agg(f.id) INTO stored FROM fresh f;
     stored := without_finished(stored);
     PERFORM pg_notify(current_schema(), 'work');
+    RETURN QUERY
+    SELECT 0, NULL::uuid
+    WHERE EXISTS (
+        SELECT FROM json_array_elements(p_jobs::json) AS e (item)
+        WHERE NOT EXISTS (SELECT FROM queue q WHERE q.name = e.item ->> 'queue')
+    );
     RETURN QUERY
     SELECT u.ordinal::integer, coalesce(u.owner, u.id)
     FROM unnest(ids, owners) WITH ORDINALITY AS u (id, owner, ordinal)
