@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine, TransactionalProducing
-from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
+from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting, KeyInDoubt
 from headrace.model.job import Inserted, Job, NewJob
 from headrace.model.status import State
 from headrace.model.times import kept_delay, moment_of
@@ -22,17 +22,22 @@ CLOSED = "the App was closed while jobs were being stored"
 
 OnProgress = Callable[[int], None]
 _Sent = tuple[list[NewJob], asyncio.Task[list[Inserted]]]
+_Group = list[tuple[NewJob, asyncio.Future[Inserted]]]
 
 
 class Enqueuer:
-    """Stores jobs. Calls that come at the same time share a round trip."""
+    """Stores jobs. Calls that come at the same time share a round trip.
+
+    None of them waits for a key of another that is in doubt: such a job goes on alone.
+    """
 
     def __init__(self, engine: Engine, *, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self._waiting: list[tuple[NewJob, asyncio.Future[Inserted]]] = []
+        self._waiting: _Group = []
         self._busy = False
         self._sender: asyncio.Task[None] | None = None
+        self._apart: set[asyncio.Task[None]] = set()
 
     async def one(self, job: NewJob) -> Job:
         """Store one job, together with whatever else is being stored at this moment."""
@@ -42,14 +47,23 @@ class Enqueuer:
             return await self._answer(job, await future)
         # Alone: a detour over a task and a future would cost more than the rest of this.
         self._busy = True
+        inserted: Inserted | None = None
         try:
-            [inserted] = await self._engine.insert([job])
+            if job.key is None:
+                [inserted] = await self._engine.insert([job])
+            else:
+                [inserted] = await self._engine.insert([job], wait=False)
+        except KeyInDoubt:
+            pass
         finally:
             if self._waiting:
                 # A task of its own: a caller that is cancelled must not take the others with it.
                 self._sender = asyncio.get_running_loop().create_task(self._send())
             else:
                 self._busy = False
+        if inserted is None:
+            # Nobody is behind this one any more, so it may wait.
+            [inserted] = await self._engine.insert([job])
         return await self._answer(job, inserted)
 
     async def within(self, connection: Any, job: NewJob) -> Job:
@@ -122,7 +136,7 @@ class Enqueuer:
             rest, self._waiting = self._waiting, []
             _refuse(rest, EngineUnavailable(CLOSED))
 
-    def _take(self) -> list[tuple[NewJob, asyncio.Future[Inserted]]]:
+    def _take(self) -> _Group:
         size = count = 0
         for job, _ in self._waiting:
             if count == BATCH_JOBS or (count and size + len(job.args) > BATCH_BYTES):
@@ -132,9 +146,15 @@ class Enqueuer:
         group, self._waiting = self._waiting[:count], self._waiting[count:]
         return group
 
-    async def _send_group(self, group: list[tuple[NewJob, asyncio.Future[Inserted]]]) -> None:
+    async def _send_group(self, group: _Group) -> None:
         try:
-            answers = await self._engine.insert([job for job, _ in group])
+            jobs = [job for job, _ in group]
+            if all(job.key is None for job in jobs):
+                answers = await self._engine.insert(jobs)
+            else:
+                answers = await self._engine.insert(jobs, wait=False)
+        except KeyInDoubt:
+            await self._part(group)
         except EngineUnavailable as error:
             _refuse(group, error)
         except Exception as error:
@@ -148,9 +168,27 @@ class Enqueuer:
             _refuse(group, EngineUnavailable(CLOSED))
             raise
         else:
-            for (_, future), answer in zip(group, answers, strict=True):
-                if not future.done():
-                    future.set_result(answer)
+            _give(group, answers)
+
+    async def _part(self, group: _Group) -> None:
+        """Which key is in doubt is not known: each goes by itself, those without one together."""
+        for each in group:
+            if each[0].key is not None:
+                waiting = asyncio.get_running_loop().create_task(self._send_alone(each))
+                self._apart.add(waiting)
+                waiting.add_done_callback(self._apart.discard)
+        others = [each for each in group if each[0].key is None]
+        if others:
+            await self._send_group(others)
+
+    async def _send_alone(self, each: tuple[NewJob, asyncio.Future[Inserted]]) -> None:
+        try:
+            _give([each], await self._engine.insert([each[0]]))
+        except Exception as error:
+            _refuse([each], error)
+        except BaseException:
+            _refuse([each], EngineUnavailable(CLOSED))
+            raise
 
     async def _answer(self, job: NewJob, inserted: Inserted) -> Job:
         if inserted.created:
@@ -196,7 +234,13 @@ def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:
     return made
 
 
-def _refuse(group: list[tuple[NewJob, asyncio.Future[Inserted]]], error: BaseException) -> None:
+def _give(group: _Group, answers: list[Inserted]) -> None:
+    for (_, future), answer in zip(group, answers, strict=True):
+        if not future.done():
+            future.set_result(answer)
+
+
+def _refuse(group: _Group, error: BaseException) -> None:
     for _, future in group:
         if not future.done():
             future.set_exception(error)

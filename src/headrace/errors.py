@@ -19,6 +19,7 @@
     ├── JobFailed               the job whose result was asked for did not complete
     ├── EngineError
     │   ├── EngineUnavailable   try again later: the server is away
+    │   │   ├── KeyInDoubt      … or a transaction that has taken the key is still open
     │   │   └── StoreReplaced   the database file was deleted or replaced while it was in use
     │   ├── StorageFull         no room to write; nothing was written
     │   ├── SchemaTooNew        a newer Headrace has migrated this store
@@ -123,6 +124,10 @@ class EngineError(HeadraceError):
 
 class EngineUnavailable(EngineError):
     """The engine cannot be reached now."""
+
+
+class KeyInDoubt(EngineUnavailable):
+    """A transaction that is still open has stored a job with this key; nothing was stored."""
 
 
 class StoreReplaced(EngineUnavailable):

@@ -61,6 +61,7 @@ _BY_TYPE: dict[str, type[HeadraceError]] = {
         errors.JobFailed,
         errors.EngineError,
         errors.EngineUnavailable,
+        errors.KeyInDoubt,
         errors.StorageFull,
         errors.SchemaTooNew,
     )

@@ -101,7 +101,7 @@ class Producing(Protocol):
     """Taking jobs in."""
 
     async def insert(
-        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None
+        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None, wait: bool = True
     ) -> list[Inserted]:
         """Store jobs durably, in this order; the answer is in the same order.
 
@@ -113,6 +113,10 @@ class Producing(Protocol):
 
         `record` is written in the same step. If its version does not hold, `RecordConflict` is
         raised and no job is stored. A call with a version that is repeated may meet its own change.
+
+        A key may be in doubt: a transaction that is still open has stored a job with it (see
+        `insert_within`). Then nobody but this call waits for the end of that, up to 30 s. After
+        that, or at once without `wait`, it raises `KeyInDoubt`, and nothing is stored.
         """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from time import monotonic
+from typing import Any
 
 import asyncpg
 import pytest
@@ -65,7 +66,7 @@ async def test_jobs_stored_after_a_restore_are_run(
 
 @pytest.mark.parametrize("isolation", ["read_committed", "repeatable_read"])
 async def test_jobs_of_a_callers_transaction_are_run_after_a_restore_that_only_the_caller_met(
-    postgres: PostgresEngine, address: Address, raw: Raw, isolation: str
+    postgres: PostgresEngine, address: Address, raw: Raw, isolation: Any
 ) -> None:
     worker = await use_the_queue(postgres)
     await lose_queues(raw, address)

@@ -28,7 +28,7 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
 
     async def open(self) -> None:
         """Connect and bring the schema up to date; safe when several processes do it at once."""
-        for link in (self._trips, self._common, self._views):
+        for link in self._links:
             link.allow()
         try:
             await migrate(self._common)
@@ -40,7 +40,7 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
         """Close every connection. Closing twice is fine."""
         await self._signals.close()
         await self._tidy.close()
-        for link in (self._trips, self._common, self._views):
+        for link in self._links:
             await link.shut()
 
     async def report(self) -> EngineReport:

@@ -17,6 +17,9 @@ from headrace.engine.postgres.trouble import REPEATABLE, USELESS, translated
 from headrace.errors import EngineUnavailable
 
 CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 5.0
+# What a server has to stop a statement that was given up.
+END_SECONDS = 2.0
 COMMAND_SECONDS = 30.0
 REPEATS = 8
 
@@ -43,8 +46,8 @@ T = TypeVar("T")
 class Link:
     """A connection for one purpose. Calls that meet wait for each other, first come first served.
 
-    After a time-out the connection is dropped: whether the statement took effect is open then,
-    as it is after a loss, and every statement here may be repeated safely.
+    After a time-out the connection is dropped and its server asked to stop: whether the statement
+    took effect is open then, as it is after a loss. Every statement here may be repeated safely.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Link:
         self._idle_seconds = idle_seconds
         self._idle: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._endings: set[asyncio.Task[None]] = set()
         self._connection: Connection | None = None
         # Statements of this connection by their text.
         self._prepared: dict[str, Prepared] = {}
@@ -170,8 +174,18 @@ class Link:
     def _trouble(self, connection: Connection | None, error: BaseException) -> Exception | None:
         """The error in the contract's words, if it has any; a useless connection is dropped."""
         if connection is not None and isinstance(error, USELESS):
-            connection.terminate()
+            self._drop(connection)
         return translated(error, self.address)
+
+    def _drop(self, connection: Connection) -> None:
+        """Use another one from now on. This one may be waiting for a lock: if it were only cut off,
+        its server would not notice before the lock is given, and each try would leave one there.
+        """
+        if self._connection is connection:
+            self._connection = None
+        ending = asyncio.get_running_loop().create_task(_ended(connection, END_SECONDS))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
 
     def allow(self) -> None:
         """Let it be used (again)."""
@@ -192,11 +206,10 @@ class Link:
         async with self._turn:
             self._deadline.forget()
             connection, self._connection = self._connection, None
-            if connection is not None and not connection.is_closed():
-                try:
-                    await connection.close(timeout=5)
-                except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                    connection.terminate()
+            if connection is not None:
+                await _ended(connection, CLOSE_SECONDS)
+        if self._endings:
+            await asyncio.wait(self._endings)
 
     def _close_when_idle(self) -> None:
         self._closing = asyncio.get_running_loop().create_task(self.close())
@@ -216,3 +229,13 @@ class Link:
                 self._deadline.begin(self._timeout)
                 await self.on_open(connection)
         return connection
+
+
+async def _ended(connection: Connection, seconds: float) -> None:
+    """Close a connection. What it is at work on is cancelled first; then it is cut off."""
+    if connection.is_closed():
+        return
+    try:
+        await connection.close(timeout=seconds)
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        connection.terminate()

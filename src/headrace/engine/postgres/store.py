@@ -24,8 +24,9 @@ class Store:
 
     `trips` is the worker's: exchanges and nothing else, so that none waits behind another verb.
     `common` is for all short verbs and for signals. `views` is for what may take long; it closes
-    again when it is not needed. A process that only enqueues has one connection, a worker has two
-    and its lease keeper's.
+    again when it is not needed, and so does `doubts`: jobs are stored by it whose keys somebody
+    else may have taken (see `producing`). A process that only enqueues has one connection, a worker
+    has two and its lease keeper's.
     """
 
     name = "postgres"
@@ -42,17 +43,21 @@ class Store:
         self._views = Link(
             self.address, "views", timeout=VIEW_SECONDS, idle_seconds=VIEW_IDLE_SECONDS
         )
+        self._doubts = Link(self.address, "keys", settings=LOOK_UP, idle_seconds=VIEW_IDLE_SECONDS)
+        self._links = (self._trips, self._common, self._doubts, self._views)
         self._signals = Signals(self._common, channel=self.address.schema)
         self._tidy = Tidy(self._views)
         # Whether the jobs claimed last had lanes: the next settlements probably have them too.
         self._lanes_seen = False
         self._places = Places()
+        # (task, key) of jobs that cannot be stored yet, with how many calls wait for it.
+        self._in_doubt: dict[tuple[str, str], int] = {}
         # By the queues that are asked for.
         self._lines: dict[tuple[str, ...] | None, Line] = {}
         self._trips.on_open = self._forget_lines
 
     async def _fetch_in_queues(
-        self, queues: Collection[str], statement: str, *arguments: object
+        self, link: Link, queues: Collection[str], statement: str, *arguments: object
     ) -> Rows:
         """Run a statement that stores jobs in these queues.
 
@@ -60,9 +65,7 @@ class Store:
         connection that stores it has seen the row: what another one saw before it was lost may
         have been lost with it.
         """
-        return await self._common.repeated(
-            self._run_in_queues, self._common, queues, statement, *arguments
-        )
+        return await link.repeated(self._run_in_queues, link, queues, statement, *arguments)
 
     async def _run_in_queues(
         self,

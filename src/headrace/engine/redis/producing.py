@@ -26,7 +26,7 @@ class Producing(Store):
     _alone: bytes | None = None
 
     async def insert(
-        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None
+        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None, wait: bool = True
     ) -> list[Inserted]:
         if not jobs and record is None:
             return []

@@ -104,7 +104,7 @@ class SqliteEngine:
     # --- producing
 
     async def insert(
-        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None
+        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None, wait: bool = True
     ) -> list[Inserted]:
         """Store jobs durably, in this order, and a record with them."""
         return await self._write(lambda it: insert.insert(it, jobs, record))

@@ -26,6 +26,14 @@ BEGIN
     RETURN owners;
 END $$;
 
+-- The same for a transaction of our own. A key may be held by a transaction of a caller, who decides
+-- how long it stays open: raises lock_not_available instead of waiting for that.
+CREATE FUNCTION own_keys_soon(p_id uuid[], p_task text[], p_key text[])
+RETURNS uuid[] LANGUAGE plpgsql SET lock_timeout = '50ms' AS $$
+BEGIN
+    RETURN own_keys(p_id, p_task, p_key);
+END $$;
+
 -- Which of these ids are stored already. Ids grow with time, so one probe rules out for nearly
 -- every call that they are in history; `p_unfinished` asks to look among unfinished jobs, too.
 CREATE FUNCTION known_ids(p_id uuid[], p_unfinished boolean)
@@ -96,7 +104,7 @@ BEGIN
     known := known_ids(p_id, p_key IS NOT NULL OR p_lane IS NOT NULL);
     -- Keys before lanes: who waits for another's key must not hold up a lane meanwhile.
     IF p_key IS NOT NULL THEN
-        owners := own_keys(
+        owners := own_keys_soon(
             p_id,
             CASE WHEN cardinality(p_task) = 1
                 THEN array_fill(p_task[1], ARRAY[cardinality(p_id)]) ELSE p_task END,

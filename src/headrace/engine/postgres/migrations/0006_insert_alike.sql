@@ -36,6 +36,17 @@ BEGIN
     END IF;
 END $$;
 
+-- Make keys of one task theirs. Raises unique_violation if one is taken, and lock_not_available if
+-- that is not known soon, as `own_keys_soon` does.
+CREATE FUNCTION take_keys(p_id uuid[], p_task text, p_key text[])
+RETURNS void LANGUAGE plpgsql SET lock_timeout = '50ms' AS $$
+BEGIN
+    -- In one order: who waits for another's key must not hold one that the other wants.
+    INSERT INTO job_key (key, task, job_id)
+    SELECT u.key, p_task, u.id
+    FROM unnest(p_key, p_id) AS u (key, id) ORDER BY u.key COLLATE "C";
+END $$;
+
 -- Several, whose ids differ: all with a key or none (then `p_key` is NULL), each with meta of its own
 -- or none (then `p_meta` is). Answers like `insert_jobs`.
 -- They are nearly always new, so they are stored without looking first whether they are: that takes
@@ -55,10 +66,7 @@ DECLARE
 BEGIN
     BEGIN
         IF p_key IS NOT NULL THEN
-            -- In one order: who waits for another's key must not hold one that the other wants.
-            INSERT INTO job_key (key, task, job_id)
-            SELECT u.key, p_task, u.id
-            FROM unnest(p_key, p_id) AS u (key, id) ORDER BY u.key COLLATE "C";
+            PERFORM take_keys(p_id, p_task, p_key);
         END IF;
         INSERT INTO job (
             id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
