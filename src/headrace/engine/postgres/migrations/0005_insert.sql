@@ -15,11 +15,19 @@ BEGIN
         WHERE u.key IS NOT NULL
         ORDER BY u.key COLLATE "C", u.task COLLATE "C", u.ordinal
         ON CONFLICT DO NOTHING;
-        SELECT array_agg(k.job_id ORDER BY u.ordinal),
-            count(*) FILTER (WHERE u.key IS NOT NULL AND k.job_id IS NULL)
+        -- A transaction of a caller may see the past: a key that was pruned since, beside the one
+        -- that was made here instead, which nobody can have deleted. That one counts. Not a join:
+        -- it would stop at the first that it finds, because keys are unique.
+        SELECT array_agg(x.owner ORDER BY x.ordinal),
+            count(*) FILTER (WHERE x.key IS NOT NULL AND x.owner IS NULL)
         INTO owners, orphans
-        FROM unnest(p_task, p_key) WITH ORDINALITY AS u (task, key, ordinal)
-        LEFT JOIN job_key k ON k.key = u.key AND k.task = u.task;
+        FROM (
+            SELECT u.ordinal, u.key, (
+                SELECT k.job_id FROM job_key k WHERE k.key = u.key AND k.task = u.task
+                ORDER BY k.xmax::text <> '0' LIMIT 1
+            ) AS owner
+            FROM unnest(p_task, p_key) WITH ORDINALITY AS u (task, key, ordinal)
+        ) x;
         -- A key that was pruned between the two statements is free now: once more.
         EXIT WHEN orphans = 0;
     END LOOP;
