@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 
+from headrace.engine.postgres.blocking import run_in_thread
 from headrace.engine.postgres.link import Rows
 from headrace.errors import InvalidInput
 
@@ -17,6 +18,14 @@ ACCEPTED = (
 _NO_TRANSACTION = (
     "{0} is not in a transaction, so the jobs would be stored at once whatever happens next; "
     "begin a transaction first, or enqueue without the connection"
+)
+_AUTOCOMMIT = (
+    "conn= is a SQLAlchemy session or connection in AUTOCOMMIT, so the jobs would be stored at "
+    "once whatever happens next; use one with another isolation level, or enqueue without conn="
+)
+_SCOPED = (
+    "conn= is a SQLAlchemy scoped_session, which is another session in every thread; give the "
+    "session itself, as in conn=session()"
 )
 
 
@@ -64,12 +73,18 @@ async def _psycopg(connection: Any, function: str, offset: float, jobs: str) -> 
         async with cursor:
             await cursor.execute(statement, (offset, jobs))
             return list(await cursor.fetchall())
-    with cursor:
-        cursor.execute(statement, (offset, jobs))
-        return list(cursor.fetchall())
+
+    def call() -> Rows:
+        with cursor:
+            cursor.execute(statement, (offset, jobs))
+            return list(cursor.fetchall())
+
+    return await run_in_thread(call)
 
 
 async def _sqlalchemy(connection: Any, function: str, offset: float, jobs: str) -> Rows:
+    if type(connection).__name__ == "scoped_session":
+        raise InvalidInput(_SCOPED)
     bound = connection if hasattr(connection, "dialect") else connection.get_bind()
     if bound.dialect.name != "postgresql":
         raise InvalidInput(
@@ -79,7 +94,17 @@ async def _sqlalchemy(connection: Any, function: str, offset: float, jobs: str) 
     statement = sys.modules["sqlalchemy"].text(
         f"SELECT * FROM {function}(CAST(:shift AS double precision), CAST(:jobs AS text))"  # noqa: S608 - a checked schema
     )
-    result = connection.execute(statement, {"shift": offset, "jobs": jobs})
-    if hasattr(result, "__await__"):
-        result = await result
-    return list(result.all())
+
+    def call(blocking: Any) -> Rows:
+        """On a session or connection, of which an asynchronous one has one, too."""
+        held = blocking if hasattr(blocking, "dialect") else blocking.connection()
+        # Of the driver's connection: an isolation level may come from there, from the engine, or
+        # from options of either, and SQLAlchemy begins a transaction in name whatever it is.
+        if held.connection.dbapi_connection.autocommit:
+            raise InvalidInput(_AUTOCOMMIT)
+        return list(held.execute(statement, {"shift": offset, "jobs": jobs}).all())
+
+    if hasattr(connection, "run_sync"):
+        rows: Rows = await connection.run_sync(call)
+        return rows
+    return await run_in_thread(lambda: call(connection))
