@@ -264,3 +264,58 @@ async def test_the_attempt_log_is_bounded(engine: Engine) -> None:
     job_seen = await the_job(engine, job_id)
     assert len(job_seen.log) <= 262_144
     assert [entry.attempt for entry in job_seen.attempts] == list(range(4, 12))
+
+
+@pytest.mark.parametrize("lane", [None, "l"])
+async def test_of_two_outcomes_of_an_attempt_in_one_call_the_first_counts(
+    engine: Engine, lane: str | None
+) -> None:
+    worker = await a_worker(engine)
+    firsts: list[Outcome] = [
+        Failed(A_FAILURE),
+        Completed(b"1"),
+        Retry(A_FAILURE, 60),
+        Released(),
+        Cancelled("no"),
+    ]
+    others: list[Outcome] = [
+        Completed(b"2"),
+        Failed(A_FAILURE),
+        Completed(b"2"),
+        Failed(A_FAILURE),
+        Retry(A_FAILURE, 0),
+    ]
+    ids = [await enqueue(engine, lane=lane, width=10) for _ in (*firsts, "the last")]
+    *jobs, last = await claim(engine, worker, 10)
+    assert [job.id for job in (*jobs, last)] == ids
+    stale = Settlement(last.id, last.token - 1, Failed(A_FAILURE))
+    answer = await engine.exchange(
+        [
+            stale,
+            *(
+                Settlement(job.id, job.token, first)
+                for job, first in zip(jobs, firsts, strict=True)
+            ),
+            *(
+                Settlement(job.id, job.token, other)
+                for job, other in zip(jobs, others, strict=True)
+            ),
+            Settlement(last.id, last.token, Completed(b"3")),
+            *(Settlement(job.id, job.token, Completed(b"4")) for job in jobs[:1]),
+        ],
+        worker_id=worker,
+        limit=10,
+    )
+    assert sorted(answer.refused) == sorted([*ids, ids[0]])
+    assert [(job.id, job.token, job.attempt) for job in answer.jobs] == [(ids[3], 2, 1)]
+    seen = {job.id: job for job in await engine.get(ids)}
+    assert [seen[job_id].status for job_id in ids] == [
+        Status.FAILED,
+        Status.COMPLETED,
+        Status.SCHEDULED,
+        Status.RUNNING,
+        Status.CANCELLED,
+        Status.COMPLETED,
+    ]
+    assert [seen[job_id].result for job_id in (ids[1], ids[5])] == [1, 3]
+    assert (seen[ids[0]].error, seen[ids[4]].error) == (A_FAILURE.message, "no")

@@ -175,7 +175,8 @@ class Working(Protocol):
         `queues` (None: all), leaving out paused ones. A worker that is unknown, or was declared
         dead (by `lost`, `renew`, `retire` or a successor of its name), is given nothing; a lapsed
         lease alone changes nothing. A finished job frees its place and the next of its lane may be
-        claimed in the same call. One refused or impossible settlement does not disturb the others;
+        claimed in the same call. Of several outcomes of one attempt the first counts, and the
+        others are refused. One refused or impossible settlement does not disturb the others;
         a delay that is not a number counts as none, one without end as a very long one. A job
         whose cancel was requested is not tried again: Retry, Snoozed, Released and Reserved cancel
         it.

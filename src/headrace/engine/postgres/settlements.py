@@ -31,10 +31,22 @@ NOTHING = Completed().result
 _by_id = attrgetter("job_id")
 
 
+def one_of_each(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
+    """The first outcome of each job, and the others."""
+    first: list[Settlement] = []
+    others: list[Settlement] = []
+    seen: set[str] = set()
+    for each in settlements:
+        (others if each.job_id in seen else first).append(each)
+        seen.add(each.job_id)
+    return first, others
+
+
 def columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:
     """Ids, tokens, kinds, delays, results, error types, errors, log entries and what is awaited.
 
-    They are sorted by id: two exchanges that settle the same jobs lock them in the same order.
+    They are sorted by id: two exchanges that settle the same jobs lock them in the same order. Each
+    job comes once.
     Columns that no outcome needs are empty, and a completed job has no kind: nearly all complete.
     Equal tokens are sent once: the driver looks at every element of an array several times.
     """

@@ -11,7 +11,7 @@ from headrace.engine.postgres.keeper import PostgresLeaseKeeper
 from headrace.engine.postgres.line import Line
 from headrace.engine.postgres.notes import columns as note_columns
 from headrace.engine.postgres.notes import merged
-from headrace.engine.postgres.settlements import columns
+from headrace.engine.postgres.settlements import columns, one_of_each
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
 from headrace.engine.text import is_id, storable
@@ -70,6 +70,12 @@ class Working(Store):
             limit = 0
         if not settlements and limit <= 0:
             return Exchange((), [])
+        if len(settlements) > len({each.job_id for each in settlements}):
+            # One statement does not see which of two outcomes of a job came first.
+            first, others = one_of_each(settlements)
+            told = await self.exchange(first)
+            answer = await self.exchange(others, worker_id=worker_id, queues=queues, limit=limit)
+            return Exchange(told.refused + answer.refused, answer.jobs)
         try:
             return await self._trip(settlements, worker_id, queues, limit)
         except InvalidInput:
