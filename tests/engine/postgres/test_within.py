@@ -295,3 +295,42 @@ async def test_a_delayed_job_of_a_caller_waits_for_its_time(
     postgres.clock.advance(61)
     assert (await postgres.due(10)).moved == 1
     assert len(await claim(postgres, worker)) == 1
+
+
+@pytest.mark.parametrize("taker", ["worker of another queue", "worker that is gone"])
+async def test_a_lane_is_heard_of_again_when_somebody_looked_after_it_who_does_not_take_its_jobs(
+    postgres: PostgresEngine, address: Address, taker: str
+) -> None:
+    other = await a_worker(postgres, "other") if taker == "worker of another queue" else "gone"
+    heard = asyncio.Event()
+    stop = await postgres.listen(heard.set, lambda job_id: None)
+    async with asyncpg_connection(address) as (connection, finish):
+        await postgres.insert_within(connection, [a_job(queue="mail", lane="l")])
+        await finish(True)
+        await asyncio.wait_for(heard.wait(), 10)
+    heard.clear()
+    # The first to look after the commit makes the job ready. Its own worker may have looked before.
+    assert await claim(postgres, other, 10, ["other"]) == []
+    await asyncio.wait_for(heard.wait(), 10)
+    stop()
+    assert len(await claim(postgres, await a_worker(postgres), 10, ["mail"])) == 1
+
+
+async def test_lanes_that_a_claim_leaves_for_the_next_one_are_heard_of_again(
+    postgres: PostgresEngine, address: Address
+) -> None:
+    worker = await a_worker(postgres)
+    await postgres.pause("slow", True)
+    heard = asyncio.Event()
+    stop = await postgres.listen(heard.set, lambda job_id: None)
+    async with asyncpg_connection(address) as (connection, finish):
+        jobs = [a_job(queue="slow", lane=f"l{n}") for n in range(1_000)]
+        await postgres.insert_within(connection, jobs)
+        await postgres.insert_within(connection, [a_job(queue="mail", lane="l")])
+        await finish(True)
+        await asyncio.wait_for(heard.wait(), 10)
+    heard.clear()
+    assert await claim(postgres, worker, 10) == []
+    await asyncio.wait_for(heard.wait(), 10)
+    stop()
+    assert [job.queue for job in await claim(postgres, worker, 10)] == ["mail"]

@@ -348,8 +348,12 @@ BEGIN
             NULL::bytea, NULL::double precision, NULL::bigint, NULL::uuid;
     END IF;
 
-    -- Reserved jobs are for others, whatever this claim has found.
-    IF raised > 0 AND cardinality(places) >= p_limit OR reserving IS NOT NULL THEN
+    -- Who takes fewer than it may leaves none in the queues that it looks at; but bells are taken off
+    -- whatever their queue, a worker that is gone looks at none, there may be more bells, and reserved
+    -- jobs are for others whatever this claim has found.
+    IF raised > 0 AND (
+        cardinality(places) >= p_limit OR worker_number IS NULL OR NOT bell_queues <@ p_queues
+    ) OR cardinality(bell_lanes) = 1000 OR reserving IS NOT NULL THEN
         RETURN QUERY SELECT NULL::uuid, NULL::integer, NULL::integer, NULL, NULL, NULL::bytea,
             NULL::integer, NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL,
             NULL::bytea, NULL::double precision, NULL::bigint, NULL::uuid;
