@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help up venv test lint types imports kills bench clean
+.PHONY: help up venv test lint types imports kills chaos bench clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,13 @@ test: lint ## Run the whole suite on SQLite, PostgreSQL and Redis
 
 kills: $(STAMP) ## Kill a thousand workers at every point around a stage
 	HEADRACE_TEST_KILLS=1000 $(BIN)/pytest -q -s tests/crash/test_killed_stages.py
+
+ENGINE ?= sqlite
+MINUTES ?= 2
+SEED ?= 1
+
+chaos: $(STAMP) ## Break everything around Headrace, and judge it (make chaos ENGINE=redis MINUTES=30)
+	$(BIN)/python -m chaos --engine $(ENGINE) --minutes $(MINUTES) --seed $(SEED) $(ARGS)
 
 bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)

@@ -42,7 +42,14 @@ async def until(condition: Callable[[], Any], what: str = "it", limit: float = L
 class Process:
     """One program. Signals go to its pid alone."""
 
-    def __init__(self, command: list[str], *, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        folder: Path,
+        environment: dict[str, str],
+        own_session: bool = False,
+    ) -> None:
         self.output = folder / f"output-{time.monotonic_ns()}.txt"
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
@@ -52,6 +59,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 cwd=folder,
                 env=environment,
+                start_new_session=own_session,
             )
         self.pid = self._process.pid
         self.killed_at: float | None = None

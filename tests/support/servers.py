@@ -32,10 +32,11 @@ def free_port() -> int:
 class Server:
     """A server process that can be started, stopped, killed and started again on its data."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, within: Path | None = None) -> None:
         self.name = name
         self.port = free_port()
-        self.folder = Path(tempfile.mkdtemp(prefix=f"headrace-{name}-"))
+        # `within`: the folder that its own is made in, if not the usual one.
+        self.folder = Path(tempfile.mkdtemp(prefix=f"headrace-{name}-", dir=within))
         self.process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
 
@@ -102,31 +103,52 @@ class Server:
 class PostgresServer(Server):
     """PostgreSQL from a folder of binaries."""
 
-    def __init__(self, binaries: Path, *, durable: bool = False, name: str = "postgres") -> None:
-        super().__init__(name)
+    def __init__(
+        self,
+        binaries: Path,
+        *,
+        durable: bool = False,
+        name: str = "postgres",
+        within: Path | None = None,
+        copy_of: PostgresServer | None = None,
+    ) -> None:
+        super().__init__(name, within=within)
         self.binaries = binaries
         self.durable = durable
         self.data = self.folder / "data"
+        self.settings: dict[str, str] = {}
         if os.geteuid() == 0:
             # PostgreSQL refuses to run as root.
             self.binaries = _readable_by_all(binaries)
             os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, pwd.getpwnam("nobody").pw_gid)
         subprocess.run(
-            [
-                str(self.binaries / "initdb"),
-                f"--pgdata={self.data}",
-                "--username=postgres",
-                "--auth=trust",
-                "--encoding=UTF8",
-                "--locale=C",
-                "--no-sync",
-            ],
+            self._new_data() if copy_of is None else self._standby_of(copy_of),
             check=True,
             capture_output=True,
             cwd=self.folder,
             user=self.user(),
             group=None if self.user() is None else pwd.getpwnam("nobody").pw_gid,
         )
+
+    def _new_data(self) -> list[str]:
+        return [
+            str(self.binaries / "initdb"),
+            f"--pgdata={self.data}",
+            "--username=postgres",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]
+
+    def _standby_of(self, primary: PostgresServer) -> list[str]:
+        """A copy that follows the primary from when it is started until it is promoted."""
+        return [
+            str(self.binaries / "pg_basebackup"),
+            f"--pgdata={self.data}",
+            f"--dbname={primary.url}?application_name={self.name}",
+            *("--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync"),
+        ]
 
     def user(self) -> str | None:
         return "nobody" if os.geteuid() == 0 else None
@@ -144,6 +166,7 @@ class PostgresServer(Server):
             "full_page_writes": "on" if self.durable else "off",
             "max_connections": 200,
             "log_min_messages": "warning",
+            **self.settings,
         }
         # A postmaster that was killed leaves its lock file; the data folder is ours alone.
         with contextlib.suppress(FileNotFoundError):
@@ -173,8 +196,15 @@ class PostgresServer(Server):
 class RedisServer(Server):
     """Redis or Valkey from one binary, with an append-only file."""
 
-    def __init__(self, binary: Path, *, fsync: str = "everysec", name: str = "redis") -> None:
-        super().__init__(name)
+    def __init__(
+        self,
+        binary: Path,
+        *,
+        fsync: str = "everysec",
+        name: str = "redis",
+        within: Path | None = None,
+    ) -> None:
+        super().__init__(name, within=within)
         self.binary = binary
         self.fsync = fsync
 

@@ -1,0 +1,1 @@
+"""Headrace under faults: real servers and programs, judged by a log outside the engine."""

@@ -1,0 +1,44 @@
+"""Every fault, by name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from chaos.faults import lines, programs, servers
+from chaos.faults.base import Fault
+from chaos.scene import Scene
+
+FAULTS: dict[str, type[Fault]] = {
+    kind.name: kind for room in (programs, lines, servers) for kind in room.FAULTS
+}
+
+
+def fitting(scene: Scene) -> list[type[Fault]]:
+    """The faults that can be done in a scene, of those that were asked for."""
+    wanted = scene.options.faults or tuple(FAULTS)
+    return [kind for name, kind in FAULTS.items() if name in wanted and kind.fits(scene)]
+
+
+def bursts(scene: Scene, kinds: list[type[Fault]]) -> Iterator[list[tuple[float, Fault]]]:
+    """Faults that are under way together, each with the seconds after which it begins.
+
+    Every kind comes once before chance alone decides, so that a short run has them all as far as
+    its time goes.
+    """
+    chance = random.Random(scene.options.seed)
+    first = list(kinds)
+    chance.shuffle(first)
+    while True:
+        burst: list[tuple[float, Fault]] = []
+        groups: set[str] = set()
+        for _ in range(chance.choice([1, 2, 2, 3, 3, 4, scene.options.burst])):
+            kind = first[-1] if first else chance.choices(kinds, [k.weight for k in kinds])[0]
+            if kind.group and kind.group in groups:
+                continue
+            if first:
+                first.pop()
+            groups.add(kind.group)
+            begin = chance.uniform(0.0, 1.5) if burst else 0.0
+            burst.append((begin, kind(scene, chance)))
+        yield burst

@@ -1,0 +1,50 @@
+"""What a run is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+POLL = 1.0
+"""The longest that an idle worker waits between two looks for jobs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """A run. The same options and the same seed draw the same faults in the same order."""
+
+    engine: str
+    seconds: float
+    seed: int
+    # Names of faults; empty: all that fit the engine.
+    faults: tuple[str, ...] = ()
+    lease: float = 3.0
+    # What a busy machine may add to lease and poll before a recovery is late.
+    allowance: float = 1.0
+    # How long everything may take to come to rest at the end.
+    quiet_limit: float = 90.0
+    workers: int = 3
+    slots: int = 8
+    # Jobs that are asked for in a second.
+    rate: float = 30.0
+    # Of Redis: "always" loses nothing; what "everysec" loses is counted apart.
+    fsync: str = "always"
+    # Programs of workers and producers. Tests give others, with a guard switched off.
+    program: str = "chaos.program"
+    producer: str = "chaos.producer"
+    # Faults that are under way together, at most.
+    burst: int = 5
+
+    @property
+    def variant(self) -> str:
+        """What is different from the usual, if something may be lost for it."""
+        return "" if self.fsync == "always" else self.fsync
+
+    @property
+    def label(self) -> str:
+        """What results are kept under."""
+        return f"{self.engine}, {self.variant}" if self.variant else self.engine
+
+    @property
+    def recovery_limit(self) -> float:
+        """Within this the first job has to be completed after an outage."""
+        return self.lease + POLL + self.allowance

@@ -1,0 +1,80 @@
+"""How long it takes until jobs are completed again when nothing is broken any more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from chaos.journal import Line, Reader
+from chaos.scene import Program, Scene
+
+LOOK_SECONDS = 0.02
+# Longer than this nobody waits for the last worker of all.
+PATIENCE = 20.0
+
+
+@dataclass
+class Progress:
+    """What the journal has told so far."""
+
+    acknowledged: int = 0
+    completed: int = 0
+    # When each process has last had a result taken by the engine.
+    settled_at: dict[int, float] = field(default_factory=dict)
+    events: Counter[str] = field(default_factory=Counter)
+
+    def take(self, lines: list[Line]) -> None:
+        """Count these too."""
+        for line in lines:
+            self.events[line.event] += 1
+            if line.event == "acknowledged":
+                self.acknowledged += 1
+            elif line.event == "settled" and line.name == "Completed":
+                self.completed += 1
+                self.settled_at[line.pid] = line.at
+
+
+@dataclass
+class Recovery:
+    """Seconds from calm to the first job that one of the victims completed, and to the moment when
+    all of them had. None: not within the time that was waited.
+    """
+
+    first: float | None
+    last: float | None
+
+
+class Watch:
+    """Follows the journal of a run."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.progress = Progress()
+        self._reader = Reader(scene.path)
+
+    def look(self) -> Progress:
+        """Everything that was written down until now."""
+        self.progress.take(self._reader.new())
+        return self.progress
+
+    async def after(self, calm: float, groups: list[list[Program]]) -> list[Recovery]:
+        """Wait until every group of victims has completed jobs again."""
+        found = [Recovery(None, None) for _ in groups]
+        done: dict[str, float] = {}
+        limit = time.monotonic() + PATIENCE
+        while time.monotonic() < limit and any(each.last is None for each in found):
+            settled = self.look().settled_at
+            for worker in self.scene.workers:
+                at = settled.get(worker.pid, 0.0)
+                if at >= calm:
+                    done.setdefault(worker.name, at - calm)
+            for victims, recovery in zip(groups, found, strict=True):
+                seconds = [done[each.name] for each in victims if each.name in done]
+                if seconds and recovery.first is None:
+                    recovery.first = min(seconds)
+                if len(seconds) == len(victims) and recovery.last is None:
+                    recovery.last = max(seconds)
+            await asyncio.sleep(LOOK_SECONDS)
+        return found
