@@ -45,6 +45,12 @@ def arguments() -> tuple[Options, argparse.Namespace]:
     parser.add_argument(
         "--faults", default="", help=f"only these, with commas between: {', '.join(FAULTS)}"
     )
+    parser.add_argument(
+        "--variant",
+        choices=["", "everysec"],
+        default="",
+        help="everysec: measure what Redis loses where its settings allow it",
+    )
     parser.add_argument("--json", metavar="FILE", help="write everything that was found")
     parser.add_argument("--keep", action="store_true", help="write the results into docs/")
     asked = parser.parse_args()
@@ -52,8 +58,15 @@ def arguments() -> tuple[Options, argparse.Namespace]:
     for name in faults:
         if name not in FAULTS:
             parser.error(f"unknown fault {name!r}; known: {', '.join(FAULTS)}")
+    if asked.variant and asked.engine != "redis":
+        parser.error(f"--variant {asked.variant} is one of redis, not of {asked.engine}")
     options = Options(
-        engine=asked.engine, seconds=asked.minutes * 60, seed=asked.seed, faults=faults
+        engine=asked.engine,
+        seconds=asked.minutes * 60,
+        seed=asked.seed,
+        faults=faults,
+        variant=asked.variant,
+        burst=1 if asked.variant else Options.burst,
     )
     return options, asked
 

@@ -81,6 +81,12 @@ def register(app: headrace.App, begin: Callable[..., Any]) -> None:
         subprocess.Popen(["sleep", str(seconds)])
         return diary.end()
 
+    @app.task("runs_program", retry=FEW, isolate="process", timeout=6.0)
+    def runs_program(ctx: headrace.Context, number: int, seconds: float) -> Any:
+        diary = begin(ctx, number)
+        subprocess.run(["sleep", str(seconds)], check=False)
+        return diary.end()
+
     @app.task("leaves_thread", retry=FEW, isolate="process", timeout=10.0)
     def leaves_thread(ctx: headrace.Context, number: int, seconds: float) -> Any:
         diary = begin(ctx, number)

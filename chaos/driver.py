@@ -10,16 +10,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import headrace
 from chaos import journal
 from chaos.faults.base import Fault
 from chaos.faults.registry import bursts, fitting
 from chaos.journal import Line
-from chaos.judge import Final, Judgement, judge
+from chaos.judge import Final, Judgement, Violation, judge
+from chaos.losses import set_apart
 from chaos.options import Options
 from chaos.recovery import Progress, Recovery, Watch
-from chaos.scene import Scene
+from chaos.scene import Program, Scene
 from chaos.volume import volume
 
 # A fault that cannot be begun or ended within this has met another one.
@@ -51,7 +53,7 @@ class Result:
     quiet_seconds: float | None = None
     left_over: list[str] = field(default_factory=list)
     # What was lost where the documentation says that it may be, by what happened.
-    allowed: dict[str, dict[str, int]] = field(default_factory=dict)
+    allowed: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 OnProgress = Callable[[Result, str], None]
@@ -113,7 +115,17 @@ class Driver:
         for (_, injected), recovery in zip(real, recoveries, strict=True):
             injected.recovery = recovery
             self.result.faults.append(injected)
+        for each in self.watch.idle:
+            self.replace(each, [injected.name for _, injected in real])
         self.tell("")
+
+    def replace(self, worker: Program, faults: list[str]) -> None:
+        """A worker that does nothing though nothing is broken: say so, and start another."""
+        said = worker.process.said.strip().splitlines()[-1:] if worker.process else []
+        detail = f"{worker.name} after {', '.join(faults)}: {' '.join(said)}"
+        self.scene.found.append(Violation("worker not back", "", detail))
+        self.scene.empty(worker)
+        worker.wanted = True
 
     async def inject(self, after: float, fault: Fault) -> Injected | None:
         """One fault from its begin to its end."""
@@ -155,6 +167,12 @@ class Driver:
             finals += [Final.of(job) for job in found]
         audit = [f"{each}" for each in await engine.audit()]
         self.result.judgement = judge(lines, finals, audit=audit)
+        if self.options.variant:
+            acknowledged = {each.job: each.at for each in lines if each.event == "acknowledged"}
+            # What may be lost may be lost until the fault has done its work.
+            faults = [(each.at, each.name) for each in lines if each.event == "healed"]
+            self.result.allowed = set_apart(self.result.judgement, acknowledged, faults)
+        self.result.judgement.violations += self.scene.found
         limit = self.options.recovery_limit
         self.result.judgement.judge_recovery(
             [(each.name, each.recovery.first) for each in self.result.faults if each.recovery],

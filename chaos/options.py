@@ -26,18 +26,18 @@ class Options:
     slots: int = 8
     # Jobs that are asked for in a second.
     rate: float = 30.0
-    # Of Redis: "always" loses nothing; what "everysec" loses is counted apart.
-    fsync: str = "always"
+    # "everysec": Redis with a file that is synced every second. What that loses is counted apart.
+    variant: str = ""
     # Programs of workers and producers. Tests give others, with a guard switched off.
     program: str = "chaos.program"
     producer: str = "chaos.producer"
     # Faults that are under way together, at most.
-    burst: int = 5
+    burst: int = 6
 
     @property
-    def variant(self) -> str:
-        """What is different from the usual, if something may be lost for it."""
-        return "" if self.fsync == "always" else self.fsync
+    def fsync(self) -> str:
+        """When Redis syncs its file."""
+        return self.variant or "always"
 
     @property
     def label(self) -> str:

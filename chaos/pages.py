@@ -22,8 +22,11 @@ PROMISES = {
     "lane order": "lanes out of order",
     "key doubled": "keys with two jobs",
     "void": "acknowledged into a deleted file",
+    "left running": "processes of killed workers left running",
     "audit": "findings of the engine's audit",
     "late recovery": "recoveries that were late",
+    "worker not back": "workers that did not come back",
+    "not stopped": "workers that did not stop",
 }
 
 
@@ -84,11 +87,17 @@ def faults(runs: Runs) -> str:
 def losses(runs: Runs) -> str:
     """What was lost where the documentation says that it may be."""
     rows = [
-        [name, what, f"{found['times']:,}", f"{found['acknowledged']:,}", f"{found['lost']:,}"]
-        for name, run in runs.items()
+        [
+            what,
+            f"{found['times']:,}",
+            f"{run['counts']['acknowledged']:,}" if what == "all" else "",
+            f"{found['lost']:,}",
+            f"{found['most']:,}",
+        ]
+        for run in runs.values()
         for what, found in run["allowed"].items()
     ]
-    heads = ["engine", "what happened", "times", "jobs acknowledged", "jobs lost"]
+    heads = ["what happened", "times", "jobs acknowledged", "jobs lost", "most at once"]
     return table(heads, rows) if rows else NOTHING
 
 

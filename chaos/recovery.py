@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from chaos.scene import Program, Scene
 
 LOOK_SECONDS = 0.02
 # Longer than this nobody waits for the last worker of all.
-PATIENCE = 20.0
+PATIENCE = 15.0
 
 
 @dataclass
@@ -52,6 +53,8 @@ class Watch:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.progress = Progress()
+        # Victims of the last look that had completed nothing when it ended.
+        self.idle: list[Program] = []
         self._reader = Reader(scene.path)
 
     def look(self) -> Progress:
@@ -60,21 +63,32 @@ class Watch:
         return self.progress
 
     async def after(self, calm: float, groups: list[list[Program]]) -> list[Recovery]:
-        """Wait until every group of victims has completed jobs again."""
+        """Wait until every group of victims has completed jobs again; anybody, where there are
+        none.
+        """
         found = [Recovery(None, None) for _ in groups]
         done: dict[str, float] = {}
         limit = time.monotonic() + PATIENCE
-        while time.monotonic() < limit and any(each.last is None for each in found):
+        while time.monotonic() < limit:
             settled = self.look().settled_at
             for worker in self.scene.workers:
                 at = settled.get(worker.pid, 0.0)
                 if at >= calm:
                     done.setdefault(worker.name, at - calm)
             for victims, recovery in zip(groups, found, strict=True):
-                seconds = [done[each.name] for each in victims if each.name in done]
+                names = [each.name for each in victims or self.scene.workers]
+                seconds = [done[name] for name in names if name in done]
                 if seconds and recovery.first is None:
                     recovery.first = min(seconds)
-                if len(seconds) == len(victims) and recovery.last is None:
+                if victims and len(seconds) == len(victims) and recovery.last is None:
                     recovery.last = max(seconds)
+            if all(
+                each.first is not None and (each.last is not None or not victims)
+                for each, victims in zip(found, groups, strict=True)
+            ):
+                break
             await asyncio.sleep(LOOK_SECONDS)
+        self.idle = [
+            victim for victim in dict.fromkeys(itertools.chain(*groups)) if victim.name not in done
+        ]
         return found

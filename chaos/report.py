@@ -75,7 +75,7 @@ def figures_of(result: Result) -> dict[str, Any]:
         "recovery_limit": options.recovery_limit,
         "faults": [rounded(asdict(row)) for row in by_fault(result)],
         "fault_count": len(result.faults),
-        "missed": Counter(each.partition(":")[0] for each in result.missed),
+        "missed": Counter(result.missed),
         "recovery": rounded({"p50": percentile(first, 50), "p99": percentile(first, 99)}),
         "take_over": rounded(
             {

@@ -18,6 +18,7 @@ import headrace
 from chaos import clocks, journal, tasks
 from chaos.clocks import Clocks
 from chaos.journal import Journal, Line
+from chaos.judge import Violation
 from chaos.options import Options
 from chaos.proxy import Proxy
 from chaos.stores import Store, open_store
@@ -79,6 +80,10 @@ class Scene:
         self.journal = Journal(self.path)
         self.store: Store = open_store(options.engine, place, fsync=options.fsync)
         self.programs: list[Program] = []
+        # What faults have found by themselves.
+        self.found: list[Violation] = []
+        # What killed workers had started, and by when it has to be gone.
+        self.families: list[tuple[float, psutil.Process]] = []
         self._supervisor: asyncio.Task[None] | None = None
         self._app: headrace.App | None = None
 
@@ -149,8 +154,12 @@ class Scene:
         """Kill the process in this place and leave it empty until it is filled."""
         place.wanted = False
         if place.process is not None and place.alive:
+            family = children(place.pid)
             place.process.kill()
             self._note_death(place)
+            # Others take over when the lease has lapsed: nothing may run beside them then.
+            limit = time.monotonic() + self.options.lease
+            self.families += [(limit, each) for each in family]
 
     def clock_file(self, place: Program) -> Path:
         """The file that sets the clocks of a program."""
@@ -231,12 +240,28 @@ class Scene:
                 if each.wanted and not each.alive:
                     self._note_death(each)
                     self.fill(each)
+            self._look_for_left_over()
+
+    def _look_for_left_over(self) -> None:
+        """Processes that a killed worker had started, and that outlive its lease."""
+        now = time.monotonic()
+        due = [process for limit, process in self.families if limit <= now]
+        self.families = [each for each in self.families if each[0] > now]
+        for process in due:
+            with contextlib.suppress(psutil.Error):
+                if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                    command = " ".join(process.cmdline())[:80]
+                    self.found.append(
+                        Violation("left running", "", f"{command!r} of a worker that was killed")
+                    )
+                    process.kill()
 
     def _note_death(self, place: Program) -> None:
         if place.process is not None:
             self.journal.write(Line(event="died", number=place.pid, name=place.name))
 
-    def _environment(self, place: Program) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What every program of the run is told, without any setting that a developer may have."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -245,10 +270,24 @@ class Scene:
         return {
             **kept,
             "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-            "HEADRACE_URL": self.store.url(None if place.proxy is None else place.proxy.port),
             "HEADRACE_LEASE_SECONDS": str(self.options.lease),
             "HEADRACE_GRACE_SECONDS": "2",
             journal.VARIABLE: str(self.path),
-            clocks.CLOCK: str(self.clock_file(place)),
             MARK: self.mark,
         }
+
+    def _environment(self, place: Program) -> dict[str, str]:
+        return {
+            **self.environment(),
+            "HEADRACE_URL": self.store.url(None if place.proxy is None else place.proxy.port),
+            clocks.CLOCK: str(self.clock_file(place)),
+        }
+
+
+def children(pid: int) -> list[psutil.Process]:
+    """What a process has started, and what that has started."""
+    try:
+        found: list[psutil.Process] = psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    return found

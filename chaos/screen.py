@@ -64,6 +64,9 @@ def summary(result: Result) -> str:
         "not within the limit" if result.quiet_seconds is None else seconds(result.quiet_seconds)
     )
     lines.append(f"{'came to rest':26} {quiet:>10}")
+    for what, found in result.allowed.items():
+        told = f"{found['times']} times, {found['lost']:,} lost, {found['most']:,} at most"
+        lines.append(f"{what:26} {told}")
     if result.missed:
         lines.append(f"{'faults that could not be':26} {len(result.missed):>10,}")
     if result.left_over:
@@ -71,8 +74,8 @@ def summary(result: Result) -> str:
     lines.append(f"{'violations':26} {len(judgement.violations):>10,}")
     for rule, count in judgement.by_rule.most_common():
         lines.append(f"  {rule}: {count}")
-        found = [each for each in judgement.violations if each.rule == rule]
-        lines += [f"    {each.job} {each.detail}"[:200] for each in found[:SHOWN]]
+        broken = [each for each in judgement.violations if each.rule == rule]
+        lines += [f"    {each.job} {each.detail}"[:200] for each in broken[:SHOWN]]
     if judgement.violations:
         faults = f" ARGS='--faults \"{','.join(options.faults)}\"'" if options.faults else ""
         lines.append(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.support.servers import (
 )
 
 ENGINES = ("sqlite", "postgres", "redis")
+UP_SECONDS = 30.0
 
 
 class Store:
@@ -62,7 +64,9 @@ class SqliteStore(Store):
 
     def hold_lock(self) -> sqlite3.Connection:
         """Be the one writer of the file until the connection is closed."""
-        connection = sqlite3.connect(self.path, timeout=2, isolation_level=None)
+        connection = sqlite3.connect(
+            self.path, timeout=2, isolation_level=None, check_same_thread=False
+        )
         connection.execute("BEGIN IMMEDIATE")
         return connection
 
@@ -81,10 +85,15 @@ class ServerStore(Store):
 
     async def ensure_up(self) -> None:
         self.thaw()
-        process = self.server.process
-        if process is None or process.poll() is not None:
-            await self.kill()  # its children may have outlived it
-            await asyncio.to_thread(self.server.start)
+        limit = time.monotonic() + UP_SECONDS
+        while time.monotonic() < limit:
+            process = self.server.process
+            if process is None or process.poll() is not None:
+                await self.kill()  # its children may have outlived it
+                await asyncio.to_thread(self.server.start)
+            if await asyncio.to_thread(self.server.ready):
+                return
+            await asyncio.sleep(0.05)
 
     def family(self) -> list[psutil.Process]:
         """The server's process and its children."""
@@ -187,9 +196,9 @@ class RedisStore(ServerStore):
             ended += int(await self.ask("CLIENT", "KILL", "TYPE", kind))
         return ended
 
-    async def ask(self, *command: Any) -> Any:
-        """One command on a connection of its own."""
-        client = redis.asyncio.Redis.from_url(self.url(), socket_timeout=10)
+    async def ask(self, *command: Any, port: int | None = None) -> Any:
+        """One command on a connection of its own, also to another server."""
+        client = redis.asyncio.Redis.from_url(self.url(port), socket_timeout=10)
         try:
             return await client.execute_command(*command)  # type: ignore[no-untyped-call]
         finally:

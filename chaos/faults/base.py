@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from chaos.scene import Program, Scene
 
-ALL = ("sqlite", "postgres", "redis")
-SERVERS = ("postgres", "redis")
+ALL: tuple[str, ...] = ("sqlite", "postgres", "redis")
+SERVERS: tuple[str, ...] = ("postgres", "redis")
 
 
 class Fault:
@@ -25,12 +25,16 @@ class Fault:
     # Of one group no two are under way at once: each would end the other.
     group: ClassVar[str] = ""
 
+    # The variant of a run that it belongs to: one in which something may be lost.
+    variant: ClassVar[str] = ""
+
     def __init__(self, scene: Scene, chance: random.Random) -> None:
         self.scene = scene
         self.chance = chance
         self.seconds = 0.0
-        # The workers that are cut off from their jobs meanwhile, and have to find back.
-        self.victims: list[Program] = scene.workers
+        # The workers that are cut off from their jobs meanwhile, and have to find back; none: it
+        # holds up nobody, or not for long.
+        self.victims: list[Program] = []
         self.draw(chance)
 
     @classmethod

@@ -25,7 +25,7 @@ class LineFault(Fault):
             places = self.some(scene.workers)
             if chance.random() < 0.5:
                 places = places + scene.producers
-        self.victims = [each for each in places if each.kind == "worker"] or scene.workers
+        self.victims = [each for each in places if each.kind == "worker"]
         self.lines: list[Proxy] = [each.proxy for each in places if each.proxy is not None]
 
     async def end(self) -> None:

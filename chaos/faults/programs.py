@@ -6,6 +6,11 @@ import asyncio
 import random
 
 from chaos.faults.base import Fault
+from chaos.judge import Violation
+from chaos.scene import LOOK_SECONDS
+
+LIMIT = 10.0
+"""Within so many seconds after SIGTERM a worker has ended; its grace is 2 s."""
 
 
 class KillWorker(Fault):
@@ -39,6 +44,7 @@ class KillStorm(Fault):
     weight = 0.5
 
     def draw(self, chance: random.Random) -> None:
+        self.victims = self.scene.workers
         self.pauses = [chance.uniform(0.3, 1.2) for _ in range(chance.randint(2, 3))]
 
     async def begin(self) -> None:
@@ -90,8 +96,22 @@ class StopWorker(Fault):
 
     async def begin(self) -> None:
         [victim] = self.victims
-        if victim.process is not None and victim.alive:
-            victim.process.terminate()
+        self.process = victim.process
+        if self.process is not None and victim.alive:
+            self.process.terminate()
+
+    async def end(self) -> None:
+        [victim] = self.victims
+        patience = LIMIT
+        while self.process is not None and self.process.code is None:
+            if patience <= 0:
+                detail = f"{victim.name} did not end {LIMIT:g} s after SIGTERM"
+                self.scene.found.append(Violation("not stopped", "", detail))
+                self.process.kill()
+                return
+            if not victim.frozen:
+                patience -= LOOK_SECONDS
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 class KillProducer(Fault):

@@ -5,18 +5,30 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from chaos.faults import lines, programs, servers
+from chaos.faults import (
+    clocks,
+    disks,
+    fail_over,
+    gone_files,
+    handlers,
+    lines,
+    losses,
+    programs,
+    servers,
+)
 from chaos.faults.base import Fault
 from chaos.scene import Scene
 
-FAULTS: dict[str, type[Fault]] = {
-    kind.name: kind for room in (programs, lines, servers) for kind in room.FAULTS
-}
+ROOMS = (programs, lines, servers, disks, gone_files, clocks, handlers, fail_over, losses)
+
+FAULTS: dict[str, type[Fault]] = {kind.name: kind for room in ROOMS for kind in room.FAULTS}
 
 
 def fitting(scene: Scene) -> list[type[Fault]]:
     """The faults that can be done in a scene, of those that were asked for."""
-    wanted = scene.options.faults or tuple(FAULTS)
+    wanted = scene.options.faults or tuple(
+        name for name, kind in FAULTS.items() if kind.variant == scene.options.variant
+    )
     return [kind for name, kind in FAULTS.items() if name in wanted and kind.fits(scene)]
 
 
@@ -32,7 +44,7 @@ def bursts(scene: Scene, kinds: list[type[Fault]]) -> Iterator[list[tuple[float,
     while True:
         burst: list[tuple[float, Fault]] = []
         groups: set[str] = set()
-        for _ in range(chance.choice([1, 2, 2, 3, 3, 4, scene.options.burst])):
+        for _ in range(chance.randint(1, scene.options.burst)):
             kind = first[-1] if first else chance.choices(kinds, [k.weight for k in kinds])[0]
             if kind.group and kind.group in groups:
                 continue

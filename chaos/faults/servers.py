@@ -29,6 +29,7 @@ class KillServer(ServerFault):
     weight = 1.5
 
     def draw(self, chance: random.Random) -> None:
+        self.victims = self.scene.workers
         short = chance.random() < 0.7
         self.seconds = chance.uniform(0.0, 1.0) if short else self.longer_than_lease()
 
@@ -45,6 +46,7 @@ class FreezeServer(ServerFault):
     name = "freeze server"
 
     def draw(self, chance: random.Random) -> None:
+        self.victims = self.scene.workers
         short = chance.random() < 0.5
         self.seconds = chance.uniform(0.2, 2.0) if short else self.longer_than_lease()
 
@@ -62,6 +64,7 @@ class TerminateStorm(ServerFault):
     weight = 3
 
     def draw(self, chance: random.Random) -> None:
+        self.victims = self.scene.workers
         self.pauses = [chance.uniform(0.02, 0.3) for _ in range(chance.randint(1, 6))]
 
     async def begin(self) -> None:
