@@ -90,10 +90,11 @@ class Driver:
         await self.watch.after(began, [self.scene.workers])
         end = time.monotonic() + self.options.seconds
         kinds = fitting(self.scene)
-        for burst in bursts(self.scene, kinds):
-            if time.monotonic() >= end or not kinds:
+        for burst in bursts(self.scene, kinds) if kinds else ():
+            if time.monotonic() >= end:
                 break
             await self.break_and_heal(burst)
+        await asyncio.sleep(end - time.monotonic())
         self.tell("healing")
         await self.scene.heal()
         await self.scene.stop_producers(self.options.quiet_limit)

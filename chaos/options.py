@@ -22,6 +22,10 @@ class Options:
     allowance: float = 1.0
     # How long everything may take to come to rest at the end.
     quiet_limit: float = 90.0
+    # How long every worker may take to complete a job again, before it is said not to be back.
+    patience: float = 15.0
+    # How long a worker may take to end after SIGTERM; its grace is 2 s.
+    stop_limit: float = 10.0
     workers: int = 3
     slots: int = 8
     # Jobs that are asked for in a second.

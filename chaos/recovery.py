@@ -12,8 +12,6 @@ from chaos.journal import Line, Reader
 from chaos.scene import Program, Scene
 
 LOOK_SECONDS = 0.02
-# Longer than this nobody waits for the last worker of all.
-PATIENCE = 15.0
 
 
 @dataclass
@@ -68,7 +66,7 @@ class Watch:
         """
         found = [Recovery(None, None) for _ in groups]
         done: dict[str, float] = {}
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + self.scene.options.patience
         while time.monotonic() < limit:
             settled = self.look().settled_at
             for worker in self.scene.workers:

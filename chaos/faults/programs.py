@@ -9,9 +9,6 @@ from chaos.faults.base import Fault
 from chaos.judge import Violation
 from chaos.scene import LOOK_SECONDS
 
-LIMIT = 10.0
-"""Within so many seconds after SIGTERM a worker has ended; its grace is 2 s."""
-
 
 class KillWorker(Fault):
     """SIGKILL, and a new process later: under the same name, which takes the old one's place at
@@ -102,10 +99,10 @@ class StopWorker(Fault):
 
     async def end(self) -> None:
         [victim] = self.victims
-        patience = LIMIT
+        patience = limit = self.scene.options.stop_limit
         while self.process is not None and self.process.code is None:
             if patience <= 0:
-                detail = f"{victim.name} did not end {LIMIT:g} s after SIGTERM"
+                detail = f"{victim.name} did not end {limit:g} s after SIGTERM"
                 self.scene.found.append(Violation("not stopped", "", detail))
                 self.process.kill()
                 return
