@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,6 +28,9 @@ from chaos.volume import volume
 # A fault that cannot be begun or ended within this has met another one.
 PATIENCE = 15.0
 BATCH = 500
+SHOWN = 100
+# So much of a log says what a worker was doing.
+TOLD = 6_000
 
 
 @dataclass
@@ -54,6 +58,8 @@ class Result:
     left_over: list[str] = field(default_factory=list)
     # What was lost where the documentation says that it may be, by what happened.
     allowed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # What was written down about the first jobs for which a promise was broken.
+    evidence: dict[str, list[Line]] = field(default_factory=dict)
 
 
 OnProgress = Callable[[Result, str], None]
@@ -117,13 +123,17 @@ class Driver:
             injected.recovery = recovery
             self.result.faults.append(injected)
         for each in self.watch.idle:
-            self.replace(each, [injected.name for _, injected in real])
+            await self.replace(each, [injected.name for _, injected in real])
         self.tell("")
 
-    def replace(self, worker: Program, faults: list[str]) -> None:
+    async def replace(self, worker: Program, faults: list[str]) -> None:
         """A worker that does nothing though nothing is broken: say so, and start another."""
-        said = worker.process.said.strip().splitlines()[-1:] if worker.process else []
-        detail = f"{worker.name} after {', '.join(faults)}: {' '.join(said)}"
+        said = ""
+        if worker.process is not None and worker.alive:
+            os.kill(worker.pid, signal.SIGUSR1)
+            await asyncio.sleep(0.5)
+            said = worker.process.said[-TOLD:]
+        detail = f"{worker.name} after {', '.join(faults)}: {said}"
         self.scene.found.append(Violation("worker not back", "", detail))
         self.scene.empty(worker)
         worker.wanted = True
@@ -174,6 +184,10 @@ class Driver:
             faults = [(each.at, each.name) for each in lines if each.event == "healed"]
             self.result.allowed = set_apart(self.result.judgement, acknowledged, faults)
         self.result.judgement.violations += self.scene.found
+        broken = {each.job for each in self.result.judgement.violations[:SHOWN] if each.job}
+        for line in lines:
+            if line.job in broken:
+                self.result.evidence.setdefault(line.job, []).append(line)
         limit = self.options.recovery_limit
         self.result.judgement.judge_recovery(
             [(each.name, each.recovery.first) for each in self.result.faults if each.recovery],

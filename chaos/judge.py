@@ -19,8 +19,6 @@ from headrace.model.job import Job
 
 FINAL = frozenset({"completed", "failed", "timeout", "cancelled"})
 FINAL_OUTCOMES = frozenset({"Completed", "Failed", "TimedOut", "Cancelled"})
-# A hundred of a kind say as much as all of them.
-SHOWN = 100
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import headrace.app as app_module
 from chaos import tasks
 from chaos.clocks import CLOCK, follow
 from chaos.journal import Journal, Line, from_environment
+from chaos.told_on_signal import tell_on_signal
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
@@ -54,6 +55,7 @@ def make_app() -> headrace.App:
 
     # Whenever the App opens an engine, now or with other settings, it is a watched one.
     setattr(app_module, "open_engine", open_watched)  # noqa: B010
+    tell_on_signal()
     app = tasks.register(headrace.App(), journal)
     if path := os.environ.get(CLOCK):
         follow(Path(path), app.clock)

@@ -41,8 +41,9 @@ class Proxy:
         """Stop listening, and end every connection."""
         if self._server is not None:
             self._server.close()
+        lines = list(self._lines)
         self.reset()
-        await asyncio.sleep(0)
+        await asyncio.gather(*(line.ended() for line in lines))
 
     # --- what faults do
 
@@ -125,6 +126,12 @@ class Connection:
         self._end()
         if self._task is not None:
             self._task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until nothing of it is left."""
+        for _, writer in filter(None, (self.client, self.server)):
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     def _end(self) -> None:
         for _, writer in filter(None, (self.client, self.server)):

@@ -87,6 +87,13 @@ def figures_of(result: Result) -> dict[str, Any]:
         "quiet_seconds": result.quiet_seconds and round(result.quiet_seconds, 2),
         "rules": judgement.by_rule,
         "violations": [asdict(each) for each in judgement.violations[:SHOWN]],
+        "evidence": {
+            job: [
+                f"{line.at:.3f} {line.event} token {line.token} {line.name} pid {line.pid}"
+                for line in found
+            ]
+            for job, found in result.evidence.items()
+        },
         "allowed": result.allowed,
         "machine": machine(),
         "command": " ".join(["python -m chaos", *sys.argv[1:]]),

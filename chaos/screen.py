@@ -75,7 +75,9 @@ def summary(result: Result) -> str:
     for rule, count in judgement.by_rule.most_common():
         lines.append(f"  {rule}: {count}")
         broken = [each for each in judgement.violations if each.rule == rule]
-        lines += [f"    {each.job} {each.detail}"[:200] for each in broken[:SHOWN]]
+        for each in broken[:SHOWN]:
+            told = " ".join(f"{each.job} {each.detail}".split())
+            lines.append(f"    {told[:200]}")
     if judgement.violations:
         faults = f" ARGS='--faults \"{','.join(options.faults)}\"'" if options.faults else ""
         lines.append(
