@@ -18,8 +18,8 @@ class Options:
     # Names of faults; empty: all that fit the engine.
     faults: tuple[str, ...] = ()
     lease: float = 3.0
-    # What a busy machine may add to lease and poll before a recovery is late.
-    allowance: float = 1.0
+    # What a busy machine, and the start of a process, may add to lease and poll.
+    allowance: float = 2.0
     # How long everything may take to come to rest at the end.
     quiet_limit: float = 90.0
     # How long every worker may take to complete a job again, before it is said not to be back.
@@ -36,7 +36,7 @@ class Options:
     program: str = "chaos.program"
     producer: str = "chaos.producer"
     # Faults that are under way together, at most.
-    burst: int = 6
+    burst: int = 8
 
     @property
     def fsync(self) -> str:

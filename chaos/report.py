@@ -75,7 +75,7 @@ def figures_of(result: Result) -> dict[str, Any]:
         "recovery_limit": options.recovery_limit,
         "faults": [rounded(asdict(row)) for row in by_fault(result)],
         "fault_count": len(result.faults),
-        "missed": Counter(result.missed),
+        "missed": Counter(placeless(each) for each in result.missed),
         "recovery": rounded({"p50": percentile(first, 50), "p99": percentile(first, 99)}),
         "take_over": rounded(
             {
@@ -86,7 +86,10 @@ def figures_of(result: Result) -> dict[str, Any]:
         "counts": judgement.counts,
         "quiet_seconds": result.quiet_seconds and round(result.quiet_seconds, 2),
         "rules": judgement.by_rule,
-        "violations": [asdict(each) for each in judgement.violations[:SHOWN]],
+        "violations": [
+            {**asdict(each), "detail": placeless(each.detail)}
+            for each in judgement.violations[:SHOWN]
+        ],
         "evidence": {
             job: [
                 f"{line.at:.3f} {line.event} token {line.token} {line.name} pid {line.pid}"
@@ -96,8 +99,13 @@ def figures_of(result: Result) -> dict[str, Any]:
         },
         "allowed": result.allowed,
         "machine": machine(),
-        "command": " ".join(["python -m chaos", *sys.argv[1:]]),
+        "command": placeless(" ".join(["python -m chaos", *sys.argv[1:]])),
     }
+
+
+def placeless(text: str) -> str:
+    """A text that names no place of this machine."""
+    return re.sub(r"(?<![\w.])/[\w./-]+/", "…/", text)
 
 
 def rounded(values: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SIZE_MB = 2_048
+TRIES = 50
 
 
 @contextlib.contextmanager
@@ -34,10 +35,13 @@ def is_own(place: Path) -> bool:
 
 def fill(place: Path, room: int = 0) -> None:
     """Let nothing more be written but `room` bytes."""
-    usage = os.statvfs(place)
-    used = (usage.f_blocks - usage.f_bfree) * usage.f_frsize
-    if not _mount(place, f"remount,size={used + room}"):
-        raise OSError(f"{place} could not be made smaller")
+    for _ in range(TRIES):
+        usage = os.statvfs(place)
+        used = (usage.f_blocks - usage.f_bfree) * usage.f_frsize
+        # Refused if more was written since.
+        if _mount(place, f"remount,size={used + room}"):
+            return
+    raise OSError(f"{place} could not be made smaller")
 
 
 def widen(place: Path) -> None:
