@@ -51,27 +51,27 @@ def clock(value: float) -> str:
 def summary(result: Result) -> str:
     """Faults by kind with recovery, jobs, and every violation with what repeats it."""
     options, judgement = result.options, result.judgement
-    lines = ["", f"{'fault':26} {'count':>6} {'first job p50':>14} {'p99':>7} {'all back p99':>13}"]
+    lines = ["", f"{'fault':28} {'count':>6} {'first job p50':>14} {'p99':>7} {'all back p99':>13}"]
     lines += [
-        f"{row.name:26} {row.count:>6} {seconds(row.first_p50):>14} "
+        f"{row.name:28} {row.count:>6} {seconds(row.first_p50):>14} "
         f"{seconds(row.first_p99):>7} {seconds(row.last_p99):>13}"
         for row in by_fault(result)
     ]
-    lines.append(f"{'all':26} {len(result.faults):>6}")
+    lines.append(f"{'all':28} {len(result.faults):>6}")
     lines.append("")
-    lines += [f"{name:26} {count:>10,}" for name, count in judgement.counts.items()]
+    lines += [f"{name:28} {count:>10,}" for name, count in judgement.counts.items()]
     quiet = (
         "not within the limit" if result.quiet_seconds is None else seconds(result.quiet_seconds)
     )
-    lines.append(f"{'came to rest':26} {quiet:>10}")
+    lines.append(f"{'came to rest':28} {quiet:>10}")
     for what, found in result.allowed.items():
         told = f"{found['times']} times, {found['lost']:,} lost, {found['most']:,} at most"
-        lines.append(f"{what:26} {told}")
+        lines.append(f"{what:28} {told}")
     if result.missed:
-        lines.append(f"{'faults that could not be':26} {len(result.missed):>10,}")
+        lines.append(f"{'faults that could not be':28} {len(result.missed):>10,}")
     if result.left_over:
-        lines.append(f"{'processes left behind':26} {len(result.left_over):>10,}")
-    lines.append(f"{'violations':26} {len(judgement.violations):>10,}")
+        lines.append(f"{'processes left behind':28} {len(result.left_over):>10,}")
+    lines.append(f"{'violations':28} {len(judgement.violations):>10,}")
     for rule, count in judgement.by_rule.most_common():
         lines.append(f"  {rule}: {count}")
         broken = [each for each in judgement.violations if each.rule == rule]

@@ -111,7 +111,7 @@ class BlackHole(LineFault):
 class DeadReplies(BlackHole):
     """Half-open: requests arrive, replies do not."""
 
-    name = "half-open, replies dead"
+    name = "dead replies"
     weight = 1.5
     directions = ("replies",)
 
@@ -119,7 +119,7 @@ class DeadReplies(BlackHole):
 class DeadRequests(BlackHole):
     """Half-open: nothing arrives, though the server could answer."""
 
-    name = "half-open, requests dead"
+    name = "dead requests"
     directions = ("requests",)
 
 

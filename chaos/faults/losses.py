@@ -45,7 +45,7 @@ class RedisLoss(Fault):
 class KillEverySecond(KillServer):
     """SIGKILL of a server whose file is synced every second."""
 
-    name = "kill server, everysec"
+    name = "kill server with everysec"
     engines = ("redis",)
     variant = VARIANT
 
@@ -55,7 +55,7 @@ class PowerCut(RedisLoss):
     have synced when the power went. A real power cut cannot be had here.
     """
 
-    name = "power cut, everysec"
+    name = "power cut with everysec"
     UNSYNCED = 1.0
 
     async def begin(self) -> None:
@@ -75,7 +75,7 @@ class PowerCut(RedisLoss):
 class RedisFailOver(RedisLoss):
     """A replica that is behind is promoted after the primary was killed."""
 
-    name = "fail-over, replica behind"
+    name = "fail-over to a replica behind"
 
     def draw(self, chance: random.Random) -> None:
         super().draw(chance)

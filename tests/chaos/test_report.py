@@ -63,9 +63,9 @@ def test_pages_have_a_column_for_each_engine() -> None:
 
 def test_what_may_be_lost_has_a_table_of_its_own() -> None:
     result = a_result(variant="everysec")
-    result.allowed = {"power cut, everysec": {"times": 3, "lost": 90, "most": 40}}
+    result.allowed = {"power cut with everysec": {"times": 3, "lost": 90, "most": 40}}
     made = sections(Report.of(result).runs)
-    assert "| power cut, everysec | 3 |  | 90 | 40 |" in made["losses"]
+    assert "| power cut with everysec | 3 |  | 90 | 40 |" in made["losses"]
     assert made["promises"] == NOTHING
 
 
@@ -132,3 +132,7 @@ def test_a_seed_draws_the_same_faults_again() -> None:
 
 def test_every_fault_comes_before_chance_alone_decides() -> None:
     assert {name for _, name, _ in drawn(1)} == set(FAULTS)
+
+
+def test_names_of_faults_can_be_listed_with_commas_between() -> None:
+    assert not [name for name in FAULTS if "," in name]

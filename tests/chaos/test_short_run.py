@@ -46,9 +46,9 @@ NOT_IN_SHORT = ("handler", "poison", "descriptors", "result", "file deleted", "k
 @pytest.mark.timeout(240)
 async def test_what_redis_loses_with_everysec_is_counted_apart() -> None:
     result = await short(
-        "redis", variant="everysec", faults=("power cut, everysec",), burst=1, seconds=5.0
+        "redis", variant="everysec", faults=("power cut with everysec",), burst=1, seconds=5.0
     )
     assert Counter(each.rule for each in result.judgement.violations) == {}, summary(result)
-    assert result.allowed["power cut, everysec"]["times"] >= 1
+    assert result.allowed["power cut with everysec"]["times"] >= 1
     # A second of jobs was not in the file any more.
     assert result.allowed["all"]["lost"] > 0
