@@ -15,7 +15,7 @@ import psutil  # type: ignore[import-untyped]
 from tests.support.processes import Process
 
 import headrace
-from chaos import clocks, journal, tasks
+from chaos import clocks, journal, tasks, volume
 from chaos.clocks import Clocks
 from chaos.journal import Journal, Line
 from chaos.judge import Violation
@@ -181,6 +181,8 @@ class Scene:
 
     async def heal(self) -> None:
         """Everything works again, whatever a fault has left."""
+        if volume.is_own(self.place):
+            await asyncio.to_thread(volume.widen, self.place)
         await self.store.ensure_up()
         for proxy in self.proxies:
             proxy.heal()

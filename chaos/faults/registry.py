@@ -45,11 +45,13 @@ def bursts(scene: Scene, kinds: list[type[Fault]]) -> Iterator[list[tuple[float,
         burst: list[tuple[float, Fault]] = []
         groups: set[str] = set()
         for _ in range(chance.randint(1, scene.options.burst)):
-            kind = first[-1] if first else chance.choices(kinds, [k.weight for k in kinds])[0]
-            if kind.group and kind.group in groups:
-                continue
-            if first:
-                first.pop()
+            free = [kind for kind in kinds if not kind.group or kind.group not in groups]
+            owed = [kind for kind in first if kind in free]
+            if not free:
+                break
+            kind = owed[0] if owed else chance.choices(free, [each.weight for each in free])[0]
+            if owed:
+                first.remove(kind)
             groups.add(kind.group)
             begin = chance.uniform(0.0, 1.5) if burst else 0.0
             burst.append((begin, kind(scene, chance)))

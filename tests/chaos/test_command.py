@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
+import pytest
 from chaos.scene import MARK
 
 from tests.support.processes import ROOT
@@ -59,14 +60,15 @@ def test_a_run_says_what_it_did_and_keeps_it_as_json(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 
 
-def test_a_run_that_is_stopped_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_leaves_nothing_behind(tmp_path: Path, how: int) -> None:
     run = start(tmp_path, "--minutes", "5", "--faults", "freeze worker", "--engine", "redis")
     end = time.monotonic() + LIMIT
     while len(programs(tmp_path)) < 5:
         assert time.monotonic() < end
         assert run.poll() is None
         time.sleep(0.05)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(how)
     said, errors = run.communicate(timeout=LIMIT)
     assert run.returncode == 130, said + errors
     assert programs(tmp_path) == []
