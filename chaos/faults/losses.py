@@ -75,7 +75,7 @@ class PowerCut(RedisLoss):
 class RedisFailOver(RedisLoss):
     """A replica that is behind is promoted after the primary was killed."""
 
-    name = "fail-over to a replica behind"
+    name = "fail-over to late replica"
 
     def draw(self, chance: random.Random) -> None:
         super().draw(chance)
