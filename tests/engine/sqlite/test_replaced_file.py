@@ -16,7 +16,7 @@ from headrace.engine.sqlite import thread
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.engine.sqlite.opened_file import identity
 from headrace.engine.sqlite.thread import Transaction
-from headrace.errors import EngineError, StoreReplaced
+from headrace.errors import EngineError, EngineUnavailable, StoreReplaced
 from headrace.model.job import JobFilter
 from headrace.model.worker import WorkerStats
 from tests.engine.sqlite.conftest import Maker, writer_of
@@ -289,6 +289,53 @@ async def test_a_program_may_change_its_folder(
     engine: Engine = await open_url("sqlite:///jobs.db")
     await enqueue(engine)
     monkeypatch.chdir("/")
+    await enqueue(engine)
+
+
+async def test_a_replaced_file_is_opened_though_the_program_has_changed_its_folder(
+    path: Path, open_url: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread, "STEADY_SECONDS", 0.0)
+    monkeypatch.chdir(path.parent)
+    engine = await open_url("sqlite:///jobs.db")
+    monkeypatch.chdir("/")
+    replace(path)
+    await until(lambda: enqueue(engine))
+
+
+async def test_a_link_that_leads_elsewhere_leaves_the_file_to_others(
+    path: Path, open_url: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread, "STEADY_SECONDS", 0.0)
+    link, other = path.with_name("link.db"), path.with_name("other.db")
+    link.symlink_to(path)
+    by_link, by_name = await open_url(f"sqlite:///{link}"), await open_url(f"sqlite:///{path}")
+    elsewhere = await open_url(f"sqlite:///{other}")
+    link.unlink()
+    link.symlink_to(other)
+    await until(by_link.queues)
+    await until(lambda: by_link.record_put("any", "thing", b"1"))
+    await enqueue(by_link, queue="moved")
+    await enqueue(by_name, queue="stayed")
+    assert [queue.name for queue in await by_name.queues()] == ["stayed"]
+    assert [queue.name for queue in await elsewhere.queues()] == ["moved"]
+
+
+async def test_a_folder_that_may_not_be_looked_into_is_an_outage(
+    engine: SqliteEngine, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root may look everywhere, the refusal is made here."""
+    allowed = os.stat
+
+    def refuse(name: object, **options: object) -> os.stat_result:
+        if str(name).startswith(str(path)):
+            raise PermissionError(13, "Permission denied", str(name))
+        return allowed(name, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", refuse)
+        with pytest.raises(EngineUnavailable, match="cannot be looked at"):
+            await enqueue(engine)
     await enqueue(engine)
 
 

@@ -22,6 +22,10 @@ class Address(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return ":memory:" if self.path is None else str(self.path)
 
+    def absolute(self) -> Address:
+        """The same, wherever this program's folder is from now on."""
+        return self if self.path is None else Address(self.path.absolute(), self.synchronous)
+
     def check_folder(self) -> None:
         """Refuse a file whose folder is missing, which SQLite would call "unable to open"."""
         if self.path is None:

@@ -19,10 +19,12 @@ BESIDE = ("-wal", "-shm")
 
 
 def identity(path: str) -> Identity | None:
-    """Which file a path names; None if there is none, or an empty one, which is no database."""
+    """Which file a path names; None if there is none that can be looked at, or an empty one, which
+    is no database.
+    """
     try:
         found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return None
     return (found.st_dev, found.st_ino) if found.st_size else None
 
@@ -37,14 +39,14 @@ class OpenedFile:
         self.path = os.path.abspath(path)
         self.opened = opened
         # Named after the file itself where the path is a link.
-        real = os.path.realpath(self.path)
+        self._real = os.path.realpath(self.path)
         self._beside: list[tuple[str, Identity]] = []
         for ending in BESIDE:
             try:
-                found = os.stat(real + ending)
+                found = os.stat(self._real + ending)
             except FileNotFoundError:
                 continue  # the file system allows no log of that kind
-            self._beside.append((real + ending, (found.st_dev, found.st_ino)))
+            self._beside.append((self._real + ending, (found.st_dev, found.st_ino)))
 
     def check(self) -> None:
         """Raise `StoreReplaced` unless every path names what is open."""
@@ -76,11 +78,12 @@ class OpenedFile:
 
     def remove_beside(self) -> None:
         """Remove the log and the index of a file that another has replaced. SQLite would take them
-        for those of the new file, and ruin it.
+        for those of the new file, and ruin it. Where only a link leads elsewhere they stay.
         """
-        for path, expected in self._beside:
-            if os.path.exists(path) and _is(path, expected):
-                os.unlink(path)
+        if identity(self._real) != self.opened:
+            for path, expected in self._beside:
+                if _is(path, expected):
+                    os.unlink(path)
 
     def _lost_beside(self, path: str) -> str:
         return self._words(
@@ -100,5 +103,8 @@ class BesideLost(StoreReplaced):
 
 
 def _is(path: str, expected: Identity) -> bool:
-    found = os.stat(path)
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
     return (found.st_dev, found.st_ino) == expected

@@ -100,7 +100,8 @@ class ConnectionThread(ABC):
     """Owns one connection; runs what is asked of it in the order it was asked."""
 
     def __init__(self, address: Address, clock: Clock, *, name: str) -> None:
-        self._address = address
+        # The folder of the program may change; the file stays the one that was meant first.
+        self._address = address.absolute()
         self._clock = clock
         self._inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
@@ -253,8 +254,9 @@ class ConnectionThread(ABC):
                 f"that cannot be used. {translated(error, self._address)}"
             ) from error
         # SQLite sees that the old file has no name, and leaves the log of the new one alone.
-        self._connection.close()
-        self._connection = connection
+        old, self._connection = self._connection, connection
+        with contextlib.suppress(sqlite3.Error):
+            old.close()
         self._successor, self._rescued = None, False
         log.warning(
             "%s: the database %s was replaced while it was in use; going on with the new file",
