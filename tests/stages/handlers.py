@@ -41,6 +41,22 @@ async def everything(ctx: headrace.Context) -> list[object]:
 
 
 @app.task(isolate="process")
+async def at_once(ctx: headrace.Context) -> list[object]:
+    """Sleeps and waits beside each other, in the handler and in a stage of it."""
+
+    async def inner() -> str:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ctx.sleep(100, name="in a stage"))
+        return "slept"
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ctx.sleep(100, name="short"))
+        group.create_task(ctx.sleep(200, name="long"))
+        event = group.create_task(ctx.wait("approved"))
+    return [event.result(), await ctx.stage("inner", inner)]
+
+
+@app.task(isolate="process")
 def in_a_function(ctx: headrace.Context) -> list[object]:
     asyncio.run(ctx.sleep(3600))
     try:
@@ -70,22 +86,6 @@ calls: list[int] = []
 async def _fail() -> None:
     calls.append(1)
     raise ValueError(f"try {len(calls)}")
-
-
-@app.task(isolate="process")
-async def at_once(ctx: headrace.Context) -> list[object]:
-    """Sleeps and waits beside each other, in the handler and in a stage of it."""
-
-    async def inner() -> str:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(ctx.sleep(100, name="in a stage"))
-        return "slept"
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(ctx.sleep(100, name="short"))
-        group.create_task(ctx.sleep(200, name="long"))
-        event = group.create_task(ctx.wait("approved"))
-    return [event.result(), await ctx.stage("inner", inner)]
 
 
 @app.task(isolate="process", retries=0)
