@@ -64,7 +64,7 @@ class Stages:
             # Whoever catches the error may try this stage once more.
             self._seen.discard(name)
             raise
-        record = await self._record(name, value)
+        record = await self._record(name, value, call)
         record.seconds = round(time.perf_counter() - began, 6)
         record.done, record.attempt, record.tries = done, context.attempt, tries
         self._finished += 1
@@ -97,8 +97,8 @@ class Stages:
             self._threads = loop, asyncio.Semaphore(THREADS)
         return self._threads[1]
 
-    async def _record(self, name: str, value: Any) -> StageRecord:
-        encoded = encode_value(name, value)
+    async def _record(self, name: str, value: Any, call: functools.partial[Any]) -> StageRecord:
+        encoded = encode_value(name, value, call)
         if len(encoded) <= self._context.payload_limit:
             return StageRecord(value=msgspec.Raw(encoded))
         file = f"stages/{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, get_type_hints
 
 import msgspec
@@ -124,14 +124,56 @@ def _function(call: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def encode_value(name: str, value: Any) -> bytes:
-    """What a stage returned, as JSON."""
+def encode_value(name: str, value: Any, function: Callable[..., Any]) -> bytes:
+    """What a stage returned, as JSON. What would come back as something else in a later attempt is
+    refused now, while somebody looks.
+    """
     try:
-        return encode(value)
+        encoded = encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise NotRetryable(
             f"stage {name!r} returned what cannot be kept: {error}; return plain data"
         ) from error
+    if type(value) in _PLAIN or isinstance(value, msgspec.Raw):
+        return encoded
+    try:
+        again = decoder_of(function).decode(encoded)
+    except msgspec.DecodeError as error:
+        raise NotRetryable(
+            f"stage {name!r} returned what does not fit its annotation: {error}; correct either"
+        ) from error
+    if type(again) is type(value) and again == value:
+        return encoded
+    change = next(_changes(value, again), None)
+    if change is not None:
+        raise NotRetryable(
+            f"stage {name!r}: a later attempt would get {change}; annotate what its function "
+            "returns with a type that can be found when the program runs (not under TYPE_CHECKING),"
+            " or return plain data"
+        )
+    return encoded
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str})
+
+
+def _changes(value: Any, again: Any) -> Iterator[str]:
+    """What of a value came back as something that cannot stand in for it. A list can for a tuple,
+    and plain text and numbers for what is derived from them.
+    """
+    if isinstance(value, dict) and isinstance(again, dict):
+        for (key, each), (key_again, each_again) in zip(value.items(), again.items(), strict=False):
+            yield from _changes(key, key_again)
+            yield from _changes(each, each_again)
+    elif type(value) in (list, tuple) and isinstance(again, list | tuple):
+        for each, each_again in zip(value, again, strict=False):
+            yield from _changes(each, each_again)
+    elif type(again) in _PLAIN and isinstance(value, (type(again), int, float)):
+        # Also: 3 for 3.0, and None for what is not a number. But no text for a number.
+        if isinstance(again, str) != isinstance(value, str):
+            yield f"{type(value).__name__} as {type(again).__name__}"
+    elif type(value) is not type(again):
+        yield f"{type(value).__name__} as {type(again).__name__}"
 
 
 def decode_value(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
@@ -148,7 +190,15 @@ def decode_value(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
 def decoder_of(function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
     """Decodes into the function's return annotation, where it has one that JSON can hold."""
     try:
-        kind = get_type_hints(_function(function), include_extras=True).get("return", Any)
-        return msgspec.json.Decoder(kind, dec_hook=decode_hook)
+        return msgspec.json.Decoder(_returned(_function(function)), dec_hook=decode_hook)
     except (TypeError, NameError, AttributeError):
         return msgspec.json.Decoder(Any)
+
+
+def _returned(function: Callable[..., Any]) -> Any:
+    """What a call returns: of a class one of its kind, of an object what its `__call__` says."""
+    if isinstance(function, type):
+        return function
+    if not inspect.isroutine(function) and not hasattr(function, "__annotations__"):
+        function = type(function).__call__
+    return get_type_hints(function, include_extras=True).get("return", Any)

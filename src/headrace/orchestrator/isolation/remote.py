@@ -63,7 +63,7 @@ class RemoteDesk(Desk):
                 never=self._context.never,
                 log=self._context.log,
             )
-            encoded = encode_value(place, value)
+            encoded = encode_value(place, value, call)
             self._check_length(place, len(encoded))
         except Exception as error:
             # The worker's stage ends first, and with the same error, as if it had run there.
