@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 import headrace
 from headrace.client import AccessDenied, RateLimited, UnexpectedAnswer
+from headrace.client.wire import JobRequest
 from headrace.model.ids import new_id
 from tests.client.scripted import answer, hang_up, keep_silent, problem, scripted
 from tests.support.servers import free_port
@@ -261,3 +263,24 @@ async def test_a_wait_for_a_result_does_not_open_a_closed_client_again() -> None
         assert len(server.requests) <= 2
         with pytest.raises(headrace.EngineUnavailable):
             await headrace.Client(f"http://127.0.0.1:{free_port()}", retries=0).get(new_id())
+
+
+async def test_storing_many_jobs_does_not_open_a_closed_client_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Closed between two requests of one call: those before it are stored."""
+    monkeypatch.setattr("headrace.client.batches.BATCH_JOBS", 1)
+    stored = answer(202, {"jobs": [A_JOB], "created": [True]})
+    async with scripted(stored) as server:
+        client = headrace.Client(server.url)
+
+        async def jobs() -> AsyncIterator[JobRequest]:
+            yield client.job("add")
+            yield client.job("add")
+            await client.close()
+            yield client.job("add")
+
+        with pytest.raises(headrace.EngineUnavailable, match="the Client was closed") as caught:
+            await client.enqueue_many(jobs())
+        assert caught.value.__notes__ == ["1 jobs of this call were stored before the error"]
+        assert len(server.requests) == 1
