@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 from headrace.artifacts import open_store
 from headrace.clock import Clock
 from headrace.config import Settings
-from headrace.engine.open import open_engine
+from headrace.engine.open import in_memory, open_engine
 from headrace.enqueue import Enqueuer
 from headrace.errors import EngineUnavailable, HeadraceError
 from headrace.monitor.results import ResultWatch
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 CLOSED = "the App was closed while it was being opened; open it again"
 ELSEWHERE = (
     "this App is in use on another event loop; make one App for each loop, or use headrace.sync"
+)
+IN_PARENT = (
+    "this App keeps its jobs in the memory of the process that this one was forked from; "
+    "use a file, sqlite:///path.db"
+)
+IN_WORKER = (
+    "this App keeps its jobs in the memory of its worker, where a handler in a child process "
+    "cannot reach them; make jobs by ctx.spawn, or use a file, sqlite:///path.db"
 )
 # An engine that is being opened is given so long before that is cut short.
 LONGEST_OPENING = 5.0
@@ -48,6 +56,11 @@ class Opening(Registry):
 
     settings: Settings
     clock: Clock
+    _isolated = False
+
+    def isolated(self) -> None:
+        """From now on this is the App of a child process, which works for a worker elsewhere."""
+        self._isolated = True
 
     def reconfigure(self, settings: Settings, *, clock: Clock | None = None) -> None:
         """Use other settings from now on, with a new engine. Close the App first if it is open."""
@@ -58,14 +71,17 @@ class Opening(Registry):
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:
-        self._engine = open_engine(self.settings.url, clock=self.clock)
+        self._use(open_engine(self.settings.url, clock=self.clock))
+
+    def _use(self, engine: Engine, *, opened: bool = False) -> None:
+        self._engine = engine
         self._enqueuer = Enqueuer(self._engine, clock=self.clock)
         self._results = ResultWatch(self._engine)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = os.getpid()
         self._opening: asyncio.Task[None] | None = None
         self._openers = 0
-        self._opened = False
+        self._opened = opened
 
     @property
     def engine(self) -> Engine:
@@ -89,6 +105,8 @@ class Opening(Registry):
             await self._open()
 
     async def _open(self) -> None:
+        if self._isolated and in_memory(self.settings.url):
+            raise HeadraceError(IN_WORKER)
         engine, opening = self._engine, self._opening
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
             opening = self._opening = asyncio.ensure_future(engine.open())
@@ -112,12 +130,19 @@ class Opening(Registry):
         """Connections belong to one event loop of one process; start afresh on another."""
         old, old_loop = self._engine, self._loop
         if self._process != os.getpid():
+            if old_loop is not None and in_memory(self.settings.url):
+                raise HeadraceError(IN_PARENT)
             self._forget_inherited()
             old_loop = None
         elif old_loop is not None:
             if not old_loop.is_closed():
                 raise HeadraceError(ELSEWHERE)
-            self._begin_afresh()
+            if in_memory(self.settings.url):
+                # All the jobs are in there, and it is in a thread: any loop may ask it.
+                self._use(old, opened=self._opened)
+                old_loop = None
+            else:
+                self._begin_afresh()
         self._loop = loop
         if old_loop is not None:
             await _let_go(old)

@@ -13,6 +13,7 @@ import headrace
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable, HeadraceError
 from tests.app.conftest import make_app
+from tests.support.forks import forked
 
 LIMIT = 10.0
 
@@ -140,3 +141,32 @@ async def test_nobody_closes_an_app_that_another_loop_uses(unopened: headrace.Ap
     await asyncio.to_thread(thread.join, LIMIT)
     assert "in use on another event loop" in str(told[0])
     assert (await unopened.list()).jobs == []
+
+
+def test_jobs_in_memory_are_there_for_the_next_loop() -> None:
+    """As with a test client that has a loop of its own for each request."""
+    app = make_app("sqlite://")
+
+    async def enqueue() -> str:
+        return (await app.find_task("add").enqueue(a=1, b=1)).id
+
+    made = [asyncio.run(enqueue()) for _ in range(3)]
+
+    async def work() -> list[str]:
+        await headrace.JobOrchestrator(app).run_until_idle()
+        return sorted(job.id for job in (await app.list()).jobs if job.result == 2)
+
+    assert asyncio.run(work()) == sorted(made)
+    asyncio.run(app.close())
+
+
+def test_jobs_in_memory_are_not_made_in_a_forked_child() -> None:
+    app = make_app("sqlite://")
+    asyncio.run(app.open())
+
+    def enqueue() -> None:
+        with pytest.raises(HeadraceError, match="in the memory of the process that this one was"):
+            asyncio.run(app.find_task("add").enqueue(a=1, b=1))
+
+    assert forked(enqueue) == 0
+    asyncio.run(app.close())

@@ -48,7 +48,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[headrace.App], Counted
     def opened(url: str, *, clock: Clock | None = None) -> Counted:
         return Counted(open_engine(url, clock=clock))
 
-    monkeypatch.setattr("headrace.app.open_engine", opened)
+    monkeypatch.setattr("headrace.opening.open_engine", opened)
 
     def counter(app: headrace.App) -> Counted:
         assert isinstance(app.engine, Counted)

@@ -44,6 +44,15 @@ def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
     raise InvalidSetting(f"HEADRACE_URL has the unknown form {redacted(url)!r}; use {FORMS}")
 
 
+def in_memory(url: str) -> bool:
+    """Whether the jobs are in the memory of the process that has opened the engine."""
+    if urlsplit(url).scheme != "sqlite":
+        return False
+    from headrace.engine.sqlite.address import parse_address  # noqa: PLC0415
+
+    return parse_address(url).path is None
+
+
 def redacted(url: str) -> str:
     """The URL without its password, fit for logs and messages."""
     try:

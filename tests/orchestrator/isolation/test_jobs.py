@@ -138,6 +138,12 @@ async def test_progress_logs_and_artifacts_reach_the_worker(
     assert (tmp_path / keeping.result[0]).read_bytes() == b"\x00\xff"
 
 
+async def test_what_a_child_enqueues_does_not_vanish_in_its_own_memory(app: App) -> None:
+    first = await outcome(app, await handlers.enqueues_another.options(retries=0).enqueue())
+    assert first.status is Status.FAILED
+    assert "cannot reach them; make jobs by ctx.spawn, or use a file" in (first.error or "")
+
+
 async def test_what_a_child_enqueues_goes_to_the_engine_of_the_worker(tmp_path: Path) -> None:
     async with override(handlers.app, url=f"sqlite:///{tmp_path}/jobs.db") as app:
         first = await outcome(app, await handlers.enqueues_another.enqueue())

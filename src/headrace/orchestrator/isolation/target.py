@@ -56,6 +56,8 @@ def load(target: Target, settings: bytes | None) -> Any:
     app: Any = holder.door if isinstance(holder, Task) else holder
     if settings is not None and _is_app(app) and settings != encode(app.settings):
         app.reconfigure(msgspec.json.decode(settings, type=type(app.settings)))
+    if _is_app(app):
+        app.isolated()
     return holder
 
 
