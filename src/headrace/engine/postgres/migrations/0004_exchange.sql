@@ -134,7 +134,7 @@ DECLARE
     freed_queues text[]; freed_lanes text[]; freed integer[];
     worker_number integer; worker_name text;
     names text[]; amounts integer[]; wanted integer;
-    places tid[] := '{}';
+    places tid[] := '{}'; taken tid[]; drained text[] := '{}';
     reserving uuid[]; tasks text[];
     looked_at timestamptz; spent integer;
 BEGIN
@@ -323,22 +323,51 @@ BEGIN
                 ) b
             );
         END IF;
-        IF cardinality(places) < wanted THEN
-            -- Somebody else is taking some of those: take the next best instead.
-            places := places || ARRAY(
+        taken := places;
+        WHILE cardinality(places) < wanted LOOP
+            -- Somebody else is taking some of those: take the next best instead, as before, so that
+            -- no job is locked that is not taken. A queue that has given less than was wanted of it
+            -- has no more; each round there is one fewer, at least.
+            drained := drained || ARRAY(
+                SELECT q.name FROM unnest(names, amounts) AS q (name, amount)
+                WHERE q.amount > (
+                    SELECT count(*) FROM job j WHERE j.ctid = ANY (taken) AND j.queue = q.name
+                )
+            );
+            SELECT array_agg(x.queue), array_agg(x.amount), sum(x.amount) + cardinality(places)
+            INTO names, amounts, wanted
+            FROM (
+                SELECT best.queue, count(*)::integer AS amount
+                FROM (
+                    SELECT b.queue
+                    FROM queue q
+                    CROSS JOIN LATERAL (
+                        SELECT j.queue, j.priority, j.seq FROM job j
+                        WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved
+                             AND j.seq >= p_from
+                            AND j.ctid <> ALL (places)
+                        ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
+                    ) b
+                    WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues))
+                        AND q.name <> ALL (drained)
+                    ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)
+                ) best
+                GROUP BY best.queue
+            ) x;
+            EXIT WHEN names IS NULL;
+            taken := ARRAY(
                 SELECT b.place
-                FROM queue q
+                FROM unnest(names, amounts) AS q (name, amount)
                 CROSS JOIN LATERAL (
-                    SELECT j.ctid AS place, j.priority, j.seq FROM job j
+                    SELECT j.ctid AS place FROM job j
                     WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
                         AND j.ctid <> ALL (places)
-                    ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
+                    ORDER BY j.priority DESC, j.seq LIMIT q.amount
                     FOR NO KEY UPDATE SKIP LOCKED
                 ) b
-                WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues))
-                ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)
             );
-        END IF;
+            places := places || taken;
+        END LOOP;
     END IF;
 
     spent := 1000 * date_part('epoch', clock_timestamp() - looked_at);
