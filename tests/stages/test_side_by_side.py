@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
@@ -110,17 +111,12 @@ async def test_a_job_waits_for_an_event_when_the_stages_beside_it_are_kept(
     assert (bench.begun, bench.overlaps) == (["work"], 0)
 
 
-@pytest.mark.parametrize("together", TOGETHER)
-@pytest.mark.parametrize(("verb", "kind"), [("sleep", "sleep"), ("gather", "children")])
-async def test_a_job_sleeps_and_gathers_when_the_stages_beside_it_are_kept(  # noqa: PLR0917
-    app: headrace.App,
-    worker: Worker,
-    clock: Clock,
-    bench: Bench,
-    together: str,
-    verb: str,
-    kind: str,
+@pytest.mark.parametrize("way", itertools.product(TOGETHER, ("sleep", "gather")), ids=" ".join)
+async def test_a_job_sleeps_and_gathers_when_the_stages_beside_it_are_kept(
+    app: headrace.App, worker: Worker, clock: Clock, bench: Bench, way: tuple[str, str]
 ) -> None:
+    together, verb = way
+
     @app.task
     async def leaf() -> int:
         return 1
@@ -133,7 +129,7 @@ async def test_a_job_sleeps_and_gathers_when_the_stages_beside_it_are_kept(  # n
     await worker(app).start()
     job = await order.enqueue()
     await until(lambda: bench.running)
-    await kept(app, job, kind)
+    await kept(app, job, "sleep" if verb == "sleep" else "children")
     await done(app)
     assert (await app.get(job.id)).status is Status.RUNNING
     bench.go.set()
@@ -255,8 +251,9 @@ async def test_no_stage_begins_after_the_handler_was_left(
     assert sorted(outcomes) == ["LeaseLost", "LeaseLost", "Suspended"]
 
 
+@pytest.mark.parametrize("together", TOGETHER)
 async def test_a_stage_that_fails_beside_a_wait_can_be_caught(
-    local: headrace.App, worker: Worker
+    local: headrace.App, worker: Worker, together: str
 ) -> None:
     @local.task(retries=0)
     async def order(ctx: headrace.Context) -> str:
@@ -265,8 +262,8 @@ async def test_a_stage_that_fails_beside_a_wait_can_be_caught(
             raise ValueError("no luck")
 
         try:
-            await _gather(ctx.stage("fail", fail), ctx.wait("never"))
-        except ValueError:
+            await TOGETHER[together](ctx.stage("fail", fail), ctx.wait("never"))
+        except (ValueError, ExceptionGroup):
             return "caught"
         return "not reached"
 

@@ -71,6 +71,8 @@ class UnderWay:
         stay()
         while not self._leave(suspended):  # another stage may have begun since we were woken
             await self._others()
+            # If the last of them failed, let the handler hear of that first: it may go on without.
+            await asyncio.sleep(0)
         suspended.delay = max(suspended.delay - (time.monotonic() - began), 0.0)
 
     async def end(self, *, patiently: bool) -> None:
