@@ -218,7 +218,7 @@ def test_how_often_to_retry_is_checked_when_a_task_is_made(app: headrace.App, re
     with pytest.raises(InvalidSetting, match=r"retry must be a headrace\.RetryPolicy"):
         app.task(retry=retry)
     for field in ("base", "factor", "maximum"):
-        with pytest.raises(InvalidSetting, match="needs base|maximum must be"):
+        with pytest.raises(InvalidSetting, match=r"needs base|maximum must be"):
             headrace.RetryPolicy(**{field: float("nan")})  # type: ignore[arg-type]
     with pytest.raises(InvalidSetting, match="whole number"):
         headrace.RetryPolicy(retries=1.5)  # type: ignore[arg-type]
