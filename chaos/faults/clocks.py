@@ -14,7 +14,7 @@ class WallClock(Fault):
     time; with SQLite the machine's is the engine's, so there this is left out.
     """
 
-    name = "worker's clock"
+    name = "worker clock"
     engines = SERVERS
     group = "clock"
 
@@ -35,7 +35,7 @@ class WallClock(Fault):
 class EngineClock(WallClock):
     """The engine's clock jumps forward by more than a lease, or back, as all workers see it."""
 
-    name = "engine's clock"
+    name = "engine clock"
     engines = ALL
     weight = 0.7
 
