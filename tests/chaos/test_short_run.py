@@ -17,8 +17,9 @@ ALLOWANCE = 15.0
 
 
 # What does not hold yet is left to the long runs; take a name out when it does. Killed workers
-# leave programs running, a worker without descriptors loses its lease thread, forks mix up results, a
-# deleted file goes unnoticed, GeneratorExit never ends, and `ctx.sleep` counts by a worker's clock.
+# leave programs running, a worker without descriptors loses its lease thread, forks mix up
+# results, a deleted file goes unnoticed, GeneratorExit never ends, and `ctx.sleep` counts by the
+# clock of the worker.
 NOT_YET = {
     "handler raises",
     "handler forks",
