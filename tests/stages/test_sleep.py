@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -242,3 +243,42 @@ async def test_a_sleep_without_an_end_is_refused(
     job = await odd.enqueue()
     await worker(local).run_until_idle()
     assert ((await local.get(job.id)).error or "").startswith(told)
+
+
+class OtherClock(Clock):
+    """The clock of a machine whose time is an hour ahead of the engine's."""
+
+    def now(self) -> float:
+        return super().now() + 3600
+
+
+@pytest.mark.parametrize("verb", ["sleep", "sleep_until", "wait"])
+async def test_a_sleep_goes_by_the_engines_clock(
+    app: headrace.App, url: str, worker: Worker, clock: Clock, verb: str
+) -> None:
+    """A worker whose clock is wrong falls asleep; another, whose clock is right, goes on."""
+    # Whoever shares a file is on one machine, which has one clock.
+    wrong = clock if app.engine.name == "sqlite" else OtherClock()
+    due = clock.utcnow() + timedelta(seconds=100)
+    async with headrace.App(url, clock=wrong) as other:
+        for each in (app, other):
+
+            @each.task
+            async def patient(ctx: headrace.Context) -> str:
+                if verb == "sleep":
+                    await ctx.sleep(100)
+                elif verb == "sleep_until":
+                    await ctx.sleep_until(due)
+                else:
+                    with contextlib.suppress(headrace.WaitTimedOut):
+                        await ctx.wait("never", timeout=100)
+                return "awake"
+
+        job = await app.enqueue("patient")
+        await worker(other).run_until_idle()
+        asleep = await app.get(job.id)
+        assert asleep.status is Status.SCHEDULED
+        assert 90 < asleep.run_at.timestamp() - clock.now() <= 100
+        clock.advance(101)
+        await worker(app).run_until_idle()
+        assert (await app.get(job.id)).result == "awake"

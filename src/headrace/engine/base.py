@@ -192,6 +192,11 @@ class Working(Protocol):
     async def held(self, worker_id: str) -> list[ClaimedJob]:
         """The jobs that are leased to this worker, for making sure that none was forgotten."""
 
+    async def now(self) -> float:
+        """The engine's time, in seconds since the epoch. What is kept to be compared by another
+        worker later is counted from it: clocks of machines differ.
+        """
+
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
         """What was kept with a job by `note`, in the order it was first written."""
 

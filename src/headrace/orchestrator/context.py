@@ -137,9 +137,9 @@ class JobContext(DurableContext):
         decoded: dict[str, Any] = msgspec.json.decode(meta) if meta else {}
         return decoded
 
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        return self._services.clock.now()
+    async def now(self) -> float:
+        """Seconds since the epoch, by the engine's clock: another worker may go on from here."""
+        return await self.on_worker_loop(self.patiently(self._services.engine.now))
 
     def suspend(self, delay: float, awaits: tuple[Awaited, ...] = ()) -> NoReturn:
         """Leave the handler; the job is run again when one of these has come about, or later."""

@@ -32,10 +32,13 @@ class Waits:
         kept = (await context.kept.of(SLEEP)).get(place)
         if kept is not None:
             until = msgspec.json.decode(kept, type=SleepRecord).until
-        elif until is None:
-            until = context.now() + (seconds or 0.0)
-        left = until - context.now()
-        if left > SHORT:
+        if until is not None:
+            left = until - await context.now()
+        else:
+            left = seconds or 0.0
+            if left > SHORT:
+                until = await context.now() + left
+        if until is not None and left > SHORT:
             if kept is None:
                 await context.write(entry=_entry(SLEEP, place, SleepRecord(until)))
             context.suspend(left)
@@ -53,11 +56,11 @@ class Waits:
         if body is not None:
             return body
         if record is None:
-            until = None if timeout is None else context.now() + timeout
+            until = None if timeout is None else await context.now() + timeout
             record = WaitRecord(until=until)
             if timeout != 0:
                 await context.write(entry=_entry(WAIT, place, record))
-        left = LONGEST_DELAY if record.until is None else record.until - context.now()
+        left = LONGEST_DELAY if record.until is None else record.until - await context.now()
         if left > 0:
             context.suspend(left, (AwaitedEvent(event),))
         # From here on it is settled that it came too late, whatever arrives.

@@ -27,6 +27,7 @@ _RETIRE = query("retire")
 _EXCHANGE = query("exchange")
 _NOTE = query("note")
 _HELD = query("held")
+_NOW = query("now")
 _ENTRIES = query("entries")
 
 
@@ -167,6 +168,11 @@ class Working(Store):
             rows.claimed(row, cancel_requested=row[14])
             for row in await self._common.fetch(_HELD, worker_id)
         ]
+
+    async def now(self) -> float:
+        """The server's time."""
+        [(now,)] = await self._common.fetch(_NOW)
+        return float(now) + self.clock.offset
 
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
         """What was kept with a job by `note`, in the order it was first written."""

@@ -106,6 +106,10 @@ class Working(Store):
     async def held(self, worker_id: str) -> list[ClaimedJob]:
         return claimed_in(await self.run("held", worker_id))
 
+    async def now(self) -> float:
+        seconds, micros = await self._link.call("TIME")
+        return int(seconds) + int(micros) / 1e6 + self.clock.offset
+
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
         answer = await self.run("entries", job_id)
         entries = []

@@ -229,6 +229,10 @@ class SqliteEngine:
         """Stop or resume handing out a queue's jobs."""
         await self._write(lambda it: steering.pause(it, queue, paused))
 
+    async def now(self) -> float:
+        """This machine's time: whoever shares the file is on this machine."""
+        return self.clock.now()
+
     # --- viewing
 
     async def get(self, ids: Sequence[str]) -> list[Job]:

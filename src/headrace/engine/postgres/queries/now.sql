@@ -1,0 +1,2 @@
+-- The server's time, in seconds since the epoch.
+SELECT date_part('epoch', clock_timestamp())
