@@ -31,6 +31,10 @@ class Line:
         """Where to begin: 0 at the front, else with the job of that number."""
         return self._first if now < self._next else 0
 
+    def forget(self) -> None:
+        """Look at everything next: on another server jobs may have other numbers."""
+        self._next = 0.0
+
     def found(
         self, now: float, *, begun: int, first: int | None, short: bool, spent: float
     ) -> None:

@@ -82,5 +82,5 @@ class Store:
         return await link.run(connection, statement, *arguments)
 
     async def _forget_lines(self, _connection: Connection) -> None:
-        """On another server jobs may have other numbers."""
-        self._lines.clear()
+        for line in self._lines.values():
+            line.forget()
