@@ -16,18 +16,6 @@ SECONDS = 12.0
 ALLOWANCE = 15.0
 
 
-# What does not hold yet is left to the long runs; take a name out when it does. Killed workers
-# leave programs running, a worker without descriptors loses its lease thread, forks mix up
-# results, a deleted file goes unnoticed, GeneratorExit never ends, and `ctx.sleep` counts by the
-# clock of the worker.
-NOT_YET = {
-    "handler raises",
-    "handler forks",
-    "handler runs a program",
-    "descriptors used up",
-    "file deleted",
-    "worker clock",
-}
 # These take long by themselves.
 LONG = {"handler hangs", "kill storm"}
 
@@ -48,9 +36,7 @@ async def short(engine: str, **more: object) -> Result:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_short_run_breaks_no_promise(engine: str) -> None:
-    faults = tuple(
-        name for name, kind in FAULTS.items() if kind.variant == "" and name not in NOT_YET | LONG
-    )
+    faults = tuple(name for name, kind in FAULTS.items() if kind.variant == "" and name not in LONG)
     result = await short(engine, faults=faults)
     assert result.judgement.violations == [], summary(result)
     assert result.quiet_seconds is not None
