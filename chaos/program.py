@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace
-import headrace.app as app_module
+import headrace.opening as opening_module
 from chaos import tasks
 from chaos.clocks import CLOCK, follow
 from chaos.journal import Journal, Line, from_environment
@@ -54,7 +54,7 @@ def make_app() -> headrace.App:
         return watched(open_engine(url, clock=clock), journal)
 
     # Whenever the App opens an engine, now or with other settings, it is a watched one.
-    setattr(app_module, "open_engine", open_watched)  # noqa: B010
+    setattr(opening_module, "open_engine", open_watched)  # noqa: B010
     tell_on_signal()
     app = tasks.register(headrace.App(), journal)
     if path := os.environ.get(CLOCK):
