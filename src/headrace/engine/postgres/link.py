@@ -13,7 +13,7 @@ from asyncpg.prepared_stmt import PreparedStatement
 
 from headrace.engine.postgres.address import Address
 from headrace.engine.postgres.deadline import Deadline
-from headrace.engine.postgres.trouble import REPEATABLE, USELESS, translated
+from headrace.engine.postgres.trouble import USELESS, may_repeat, translated
 from headrace.errors import EngineUnavailable
 
 CONNECT_SECONDS = 10.0
@@ -104,8 +104,9 @@ class Link:
         *arguments: object,
         timeout: float | None = None,
     ) -> T:
-        """Take a step with the connection, again if the server has rolled it back to end a tie.
-        Like `hold` around the step, without what a context manager costs.
+        """Take a step with the connection, again if the server has rolled it back to end a tie or
+        had ended the connection before. Like `hold` around the step, without what a context
+        manager costs.
         """
         for repeat in range(REPEATS):
             await self._turn.acquire()
@@ -120,7 +121,7 @@ class Link:
                 better = self._trouble(connection, error)
                 if better is None:
                     raise
-                if repeat == REPEATS - 1 or not isinstance(error, REPEATABLE):
+                if repeat == REPEATS - 1 or not may_repeat(error):
                     raise better from error
             finally:
                 self._end_use()

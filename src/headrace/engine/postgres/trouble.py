@@ -19,9 +19,9 @@ from headrace.errors import (
 # is simply tried again.
 REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
-# After these the connection is worth nothing: it may still be at work on what was given up, or it
-# leads to a server that has become a standby.
-USELESS = (TimeoutError, asyncpg.ReadOnlySQLTransactionError)
+# After these the connection is worth nothing: it may still be at work on what was given up, it
+# leads to a server that has become a standby, or the driver has lost count of who says what.
+USELESS = (TimeoutError, asyncpg.ReadOnlySQLTransactionError, asyncpg.InternalClientError)
 
 _AWAY = (
     OSError,
@@ -60,6 +60,17 @@ _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
     ),
     (BaseException, "Check that it runs and that HEADRACE_URL is right."),
 )
+
+
+def may_repeat(error: BaseException) -> bool:
+    """Whether nothing was done, and a second try may well succeed.
+
+    A server that ends a connection says so before it hangs up. If nobody was asking it anything,
+    the driver neither expects nor tells that, and refuses to send the next statement.
+    """
+    if isinstance(error, asyncpg.InternalClientError):
+        return "cannot switch to state" in str(error)
+    return isinstance(error, REPEATABLE)
 
 
 def translated(error: BaseException, address: Address) -> EngineError | InvalidInput | None:
