@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from headrace.engine.postgres.engine import PostgresEngine
+from headrace.model.outcome import Reserved
 from tests.engine.conftest import Opener
 from tests.engine.postgres.conftest import Raw
 from tests.engine.postgres.test_lock_order import inside, meeting
-from tests.support.verbs import a_job, a_worker, claim
+from tests.support.verbs import a_job, a_worker, claim, settle
 
 __all__ = ["inside"]
 
@@ -50,3 +51,25 @@ async def test_what_another_claim_takes_is_made_up_for_from_all_queues_by_priori
     assert not {n for n in taken if n % 4 == 0 or n == 1}
     # The best two of each queue are among them, whatever else makes up for the missing ones.
     assert {5, 9, 2, 6, 3, 7} <= set(taken)
+
+
+async def test_a_claim_with_reserved_jobs_makes_up_for_what_others_take(
+    postgres: PostgresEngine, inside: Raw
+) -> None:
+    stranger = await a_worker(postgres, "stranger", tasks=("mine",))
+    reserved = [a_job(queue=f"q{n}", task="theirs", priority=8) for n in range(2)]
+    await postgres.insert(reserved)
+    for job in await claim(postgres, stranger, 2):
+        await settle(postgres, job, Reserved())
+    urgent = a_job(queue="urgent", priority=9)
+    rest = [a_job(queue=f"q{n}") for n in range(3)]
+    await postgres.insert([urgent, *rest])
+    knows = await a_worker(postgres, "knows")
+    async with inside.transaction():
+        # All of one queue, and all that is reserved of another, which has more.
+        await inside.execute("SELECT FROM job WHERE queue = 'urgent' FOR UPDATE")
+        await inside.execute("SELECT FROM job WHERE queue = 'q0' AND reserved FOR UPDATE")
+        jobs = await claim(postgres, knows, 3)
+    assert {job.id for job in jobs} == {reserved[1].id, rest[0].id, rest[1].id}
+    left = {urgent.id, reserved[0].id, rest[2].id}
+    assert {job.id for job in await claim(postgres, knows, 9)} == left

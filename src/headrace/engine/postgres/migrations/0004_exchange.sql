@@ -275,7 +275,7 @@ BEGIN
         names := step.queues;
         amounts := step.amounts;
         tasks := step.tasks;
-        wanted := 0;
+        wanted := (SELECT sum(a.amount) FROM unnest(amounts) AS a (amount));
     ELSIF cardinality(names) = 1 THEN
         amounts := ARRAY[p_limit];
         wanted := 0;
@@ -327,13 +327,16 @@ BEGIN
         WHILE cardinality(places) < wanted LOOP
             -- Somebody else is taking some of those: take the next best instead, as before, so that
             -- no job is locked that is not taken. A queue that has given less than was wanted of it
-            -- has no more; each round there is one fewer, at least.
+            -- has no more; each round there is one fewer, at least. Reserved jobs are not made up for
+            -- by others of theirs.
             drained := drained || ARRAY(
-                SELECT q.name FROM unnest(names, amounts) AS q (name, amount)
-                WHERE q.amount > (
-                    SELECT count(*) FROM job j WHERE j.ctid = ANY (taken) AND j.queue = q.name
+                SELECT q.name FROM unnest(names, amounts, tasks) AS q (name, amount, task)
+                WHERE q.task IS NULL AND q.amount > (
+                    SELECT count(*) FROM job j
+                    WHERE j.ctid = ANY (taken) AND j.queue = q.name AND NOT j.reserved
                 )
             );
+            tasks := NULL;
             SELECT array_agg(x.queue), array_agg(x.amount), sum(x.amount) + cardinality(places)
             INTO names, amounts, wanted
             FROM (
