@@ -66,6 +66,7 @@ class Reference(Waits):
         """Record outcomes; answers the refused ids."""
         self.step += 1
         refused, settled = set(), []
+        reserved: set[tuple[str, str]] = set()
         for settlement in settlements:
             job = self.jobs.get(settlement.job_id)
             if job is None or job.state is not State.RUNNING or job.token != settlement.token:
@@ -73,7 +74,11 @@ class Reference(Waits):
                 continue
             self._settle(job, settlement)
             settled.append(job)
+            if job.reserved:
+                reserved.add((job.new.queue, job.new.task))
         self.arrange(settled)
+        for job in self.in_state(State.READY):  # a walk has less than are looked at
+            job.reserved = job.reserved or (job.new.queue, job.new.task) in reserved
         return refused
 
     def _settle(self, job: ModelJob, settlement: Settlement) -> None:
@@ -93,10 +98,11 @@ class Reference(Waits):
                 self.finish(job, State.TIMEOUT, (failure.type, failure.message))
             case Cancelled(reason=reason):
                 self.finish(job, State.CANCELLED, (None, reason))
-            case Released() | Reserved():  # the workers of a walk know all tasks
+            case Released() | Reserved():
                 job.attempt -= 1
                 job.worker = None
                 job.move(State.READY)
+                job.reserved = isinstance(outcome, Reserved)
             case Retry(delay=delay) | Snoozed(delay=delay):
                 if isinstance(outcome, Retry):
                     job.error = (outcome.failure.type, outcome.failure.message)
@@ -117,7 +123,9 @@ class Reference(Waits):
         served = [
             job
             for job in self.in_state(State.READY)
-            if job.new.queue not in self.paused and (queues is None or job.new.queue in queues)
+            if job.new.queue not in self.paused
+            and (queues is None or job.new.queue in queues)
+            and (not job.reserved or self.workers[worker_id].knows(job.new.task))
         ][:limit]
         for job in served:
             job.move(State.RUNNING)

@@ -27,6 +27,10 @@ class ModelWorker:
     lease_until: float
     dead: bool = False
     gone: bool = False
+    tasks: tuple[str, ...] | None = None
+
+    def knows(self, task: str) -> bool:
+        return self.tasks is None or task in self.tasks
 
 
 @dataclass
@@ -41,6 +45,7 @@ class ModelJob:
     token: int = 0
     attempt: int = 0
     pinned: bool = False
+    reserved: bool = False
     worker: str | None = None
     cancel_reason: str | None = None
     error: Error = NO_ERROR
@@ -66,7 +71,7 @@ class ModelJob:
 
     def move(self, state: State) -> None:
         assert allowed(self.state, state), f"{self.state.name} -> {state.name}"
-        self.state = state
+        self.state, self.reserved = state, False
         if state is not State.SCHEDULED:
             self.awaits = ()
 
@@ -147,10 +152,12 @@ class Workforce(Lines):
         super().__init__()
         self.workers: dict[str, ModelWorker] = {}
 
-    def register(self, worker_id: str, name: str, lease: float) -> None:
+    def register(
+        self, worker_id: str, name: str, lease: float, tasks: tuple[str, ...] | None = None
+    ) -> None:
         for worker in self.workers.values():
             worker.dead = worker.dead or worker.name == name
-        self.workers[worker_id] = ModelWorker(name, self.now + lease)
+        self.workers[worker_id] = ModelWorker(name, self.now + lease, tasks=tasks)
 
     def retire(self, worker_id: str) -> None:
         worker = self.workers[worker_id]

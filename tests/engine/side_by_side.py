@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, Self, TypeVar
@@ -240,6 +241,12 @@ class SideBySide(RuleBasedStateMachine):
             expected = (State.SCHEDULED, State.WAITING, State.READY, State.RUNNING)
             assert counts == tuple(jobs.count(state) for state in expected)
             assert queue.paused == (queue.name in self.model.paused)
+            reserved = Counter(
+                job.new.task
+                for job in self.model.jobs.values()
+                if job.reserved and job.new.queue == queue.name
+            )
+            assert dict(queue.reserved) == dict(reserved)
 
     # -- what holds at any moment --------------------------------------------------------------
 

@@ -44,6 +44,8 @@ from tests.engine.walk_families import QUEUES, STEP, WAITS, Families, picks, req
 from tests.support.verbs import A_FAILURE
 
 LEASE = 250.0
+# The tasks that workers know; the others know all of them.
+KNOWN: dict[str, tuple[str, ...]] = {"two": ("work",), "three": ()}
 
 # Walks and steps of the usual run fit into a minute for all engines. With HEADRACE_TEST_WALKS there
 # are more of them, and a failure is made as small as possible, which takes minutes.
@@ -212,9 +214,10 @@ class Walk(Families):
     def register(self, name: str) -> None:
         """Start a worker; one of the same name that runs is replaced."""
         worker = new_id()
-        info = WorkerInfo(id=worker, name=name, host="here", pid=1, version="0")
+        tasks = KNOWN.get(name)
+        info = WorkerInfo(id=worker, name=name, host="here", pid=1, version="0", tasks=tasks)
         self.run(self.engine.register(info, LEASE))
-        self.model.register(worker, name, LEASE)
+        self.model.register(worker, name, LEASE, tasks)
 
     @rule(number=picks)
     def retire(self, number: int) -> None:

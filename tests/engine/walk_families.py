@@ -16,6 +16,7 @@ from tests.engine.side_by_side import SideBySide
 
 STEP = 100.0
 QUEUES = ["a", "b"]
+TASKS = ["work", "work", "foreign"]
 GROUPS = ["g", "h"]
 EVENTS = ["e", "f"]
 
@@ -31,6 +32,7 @@ WAITS: list[Outcome] = [
 picks = st.integers(0, 30)
 requests = st.fixed_dictionaries(
     {
+        "task": st.sampled_from(TASKS),
         "queue": st.sampled_from(QUEUES),
         "lane": st.sampled_from(["x", "x", "y", None]),
         "width": st.sampled_from([1, 1, 2, 3]),
@@ -54,7 +56,7 @@ class Families(SideBySide):
             maker = self.pick(family[0], *State)
             fields["parent"] = self.new_id() if maker is None else maker.new.id
             fields["group"] = family[1]
-        return NewJob(id=job_id or self.new_id(), task="work", **fields)
+        return NewJob(id=job_id or self.new_id(), **fields)
 
     @rule(
         wanted=st.lists(requests, max_size=2),
