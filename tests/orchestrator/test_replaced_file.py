@@ -34,7 +34,7 @@ async def test_an_idle_worker_notices_a_deleted_file_and_goes_on_with_a_restored
             live.backup(copy)
         live.close()
         copy.close()
-        orchestrator = worker(app)
+        orchestrator = worker(app, name="ada")
         await orchestrator.start()
         assert await app.result(kept.id, timeout=20) == 3
         path.unlink()
@@ -54,5 +54,6 @@ async def test_an_idle_worker_notices_a_deleted_file_and_goes_on_with_a_restored
 
         await until(done)
         assert await app.result((await add.enqueue(5, 6)).id, timeout=20) == 11
+        assert orchestrator.worker_name == "ada"  # nobody else has taken it
         await orchestrator.stop(grace=0)
         assert await app.engine.audit() == []

@@ -270,9 +270,14 @@ class Works:
     async def register_again(self) -> str:
         """Introduce the worker under a new id, after its lease was lost."""
         name = self.info.name
-        if monotonic() - self.leases.renewed_at < self.settings.lease_seconds:
-            # The lease had not lapsed, so another process has taken the name. Two workers that
-            # take it from each other in turns would cancel all their jobs each time.
+        lapsed = monotonic() - self.leases.renewed_at >= self.settings.lease_seconds
+        if not lapsed and any(
+            each.alive and each.name == name and each.id != self.info.id
+            for each in await self.engine.workers()
+        ):
+            # Another process has taken the name. Two workers that take it from each other in turns
+            # would cancel all their jobs each time. If there is none, the store was restored to
+            # an earlier time, or its clock went ahead: the name is still ours.
             name = renamed(name)
             log.error(
                 "Another worker has registered as %r; this one goes on as %r. Give each worker a "
