@@ -100,3 +100,42 @@ async def beside(ctx: headrace.Context, folder: str) -> list[object]:
         return "work"
 
     return list(await asyncio.gather(ctx.stage("work", work), ctx.wait("approved")))
+
+
+@app.task(isolate="process", retries=0)
+async def caught(ctx: headrace.Context) -> str:
+    """A stage that fails while a wait beside it would leave the handler."""
+
+    async def fail() -> None:
+        while not ctx.under_way._leaving:  # type: ignore[attr-defined]  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        raise ValueError("no luck")
+
+    try:
+        await asyncio.gather(ctx.stage("fail", fail), ctx.wait("never"))
+    except ValueError:
+        return "caught"
+    return "not reached"
+
+
+@app.task(isolate="process", retry=headrace.RetryPolicy(retries=1, base=0.01))
+async def left_behind(ctx: headrace.Context, folder: str) -> str:
+    """The first attempt fails while a stage runs beside it, until there is a file."""
+
+    async def work() -> str:
+        with (Path(folder) / "runs").open("a") as runs:
+            runs.write("[")
+        while not (Path(folder) / "go").exists():  # noqa: ASYNC110 - told from elsewhere
+            await asyncio.sleep(0.01)
+        with (Path(folder) / "runs").open("a") as runs:
+            runs.write("]")
+        return "work"
+
+    async def fail() -> None:
+        while not (Path(folder) / "runs").exists():  # noqa: ASYNC110 - told from the other
+            await asyncio.sleep(0.01)
+        raise ValueError("no luck")
+
+    if ctx.attempt == 1:
+        await asyncio.gather(ctx.stage("work", work), fail())
+    return await ctx.stage("work", work)

@@ -111,7 +111,7 @@ async def test_a_job_waits_for_an_event_when_the_stages_beside_it_are_kept(
     assert (bench.begun, bench.overlaps) == (["work"], 0)
 
 
-@pytest.mark.parametrize("way", itertools.product(TOGETHER, ("sleep", "gather")), ids=" ".join)
+@pytest.mark.parametrize("way", [*itertools.product(TOGETHER, ("sleep", "gather"))], ids=" ".join)
 async def test_a_job_sleeps_and_gathers_when_the_stages_beside_it_are_kept(
     app: headrace.App, worker: Worker, clock: Clock, bench: Bench, way: tuple[str, str]
 ) -> None:
@@ -287,3 +287,26 @@ async def test_a_child_process_waits_when_the_stages_beside_it_are_kept(
         over = await ended(shop, job)
         assert (over.status, over.result) == (Status.COMPLETED, ["work", 7]), over.error
         assert (tmp_path / "begun").read_text() == "x"
+
+
+async def test_a_stage_that_fails_beside_a_wait_can_be_caught_in_a_child_process(
+    worker: Worker,
+) -> None:
+    async with override(handlers.app) as shop:
+        await worker(shop).start()
+        over = await ended(shop, await handlers.caught.enqueue())
+        assert (over.status, over.result) == (Status.COMPLETED, "caught"), over.error
+
+
+async def test_a_stage_that_a_child_process_leaves_behind_ends_before_the_next_attempt(
+    worker: Worker, tmp_path: Path
+) -> None:
+    async with override(handlers.app) as shop:
+        await worker(shop).start()
+        job = await handlers.left_behind.enqueue(str(tmp_path))
+        await until((tmp_path / "runs").exists)
+        (tmp_path / "go").touch()
+        over = await ended(shop, job)
+        assert (over.status, over.result) == (Status.COMPLETED, "work"), over.error
+        # What the first attempt has kept is not run again.
+        assert (tmp_path / "runs").read_text() == "[]"

@@ -109,13 +109,14 @@ def of_silence(job: ClaimedJob) -> Outcome:
 
 def of_caught_suspension(job: ClaimedJob) -> Outcome:
     """The handler was to be left for a sleep or a wait, and returned as if nothing had been."""
-    return Failed(
-        failure_of(
-            NotRetryable(
-                f'task "{job.task}" caught headrace.Suspended, which leaves the handler while the '
-                "job sleeps or waits; catch Exception instead of BaseException, or raise it again"
-            )
-        )
+    return Failed(failure_of(caught_suspension(job.task)))
+
+
+def caught_suspension(task: str) -> NotRetryable:
+    """What is wrong with a handler that does so."""
+    return NotRetryable(
+        f'task "{task}" caught headrace.Suspended, which leaves the handler while the job sleeps '
+        "or waits; catch Exception instead of BaseException, or raise it again"
     )
 
 

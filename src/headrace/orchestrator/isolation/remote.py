@@ -114,6 +114,8 @@ class RemoteContext(DurableContext):
         self._link = link
         self._run = run.run
         self._cancelled = link.cancelled
+        # Whether the handler is to be left for a sleep or a wait.
+        self.suspended = False
         self.job_id = run.job_id
         self.task = run.task
         self.queue = run.queue
@@ -132,6 +134,10 @@ class RemoteContext(DurableContext):
     def cancelled(self) -> bool:
         """Whether this attempt should stop: cancelled, out of time, or its lease is lost."""
         return self._cancelled.is_set()
+
+    def suspending(self, *, now: bool) -> None:
+        """The handler is left by `Suspended` now, or has to wait for its stages first."""
+        self.suspended = now
 
     def progress(self, percent: float, message: str | None = None) -> None:
         """Tell how far the job is, 0 to 100. Cheap: the latest counts."""

@@ -28,6 +28,7 @@ from headrace.orchestrator.isolation.messages import (
 )
 from headrace.orchestrator.isolation.remote import RemoteContext
 from headrace.orchestrator.isolation.target import known, load, pick
+from headrace.orchestrator.verdict import caught_suspension
 from headrace.task.codec import encode
 
 log = logging.getLogger("headrace.orchestrator.isolation")
@@ -88,7 +89,9 @@ def _handle(
     task = pick(holder, run.task)
     value = task.signature.call(context, task.signature.decode(run.args))
     if inspect.isawaitable(value):
-        value = _complete(runner.get_loop(), _wait(value, link))
+        value = _complete(runner.get_loop(), _wait(value, link, context))
+    else:
+        _check_left(context)
     try:
         return encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -106,9 +109,24 @@ def _check_length(run: Run, length: int, limit: int) -> None:
         )
 
 
-async def _wait(value: Any, link: Link) -> Any:
+def _check_left(context: RemoteContext) -> None:
+    """Called when the handler returns: those that it has left behind may want to leave later."""
+    if context.suspended:
+        raise caught_suspension(context.task)
+
+
+async def _wait(value: Any, link: Link, context: RemoteContext) -> Any:
+    """What a handler returns, when the stages are over that it has left behind: the next attempt
+    would run them a second time beside this one. If it is to stop, the worker ends this process.
+    """
     try:
-        return await value
+        try:
+            returned = await value
+            _check_left(context)
+            return returned
+        finally:
+            if "under_way" in context.__dict__ and context.under_way.any and not link.forked:
+                await context.under_way.end(patiently=True)
     except BaseException as error:
         # Before the loop goes round once more, which a copy shares with the child.
         link.leave_if_forked(error)

@@ -109,7 +109,11 @@ class Session:
         run, number = question.run, question.number
         try:
             answer = Answer(run, number, await self._value(question))
-        except (Exception, Suspended) as error:
+        except Suspended as suspended:
+            # Whether the handler is left, and when, is seen to where it runs.
+            self._context.suspending(now=False)
+            answer = Answer(run, number, report=describe(suspended))
+        except Exception as error:
             answer = Answer(run, number, report=describe(error))
         try:
             self._send(answer)
