@@ -6,7 +6,9 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -93,6 +95,22 @@ async def test_a_killed_supervisor_leaves_no_program_behind(run: Run, file: Path
         await running
     assert [pid for pid in (child, *programs) if not gone(pid)] == []
     assert not gone(bare), "without its environment it cannot be found any more"
+
+
+async def test_a_death_is_told_though_handlers_have_all_threads_of_the_loop(
+    run: Run, file: Path
+) -> None:
+    loop, go = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    hanging = loop.run_in_executor(None, go.wait)
+    try:
+        with pytest.raises(ChildDied, match="killed by SIGKILL"):
+            async with asyncio.timeout(30):
+                await run(unruly.grow, file=str(file), then="die")
+        assert [pid for pid in await pids_in(file) if not gone(pid)] == []
+    finally:
+        go.set()
+        await hanging
 
 
 async def test_a_supervisor_that_stands_still_is_not_waited_for(

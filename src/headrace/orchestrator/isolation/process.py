@@ -11,6 +11,8 @@ import secrets
 import signal
 import socket
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -236,7 +238,7 @@ class ChildProcess:
         if not self._ended.done():
             # Somebody has stopped the supervisor, or the machine stands still.
             log.error("process %d does not end its child; it is ended from here", self.pid)
-            await asyncio.to_thread(_end_from_here, self.pid)
+            await _off_loop(functools.partial(_end_from_here, self.pid))
         await asyncio.shield(self._ended)
         self._writer.transport.abort()
         if self._marks is not None:
@@ -284,10 +286,32 @@ class ChildProcess:
     async def _wait_for_end(self) -> None:
         if await self._process.wait() == -signal.SIGKILL:
             # Perhaps it was the supervisor that was killed. The child ends with it, by itself.
-            await asyncio.to_thread(end_all, functools.partial(marked, self._identity))
+            await _off_loop(functools.partial(end_all, functools.partial(marked, self._identity)))
         os.close(self._leash)
         # What it has sent is read first, unless something that it started holds the line open.
         asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._writer.transport.abort)
+
+
+async def _off_loop(call: Callable[[], object]) -> None:
+    """Call what ends processes, in a thread of its own: those of the loop are for everybody, and
+    handlers may hang in all of them.
+    """
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+
+    def work() -> None:
+        try:
+            call()
+        except Exception:
+            log.exception("processes that a handler started may be left")
+        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            loop.call_soon_threadsafe(over.set)
+
+    try:
+        threading.Thread(target=work, name="headrace-end", daemon=True).start()
+    except RuntimeError:  # there are no more threads: the loop has to wait for it
+        work()
+    await over.wait()
 
 
 def _end_from_here(supervisor: int) -> None:
