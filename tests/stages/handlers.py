@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import msgspec
@@ -139,3 +140,14 @@ async def left_behind(ctx: headrace.Context, folder: str) -> str:
     if ctx.attempt == 1:
         await asyncio.gather(ctx.stage("work", work), fail())
     return await ctx.stage("work", work)
+
+
+@app.task(isolate="process", retries=0)
+async def hanging_stages(ctx: headrace.Context, count: int) -> str:
+    """Stages that are plain functions and hang, then one that does not."""
+    for number in range(count):
+        try:
+            await ctx.stage("hangs", threading.Event().wait, key=number, timeout=0.05)
+        except headrace.StageTimedOut:
+            continue
+    return await ctx.stage("last", "done".upper, timeout=20)

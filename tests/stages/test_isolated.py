@@ -87,3 +87,12 @@ async def test_a_stage_is_tried_again_in_its_child(shop: headrace.App, worker: W
     await worker(shop).run_until_idle()
     over = await shop.get(job.id)
     assert (over.status, over.error_type, over.error) == (Status.FAILED, "ValueError", "try 3")
+
+
+async def test_stages_that_hang_in_a_child_process_do_not_use_up_its_threads(
+    shop: headrace.App, worker: Worker
+) -> None:
+    job = await handlers.hanging_stages.enqueue(40)
+    await worker(shop).run_until_idle()
+    over = await shop.get(job.id)
+    assert (over.status, over.result) == (Status.COMPLETED, "DONE"), over.error

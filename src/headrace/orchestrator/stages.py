@@ -23,6 +23,22 @@ if TYPE_CHECKING:
 THREADS = 16
 
 
+class Room:
+    """Counts the threads of one attempt. Whoever stops waiting for its thread gives the place back,
+    also when the function in it hangs.
+    """
+
+    def __init__(self) -> None:
+        self._of: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+
+    def here(self) -> asyncio.Semaphore:
+        """For the running loop: a function in a thread may use several."""
+        loop = asyncio.get_running_loop()
+        if self._of is None or self._of[0] is not loop:
+            self._of = loop, asyncio.Semaphore(THREADS)
+        return self._of[1]
+
+
 class Stages:
     """The stages of one attempt."""
 
@@ -30,7 +46,7 @@ class Stages:
         self._context = context
         self._seen: set[str] = set()
         self._finished = 0
-        self._threads: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+        self._room = Room()
 
     async def run(
         self, name: str, call: functools.partial[Any], *, done: str | None, effort: Effort
@@ -87,15 +103,8 @@ class Stages:
         if context.in_a_thread and not timed:
             return call()
         # A step that computes must not hold up the jobs beside it, nor take all threads there are.
-        async with self._room():
+        async with self._room.here():
             return await context.in_thread(call)
-
-    def _room(self) -> asyncio.Semaphore:
-        """Counts the threads of this attempt. A function in a thread may use several loops."""
-        loop = asyncio.get_running_loop()
-        if self._threads is None or self._threads[0] is not loop:
-            self._threads = loop, asyncio.Semaphore(THREADS)
-        return self._threads[1]
 
     async def _record(self, name: str, value: Any, call: functools.partial[Any]) -> StageRecord:
         encoded = encode_value(name, value, call)

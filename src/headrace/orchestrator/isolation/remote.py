@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -34,8 +36,18 @@ from headrace.orchestrator.isolation.messages import (
 )
 from headrace.orchestrator.isolation.remote_artifacts import RemoteArtifacts
 from headrace.orchestrator.order import Order
+from headrace.orchestrator.stages import Room
 from headrace.orchestrator.steps import Effort, decode_value, encode_value, perform
+from headrace.orchestrator.threads import NO_LIMIT
 from headrace.task import Task
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    """Where stages of all jobs of this process run that are plain functions. The loop's own pool
+    has few threads, and a function that hangs keeps one for good.
+    """
+    return ThreadPoolExecutor(max_workers=NO_LIMIT, thread_name_prefix="headrace-stage")
 
 
 class RemoteDesk(Desk):
@@ -45,6 +57,7 @@ class RemoteDesk(Desk):
         self._link = link
         self._context = context
         self._run = run
+        self._room = Room()
 
     async def stage(
         self, place: str, call: functools.partial[Any], done: str | None, effort: Effort
@@ -59,7 +72,7 @@ class RemoteDesk(Desk):
                 place,
                 call,
                 effort=effort,
-                off_loop=asyncio.to_thread,
+                off_loop=self._off_loop,
                 never=self._context.never,
                 log=self._context.log,
             )
@@ -75,6 +88,11 @@ class RemoteDesk(Desk):
             raise
         await self._link.ask(StageEnd(self._run, number, result=encoded))
         return value
+
+    async def _off_loop(self, call: Callable[[], Any]) -> Any:
+        async with self._room.here():
+            run = contextvars.copy_context().run
+            return await asyncio.get_running_loop().run_in_executor(_threads(), run, call)
 
     def _check_length(self, place: str, length: int) -> None:
         if length > self._link.longest - ENVELOPE:
