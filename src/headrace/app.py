@@ -229,8 +229,8 @@ class App(Opening):
             await self.workflows.retry(before, from_stage)
             return await self.get(job_id)
         if from_stage is not None:
-            await family.forget_from(self._engine, before, from_stage)
-        if not await self.rerun([before]):
+            await family.rerun_from(self._engine, before, from_stage)
+        elif not await self.rerun([before]):
             now = await self.get(job_id)
             raise JobConflict(f"job {job_id} is {now.status}: it needs no retry")
         return await self.get(job_id)

@@ -9,16 +9,20 @@ import msgspec
 from headrace.engine.base import Engine
 from headrace.errors import InvalidInput, JobConflict
 from headrace.model.awaited import EVENT
+from headrace.model.ids import new_id, nth_id
 from headrace.model.job import Job, JobFilter
-from headrace.model.kept import CHILDREN, SLEEP, STAGE, WAIT, stage_view
+from headrace.model.kept import CHILDREN, SLEEP, STAGE, WAIT, ChildrenRecord, stage_view
+from headrace.model.note import StoredEntry
 from headrace.model.status import ACTIVE, Status
-from headrace.model.views import Delivery
+from headrace.model.views import Delivery, RecordChange
 
 PAGE = 500
 SHOWN = 20
 # Cancelled ones as well: a cancel that was cut short is completed by repeating it.
 _REACHED = JobFilter(statuses=(Status.SCHEDULED, Status.PENDING, Status.RUNNING, Status.CANCELLED))
 
+REPLACED = "replaced-children"
+"""Records of this kind tell of children that are to be cancelled (`ReplacedChildren`)."""
 
 _STEPS = (STAGE, SLEEP, WAIT, CHILDREN, EVENT)
 
@@ -74,9 +78,9 @@ async def children(
             return
 
 
-async def forget_from(engine: Engine, job: Job, stage: str) -> None:
-    """Forget what a finished job has kept from a stage on, in the order it was first written, so
-    that it is done again: stages, sleeps, waits, events that came since, and children, which are
+async def rerun_from(engine: Engine, job: Job, stage: str) -> None:
+    """Run a finished job again from a stage on, in the order it was first written: what was kept
+    since is forgotten: stages, sleeps, waits, events that came since, and children, which are
     cancelled if they have not ended. Without a key, `stage` is the first of its keys.
     """
     entries = await engine.entries(job.id)
@@ -86,25 +90,22 @@ async def forget_from(engine: Engine, job: Job, stage: str) -> None:
             for index, entry in enumerate(entries)
             if entry.kind == STAGE and _is_stage(entry.name, stage)
         ),
-        None,
+        len(entries),
     )
     if not job.status.final:
         raise JobConflict(
             f"job {job.id} is {job.status}; only a finished job can be run again from a stage"
         )
-    if first is None:
+    if first == len(entries):
         stages = [stage_view(entry) for entry in entries if entry.kind == STAGE]
-        if _is_stage(job.stage or "", stage) and job.stage not in {each.done for each in stages}:
-            return  # it ended in this stage, and has kept nothing of it
-        names = [each.name for each in stages]
-        known = ", ".join(map(repr, names[:SHOWN])) or "none"
-        more = f" … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        raise InvalidInput(f"job {job.id} has no stage {stage!r}; it has: {known}{more}")
-    after = entries[first:]
-    for group in [entry.name for entry in after if entry.kind == CHILDREN]:
-        await cancel_group(engine, job.id, group)
-    forgotten = [(entry.kind, entry.name) for entry in after if entry.kind in _STEPS]
-    if not await engine.forget(job.id, forgotten):
+        # One that ended in this stage has kept nothing of it.
+        if not _is_stage(job.stage or "", stage) or job.stage in {each.done for each in stages}:
+            names = [each.name for each in stages]
+            known = ", ".join(map(repr, names[:SHOWN])) or "none"
+            more = f" … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            raise InvalidInput(f"job {job.id} has no stage {stage!r}; it has: {known}{more}")
+    forgotten = [entry for entry in entries[first:] if entry.kind in _STEPS]
+    if not await rerun_without(engine, job, forgotten):
         raise JobConflict(f"job {job.id} is being run again already")
 
 
@@ -112,12 +113,51 @@ def _is_stage(name: str, wanted: str) -> bool:
     return name == wanted or name.startswith(f"{wanted}[")
 
 
-async def cancel_group(engine: Engine, parent: str, group: str) -> None:
-    """Cancel the children of a group that have not ended, because others take their place."""
-    unfinished = JobFilter(statuses=tuple(sorted(ACTIVE)), group=group)
-    reason = f"its parent {parent} was run again from an earlier stage"
-    async for page in children(engine, parent, filter=unfinished):
-        await cancel(engine, [job.id for job in page], reason)
+class ReplacedChildren(msgspec.Struct):
+    """Children, by their groups, of a job that was run again and makes others in their place."""
+
+    parent: str
+    groups: dict[str, ChildrenRecord]
+
+
+async def rerun_without(engine: Engine, job: Job, forgotten: Sequence[StoredEntry]) -> bool:
+    """Run a finished job again without these of its entries, and cancel children that others
+    take the place of. False, and nothing has happened, if somebody else has run it again first.
+
+    Who is accepted is decided before any child is touched. From then on the job may run and make
+    new children in groups of the same names, so those to be cancelled are known by their ids. They
+    are written down in the same step: if this is cut short, upkeep completes it.
+    """
+    replaced = ReplacedChildren(
+        job.id,
+        {
+            entry.name: msgspec.json.decode(entry.body, type=ChildrenRecord)
+            for entry in forgotten
+            if entry.kind == CHILDREN
+        },
+    )
+    record = None
+    if replaced.groups:
+        record = RecordChange(REPLACED, new_id(), msgspec.json.encode(replaced))
+    names = [(entry.kind, entry.name) for entry in forgotten]
+    if not await engine.rerun_without(job.id, names, token=job.token, record=record):
+        return False
+    if record is not None:
+        await cancel_replaced(engine, record.key, replaced)
+    return True
+
+
+async def cancel_replaced(engine: Engine, key: str, replaced: ReplacedChildren) -> None:
+    """Cancel replaced children that have not ended, then forget their record. May be repeated."""
+    reason = f"its parent {replaced.parent} was run again from an earlier stage"
+    for group, made in replaced.groups.items():
+        ids = {nth_id(made.base, index) for index in range(made.count)}
+        unfinished = JobFilter(statuses=tuple(sorted(ACTIVE)), group=group)
+        async for page in children(engine, replaced.parent, filter=unfinished):
+            some = [job.id for job in page if job.id in ids]
+            if some:
+                await cancel(engine, some, reason)
+    await engine.record_delete(REPLACED, key)
 
 
 async def deliver(engine: Engine, job_id: str, event: str, body: bytes) -> Delivery:

@@ -201,6 +201,14 @@ class Reference(Waits):
         self.arrange(self.jobs[each] for each in moved)
         return moved
 
+    def rerun_without(self, job_id: str, names: Sequence[tuple[str, str]], token: int) -> bool:
+        job = self.jobs.get(job_id)
+        if job is None or not job.state.status.final or job.token != token:
+            return False
+        for name in names:
+            job.entries.pop(name, None)
+        return self.rerun([job_id]) == [job_id]
+
     def prune(
         self, older_than: float | None, keep: int | None, limit: int, gone: set[str]
     ) -> range:

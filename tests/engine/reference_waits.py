@@ -61,14 +61,6 @@ class Waits(Workforce):
         job.entries[EVENT, event] = (body, job.token)
         return "delivered"
 
-    def forget(self, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
-        job = self.jobs.get(job_id)
-        if job is None or not job.state.status.final:
-            return False
-        for name in names:
-            job.entries.pop(name, None)
-        return True
-
     def put_record(self, change: RecordChange) -> None:
         """Write a record, if its version holds."""
         found = self.records.get((change.kind, change.key), 0)

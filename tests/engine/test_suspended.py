@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from headrace.clock import Clock
@@ -11,6 +13,8 @@ from headrace.model.job import JobFilter
 from headrace.model.note import Entry, Note
 from headrace.model.outcome import Settlement, Snoozed
 from headrace.model.status import Status
+from headrace.model.views import RecordChange
+from tests.engine.conftest import Opener
 from tests.support.verbs import a_worker, claim, complete, enqueue, retry, settle, status, the_job
 
 APPROVED = AwaitedEvent("approved")
@@ -210,16 +214,56 @@ async def test_suspended_jobs_are_read_in_pages(engine: Engine) -> None:
     assert await engine.suspended() == ids[1::2]
 
 
-async def test_entries_of_finished_jobs_can_be_forgotten(engine: Engine) -> None:
+async def test_a_finished_job_is_run_again_without_some_of_its_entries(engine: Engine) -> None:
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
     entries = tuple(Entry("stage", name, b"1") for name in ("one", "two", "three"))
     await engine.note([Note(job.id, job.token, entries=(*entries, Entry("artifact", "two", b"2")))])
-    assert not await engine.forget(job_id, [("stage", "one")])
+    record = RecordChange("replaced", "x", b"1", version=7)
+    for token in (job.token, job.token + 1):
+        assert not await engine.rerun_without(job_id, [("stage", "one")], token=token)
     assert len(await engine.entries(job_id)) == 4
     await complete(engine, job)
-    assert await engine.forget(job_id, [("stage", "two"), ("stage", "three"), ("stage", "none")])
+    names = [("stage", "two"), ("stage", "three"), ("stage", "none")]
+    for other in (job.token - 1, job.token + 1):
+        assert not await engine.rerun_without(job_id, names, token=other, record=record)
+    assert len(await engine.entries(job_id)) == 4
+    assert await engine.record_get("replaced", "x") is None
+    assert await engine.rerun_without(job_id, names, token=job.token, record=record)
     left = [(entry.kind, entry.name) for entry in await engine.entries(job_id)]
     assert left == [("stage", "one"), ("artifact", "two")]
-    assert not await engine.forget("00000000-0000-7000-8000-000000000000", [("stage", "one")])
+    written = await engine.record_get("replaced", "x")
+    assert written is not None
+    assert written.body == b"1"
+    [again] = await claim(engine, worker)
+    assert (again.id, again.attempt, again.token) == (job_id, 1, job.token + 1)
+    nobody = "00000000-0000-7000-8000-000000000000"
+    assert not await engine.rerun_without(nobody, [("stage", "one")], token=0)
+
+
+@pytest.mark.parametrize("lane", [None, "l"])
+async def test_of_several_who_run_a_job_again_without_entries_one_is_accepted(
+    engine: Engine, open_another: Opener, lane: str | None
+) -> None:
+    engines = [engine, await open_another(), await open_another()]
+    worker = await a_worker(engine)
+    for number in range(10):
+        job_id = await enqueue(engine, lane=lane)
+        [job] = await claim(engine, worker)
+        await complete(engine, job)
+        answers = await asyncio.gather(
+            *(
+                door.rerun_without(
+                    job_id,
+                    [],
+                    token=job.token,
+                    record=RecordChange("replaced", f"{number} {place}", b"1"),
+                )
+                for place, door in enumerate(engines)
+            )
+        )
+        assert sorted(answers) == [False, False, True]
+        [again] = await claim(engine, worker)
+        await complete(engine, again)
+    assert len(await engine.record_list("replaced")) == 10

@@ -122,12 +122,13 @@ class Families(SideBySide):
         assert sorted(woken) == sorted(self.model.wake(asked))
 
     @precondition(lambda self: self.model.finished())
-    @rule(number=picks, kind=st.sampled_from(["stage", "artifact", EVENT]))
-    def forget(self, number: int, kind: str) -> None:
+    @rule(number=picks, kind=st.sampled_from(["stage", "artifact", EVENT]), stale=st.booleans())
+    def rerun_without(self, number: int, kind: str, stale: bool) -> None:
         job_id = self.some_job(number, waiting=False)
         names = [(kind, name) for name in ("s0", "s1", "e")]
-        forgotten = self.run(self.engine.forget(job_id, names))
-        assert forgotten == self.model.forget(job_id, names)
+        token = self.model.jobs[job_id].token - stale
+        accepted = self.run(self.engine.rerun_without(job_id, names, token=token))
+        assert accepted == self.model.rerun_without(job_id, names, token)
 
     @precondition(lambda self: self.model.jobs)
     @rule(number=picks, group=st.sampled_from([None, *GROUPS]))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import headrace
+from headrace import family
 from headrace.model.awaited import EVENT
-from headrace.model.job import JobFilter
+from headrace.model.job import Job, JobFilter
 from headrace.model.kept import CHILDREN, SLEEP, STAGE, WAIT
+from headrace.model.note import StoredEntry
 from headrace.model.status import Status
-from tests.orchestrator.conftest import Worker
+from headrace.upkeep import Replaced
+from tests.orchestrator.conftest import LIMIT, Worker
 
 
 async def test_what_came_from_a_stage_on_is_done_again(app: headrace.App, worker: Worker) -> None:
@@ -80,6 +85,73 @@ async def test_unfinished_children_of_what_is_forgotten_are_cancelled(
     entries = await app.engine.entries(job.id)
     assert [entry.kind for entry in entries if entry.kind in (SLEEP, WAIT, EVENT)] == []
     assert [entry.kind for entry in entries] == [STAGE, CHILDREN]
+
+
+async def a_job_with_a_child(app: headrace.App, worker: Worker) -> Job:
+    """A finished job whose child has not run; run again from "one", it makes another."""
+
+    async def step() -> None: ...
+
+    @app.task
+    async def leaf() -> None: ...
+
+    @app.task
+    async def scan(ctx: headrace.Context) -> None:
+        await ctx.stage("one", step)
+        await ctx.spawn(leaf.options(delay=3600).job())
+
+    job = await scan.enqueue()
+    await worker(app).run_until_idle()
+    return job
+
+
+@pytest.mark.parametrize("first", ["one", None])
+async def test_who_is_refused_leaves_the_children_of_the_accepted_one_alone(
+    app: headrace.App, worker: Worker, url: str, first: str | None
+) -> None:
+    job = await a_job_with_a_child(app, worker)
+    looked, go_on = asyncio.Event(), asyncio.Event()
+    async with headrace.App(url, clock=app.clock) as other:
+        entries = other.engine.entries
+
+        async def slow(job_id: str, kind: str | None = None) -> list[StoredEntry]:
+            found = await entries(job_id, kind)
+            looked.set()
+            await go_on.wait()
+            return found
+
+        other.engine.entries = slow  # type: ignore[method-assign]
+        late = asyncio.create_task(other.retry(job.id, from_stage="one"))
+        await asyncio.wait_for(looked.wait(), LIMIT)
+        await app.retry(job.id, from_stage=first)
+        await worker(app).run_until_idle()
+        before = {each.id: each.status for each in (await app.list(JobFilter(parent=job.id))).jobs}
+        assert list(before.values()).count(Status.SCHEDULED) == 1
+        go_on.set()
+        with pytest.raises(headrace.JobConflict, match="being run again already"):
+            await asyncio.wait_for(late, LIMIT)
+    after = {each.id: each.status for each in (await app.list(JobFilter(parent=job.id))).jobs}
+    assert after == before
+
+
+async def test_children_are_cancelled_though_whoever_ran_their_parent_again_died(
+    app: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await a_job_with_a_child(app, worker)
+
+    async def died(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(family, "cancel_replaced", died)
+        with pytest.raises(SystemExit):
+            await app.retry(job.id, from_stage="one")
+    assert (await app.get(job.id)).status is Status.PENDING
+    await Replaced(engine=app.engine).tick()
+    await worker(app).run_until_idle()
+    second, first = (await app.list(JobFilter(parent=job.id))).jobs
+    assert (first.status, second.status) == (Status.CANCELLED, Status.SCHEDULED)
+    assert await app.engine.record_list(family.REPLACED) == []
 
 
 async def test_a_stage_that_the_job_does_not_have(local: headrace.App, worker: Worker) -> None:

@@ -279,9 +279,19 @@ class Steering(Protocol):
         also if the job has finished since. The job is not woken by this alone (`wake`).
         """
 
-    async def forget(self, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
-        """Remove entries, by kind and name, of a finished job. False, and nothing is removed, if
-        it is unknown or has not finished. Names that do not exist are fine.
+    async def rerun_without(
+        self,
+        job_id: str,
+        names: Sequence[tuple[str, str]],
+        *,
+        token: int,
+        record: RecordChange | None = None,
+    ) -> bool:
+        """`rerun` a finished job without some of its entries, given by kind and name, and write a
+        record, whatever version is there: one step. False, and nothing is changed, if the job is
+        unknown, has not finished, or has another token: then somebody else has run it again since
+        the caller saw it. So of several callers at once one is accepted. Names that do not exist
+        are fine.
         """
 
     async def pause(self, queue: str, paused: bool) -> None:

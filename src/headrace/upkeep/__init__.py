@@ -1,5 +1,5 @@
-"""What keeps the store moving: due jobs, jobs of lost workers, forgotten waits, old history
-and its files.
+"""What keeps the store moving: due jobs, jobs of lost workers, forgotten waits, children
+that were replaced, old history and its files.
 
 Every worker runs these loops; any number of them may run at once.
 """
@@ -14,10 +14,11 @@ from headrace.loop import Loop
 from headrace.upkeep.due import Due
 from headrace.upkeep.files import Files
 from headrace.upkeep.prune import Prune
+from headrace.upkeep.replaced import Replaced
 from headrace.upkeep.sweep import Sweep
 from headrace.upkeep.wake import Wake
 
-__all__ = ["Due", "Files", "Prune", "Sweep", "Wake", "loops"]
+__all__ = ["Due", "Files", "Prune", "Replaced", "Sweep", "Wake", "loops"]
 
 
 def loops(engine: Engine, settings: Settings, clock: Clock, artifacts: ArtifactStore) -> list[Loop]:
@@ -26,6 +27,7 @@ def loops(engine: Engine, settings: Settings, clock: Clock, artifacts: ArtifactS
         Due(engine=engine),
         Sweep(engine=engine, clock=clock, lease_seconds=settings.lease_seconds),
         Wake(engine=engine),
+        Replaced(engine=engine),
         Prune(
             engine=engine,
             history_seconds=settings.history_seconds,

@@ -10,7 +10,7 @@ import msgspec
 
 from headrace.engine.base import Engine
 from headrace.errors import InvalidInput, JobConflict, UnknownWorkflow
-from headrace.family import cancel_group
+from headrace.family import rerun_without
 from headrace.model.job import Job
 from headrace.model.kept import CHILDREN, STAGE, StageRecord
 from headrace.model.note import StoredEntry
@@ -87,8 +87,9 @@ async def begin_again(engine: Engine, job: Job, from_step: str | None) -> list[s
     workflow, _ = parts_of(job)
     if not job.status.final:
         raise JobConflict(f"run {job.id} is {job.status}; it can be begun again when it is over")
-    kept = {entry.name: entry for entry in await engine.entries(job.id, STAGE)}
+    entries = await engine.entries(job.id)
     if from_step is None:
+        kept = {entry.name: entry for entry in entries if entry.kind == STAGE}
         anew = {step.id for step in workflow.steps if not _completed(kept.get(step.id))}
         # What was passed over may be needed now, because what it waited for is done anew.
         anew |= {after for name in anew for after in workflow.after(name)}
@@ -97,11 +98,10 @@ async def begin_again(engine: Engine, job: Job, from_step: str | None) -> list[s
         raise InvalidInput(f'workflow "{workflow.id}" has no step "{from_step}"; it has: {known}')
     else:
         anew = workflow.after(from_step)
-    for entry in await engine.entries(job.id, CHILDREN):
-        if entry.name in anew:
-            await cancel_group(engine, job.id, entry.name)
-    names = [(kind, name) for name in sorted(anew) for kind in (STAGE, CHILDREN)]
-    if not await engine.forget(job.id, names) or not await engine.rerun([job.id]):
+    forgotten = [
+        entry for entry in entries if entry.kind in (STAGE, CHILDREN) and entry.name in anew
+    ]
+    if not await rerun_without(engine, job, forgotten):
         raise JobConflict(f"run {job.id} was begun again by somebody else")
     return [step.id for step in workflow.steps if step.id in anew]
 

@@ -241,8 +241,9 @@ async def suspend_and_wake(
     assert await engine.wake([PARENT, job.id]) == [job.id]
     plans.judge("wake", large=large)
     await engine.cancel([job.id])
-    assert await engine.forget(job.id, [("event", "go"), ("event", "other")])
-    plans.judge("forget", large=large)
+    names, record = [("event", "go"), ("event", "other")], RecordChange("cron", "x", b"2")
+    assert await engine.rerun_without(job.id, names, token=job.token, record=record)
+    plans.judge("rerun without", large=large)
 
 
 @pytest.mark.timeout(300)

@@ -83,7 +83,8 @@ async def use_a_family(engine: RedisEngine, worker: str) -> None:
     assert await engine.wake([parent]) == [parent]
     for job in await claim(engine, worker, 2, ["parents"]):
         assert await complete(engine, job)
-    assert await engine.forget(parent, [("event", "approved")])
+    again = [("event", "approved")]
+    assert await engine.rerun_without(parent, again, token=2, record=record)
     assert len((await engine.list_jobs(JobFilter(parent=parent))).jobs) == 1
 
 

@@ -76,7 +76,7 @@ EXPECTED = {
     "signal_look": BY_ID,
     "forget": "SEARCH entry USING INDEX sqlite_autoindex_entry_1 (job_id=? AND kind=? AND name=?)",
     "due_now": BY_SEQ,
-    "finished": "SEARCH history USING COVERING INDEX sqlite_autoindex_history_1 (id=?)",
+    "finished": "SEARCH history USING INDEX sqlite_autoindex_history_1 (id=?)",
     "prune_again": "SEARCH history USING INTEGER PRIMARY KEY (rowid=?)",
     "prune_artifacts": "SEARCH entry USING COVERING INDEX sqlite_autoindex_entry_1 "
     "(job_id=? AND kind=?)",

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.engine.postgres.link import Connection
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
 from headrace.engine.text import is_id, storable
-from headrace.model.views import Delivery
+from headrace.model.views import Delivery, RecordChange
 
 _CANCEL = query("cancel")
 _RERUN = query("rerun")
 _SIGNAL = query("signal")
-_FORGET = query("forget")
+_RERUN_WITHOUT = query("rerun_without")
+_RECORD_PUT = query("record_put")
 _PAUSE = query("pause")
 
 
 class Steering(Store):
-    """Cancel, run again, signal, forget, pause."""
+    """Cancel, run again, signal, pause."""
 
     async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
         """Cancel jobs: True for one that is cancelled now, False for one that was asked to stop."""
@@ -46,15 +48,38 @@ class Steering(Store):
         delivery: Delivery = answer
         return delivery
 
-    async def forget(self, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
-        """Remove entries, by kind and name, of a finished job; False if it is not finished."""
+    async def rerun_without(
+        self,
+        job_id: str,
+        names: Sequence[tuple[str, str]],
+        *,
+        token: int,
+        record: RecordChange | None = None,
+    ) -> bool:
+        """Run a finished job again without some of its entries: one transaction."""
         if not is_id(job_id):
             return False
+        return await self._common.repeated(self._rerun_without, job_id, names, token, record)
+
+    async def _rerun_without(
+        self,
+        connection: Connection,
+        job_id: str,
+        names: Sequence[tuple[str, str]],
+        token: int,
+        record: RecordChange | None,
+    ) -> bool:
         kinds = [storable(kind) for kind, _ in names]
-        [(finished,)] = await self._common.fetch(
-            _FORGET, job_id, kinds, [storable(name) for _, name in names]
-        )
-        return bool(finished)
+        named = [storable(name) for _, name in names]
+        run, offset = self._common.run, self.clock.offset
+        async with connection.transaction():
+            [(accepted,)] = await run(connection, _RERUN_WITHOUT, job_id, token, kinds, named)
+            if not accepted:
+                return False
+            if record is not None:
+                await run(connection, _RECORD_PUT, offset, record.kind, record.key, record.body)
+            await run(connection, _RERUN, offset, [job_id])
+        return True
 
     async def pause(self, queue: str, paused: bool) -> None:
         """Stop or resume handing out a queue's jobs."""

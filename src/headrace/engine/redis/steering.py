@@ -8,7 +8,7 @@ from typing import cast
 from headrace.engine.redis.store import Store
 from headrace.engine.text import storable
 from headrace.model.awaited import EVENT
-from headrace.model.views import Delivery
+from headrace.model.views import Delivery, RecordChange
 
 
 class Steering(Store):
@@ -25,9 +25,17 @@ class Steering(Store):
         answer = await self.run("signal", job_id, EVENT, storable(event), body)
         return cast(Delivery, answer.decode())
 
-    async def forget(self, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
+    async def rerun_without(
+        self,
+        job_id: str,
+        names: Sequence[tuple[str, str]],
+        *,
+        token: int,
+        record: RecordChange | None = None,
+    ) -> bool:
+        field, body = ("", b"") if record is None else (f"{record.kind}\0{record.key}", record.body)
         fields = [f"{storable(kind)}\0{storable(name)}" for kind, name in names]
-        return bool(await self.run("forget", job_id, *fields))
+        return bool(await self.run("rerun_without", job_id, token, field, body, *fields))
 
     async def pause(self, queue: str, paused: bool) -> None:
         await self.run("pause", queue, int(paused))

@@ -221,9 +221,18 @@ class SqliteEngine:
         """Deliver an event to an unfinished job."""
         return await self._write(lambda it: suspended.signal(it, job_id, event, body))
 
-    async def forget(self, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
-        """Remove entries of a finished job."""
-        return await self._write(lambda it: note.forget(it, job_id, names))
+    async def rerun_without(
+        self,
+        job_id: str,
+        names: Sequence[tuple[str, str]],
+        *,
+        token: int,
+        record: RecordChange | None = None,
+    ) -> bool:
+        """Run a finished job again without some of its entries."""
+        return await self._write(
+            lambda it: steering.rerun_without(it, job_id, names, token, record)
+        )
 
     async def pause(self, queue: str, paused: bool) -> None:
         """Stop or resume handing out a queue's jobs."""

@@ -13,8 +13,6 @@ from headrace.model.note import Note, StoredEntry
 NOTE = query("note")
 ENTRY_WRITE = query("entry_write")
 ENTRIES = query("entries")
-FINISHED = query("finished")
-FORGET = query("forget")
 
 
 def note(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
@@ -50,12 +48,3 @@ def entries(transaction: Transaction, job_id: str, kind: str | None) -> list[Sto
     """What was kept with a job."""
     rows = transaction.connection.execute(ENTRIES, (job_id, kind))
     return [StoredEntry(row[0], row[1], row[2], row[3], moment(row[4])) for row in rows]
-
-
-def forget(transaction: Transaction, job_id: str, names: Sequence[tuple[str, str]]) -> bool:
-    """Remove entries of a finished job; False if it is not finished."""
-    if transaction.connection.execute(FINISHED, (job_id,)).fetchone() is None:
-        return False
-    values = [(job_id, storable(kind), storable(name)) for kind, name in names]
-    transaction.connection.executemany(FORGET, values)
-    return True

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from headrace.engine.sqlite import lanes, upkeep
+from headrace.engine.sqlite import lanes, records, upkeep
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.settle import (
     CANCELLED,
@@ -20,11 +20,14 @@ from headrace.engine.sqlite.settle import (
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import Transaction
 from headrace.engine.text import storable
+from headrace.model.views import RecordChange
 
 CANCEL_LOOK = query("cancel_look")
 CANCEL_ASK = query("cancel_ask")
 RERUN_LOOK = query("rerun_look")
 RERUN = query("rerun")
+FINISHED = query("finished")
+FORGET = query("forget")
 RERUN_SCHEDULED_LOOK = query("rerun_scheduled_look")
 REMOVE_FINISHED = query("prune_job")
 PAUSE = query("pause")
@@ -61,6 +64,25 @@ def rerun(transaction: Transaction, ids: Sequence[str]) -> list[str]:
     unique = list(dict.fromkeys(ids))
     moved = _rerun_finished(transaction, unique) | _run_now(transaction, unique)
     return [job_id for job_id in unique if job_id in moved]
+
+
+def rerun_without(
+    transaction: Transaction,
+    job_id: str,
+    names: Sequence[tuple[str, str]],
+    token: int,
+    record: RecordChange | None,
+) -> bool:
+    """Run a finished job again without some of its entries; False if it has another token."""
+    connection = transaction.connection
+    if connection.execute(FINISHED, (job_id, token)).fetchone() is None:
+        return False
+    connection.executemany(
+        FORGET, [(job_id, storable(kind), storable(name)) for kind, name in names]
+    )
+    if record is not None:
+        records.put(transaction, record.kind, record.key, record.body, None)
+    return bool(_rerun_finished(transaction, [job_id]))
 
 
 def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
