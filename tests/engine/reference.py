@@ -7,7 +7,7 @@ pruned first) is settled by looking at the engine: the machine tells the model w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from headrace.model.job import Inserted, NewJob
 from headrace.model.note import Note
@@ -217,20 +217,45 @@ class Reference(Waits):
         Answers how many may go. That is open where some of those that finished in the same step
         are among the newest and some are spared.
         """
-        free = {job.new.id: job for job in self.finished() if not self.is_spared(job)}
-        _check_oldest(free, gone, _age_of_finished)
-        old = 0
-        if older_than is not None:
-            old = sum(job.finished_at < self.now - older_than for job in free.values())
-        fewest, most = (0, 0) if keep is None else self._beyond(keep)
+        # Which of those that finished together are beyond `keep` is open, and with it who stays.
+        surely, perhaps = (self._spared(older_than, keep, ties=ties) for ties in (False, True))
+        free = {job.new.id: job for job in self.finished() if job.new.id not in surely}
+        _check_oldest(free, gone, _age_of_finished, perhaps)
+        old = [job.new.id for job in free.values() if self._is_old(job, older_than)]
+        fewest, most = (0, 0) if keep is None else self._beyond(keep, surely, perhaps)
+        fewest = max(fewest, sum(each not in perhaps for each in old))
+        most = max(most, len(old))
         for job_id in gone:
             job = self.jobs.pop(job_id)
             self.leave_word(job)
             if job.new.key is not None:
                 del self.keys[job.new.task, job.new.key]
-        return range(min(limit, max(old, fewest)), min(limit, max(old, most)) + 1)
+        return range(min(limit, fewest), min(limit, most) + 1)
 
-    def _beyond(self, keep: int) -> tuple[int, int]:
+    def _is_old(self, job: ModelJob, older_than: float | None) -> bool:
+        return older_than is not None and job.finished_at < self.now - older_than
+
+    def _spared(self, older_than: float | None, keep: int | None, *, ties: bool) -> set[str]:
+        """Finished jobs whose parent stays; with `ties` also those of which that is open."""
+        ages = [_age_of_finished(job) for job in self.finished()]
+
+        def stays(job_id: str | None, passed: tuple[str, ...] = ()) -> bool:
+            job = self.jobs.get(job_id or "")
+            if job is None or job.new.id in passed:
+                return False
+            if not job.state.status.final:
+                return True
+            age = _age_of_finished(job)
+            newer = sum(each > age or (each == age and not ties) for each in ages)
+            # It is one of its equals itself.
+            beyond = keep is not None and newer - (not ties) >= keep
+            if not beyond and not self._is_old(job, older_than):
+                return True
+            return stays(job.new.parent, (*passed, job.new.id))
+
+        return {job.new.id for job in self.finished() if stays(job.new.parent)}
+
+    def _beyond(self, keep: int, surely: set[str], perhaps: set[str]) -> tuple[int, int]:
         """At least and at most how many of those beyond the newest `keep` are not spared."""
         finished = sorted(self.finished(), key=_age_of_finished)
         surplus = len(finished) - keep
@@ -239,10 +264,12 @@ class Reference(Waits):
         boundary = _age_of_finished(finished[surplus - 1])
         older = [job for job in finished if _age_of_finished(job) < boundary]
         equals = [job for job in finished if _age_of_finished(job) == boundary]
-        certain = sum(not self.is_spared(job) for job in older)
-        spared = sum(self.is_spared(job) for job in equals)
         left = surplus - len(older)
-        return certain + max(left - spared, 0), certain + min(left, len(equals) - spared)
+        fewest = sum(job.new.id not in perhaps for job in older)
+        fewest += max(left - sum(job.new.id in perhaps for job in equals), 0)
+        most = sum(job.new.id not in surely for job in older)
+        most += min(left, sum(job.new.id not in surely for job in equals))
+        return fewest, most
 
 
 def _age_of_finished(job: ModelJob) -> tuple[float, int]:
@@ -253,9 +280,10 @@ def _check_oldest(
     candidates: dict[str, ModelJob],
     chosen: set[str],
     age: Callable[[ModelJob], tuple[float, int]],
+    perhaps: Collection[str] = (),
 ) -> None:
-    """The engine may choose among equals only; everybody older comes first."""
+    """The engine may choose among equals only; everybody older comes first. Some may be left."""
     assert chosen <= candidates.keys(), f"{chosen - candidates.keys()} should have stayed"
-    left = [age(job) for job_id, job in candidates.items() if job_id not in chosen]
+    left = [age(job) for each, job in candidates.items() if each not in {*chosen, *perhaps}]
     if chosen and left:
         assert max(age(candidates[each]) for each in chosen) <= min(left), "not the oldest first"

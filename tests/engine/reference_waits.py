@@ -68,11 +68,6 @@ class Waits(Workforce):
             raise RecordConflict("it has another version")
         self.records[change.kind, change.key] = found + 1
 
-    def is_spared(self, job: ModelJob) -> bool:
-        """Whether its parent may yet ask for its result."""
-        parent = self.jobs.get(job.new.parent or "")
-        return parent is not None and not parent.state.status.final
-
     def leave_word(self, job: ModelJob) -> None:
         """Somebody has to remove the files of a job that is pruned."""
         if any(kind == "artifact" for kind, _ in job.entries):

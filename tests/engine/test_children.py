@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.awaited import AwaitedChildren
+from headrace.model.ids import new_id
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Cancelled, Outcome, Settlement, Snoozed, TimedOut
 from headrace.model.status import Status
@@ -186,6 +188,48 @@ async def test_children_of_an_unfinished_parent_are_not_pruned(
         removed += step
     assert removed == 3
     assert await engine.get([parent, *children]) == []
+
+
+@pytest.mark.parametrize("bound", [{"older_than": 50.0}, {"keep": 1}], ids=str)
+async def test_children_are_not_pruned_before_their_parent(
+    engine: Engine, clock: Clock, bound: dict[str, Any]
+) -> None:
+    """A parent that has failed may be run again, and asks for them then."""
+    worker = await a_worker(engine)
+    root = await enqueue(engine, queue="parents")
+    [parent] = await claim(engine, worker, queues=["parents"])
+    child = await enqueue(engine, queue="parents", parent=root, group="a")
+    [job] = await claim(engine, worker, queues=["parents"])
+    grandchild = await enqueue(engine, parent=child, group="a")
+    await engine.cancel([grandchild])
+    await complete(engine, job)
+    alone = await enqueue(engine)
+    await engine.cancel([alone])
+    clock.advance(100)
+    await fail(engine, parent)
+    assert await engine.prune(**bound) == 1
+    assert [each.id for each in await engine.get([root, child, grandchild, alone])] == [
+        root,
+        child,
+        grandchild,
+    ]
+    clock.advance(100)
+    await engine.cancel([await enqueue(engine)])
+    removed = 0
+    while step := await engine.prune(**bound):
+        removed += step
+    assert removed == 3
+
+
+async def test_a_circle_of_parents_is_pruned(engine: Engine) -> None:
+    first, second, own = new_id(), new_id(), new_id()
+    await engine.insert([a_job(id=first, parent=second), a_job(id=second, parent=first)])
+    await engine.insert([a_job(id=own, parent=own)])
+    await engine.cancel([first, second, own])
+    removed = 0
+    while step := await engine.prune(keep=0):
+        removed += step
+    assert removed == 3
 
 
 async def test_children_without_a_parent_in_the_store_are_pruned(

@@ -8,6 +8,7 @@ import pytest
 
 import headrace
 from headrace import family
+from headrace.clock import Clock
 from headrace.model.awaited import EVENT
 from headrace.model.job import Job, JobFilter
 from headrace.model.kept import CHILDREN, SLEEP, STAGE, WAIT
@@ -177,3 +178,34 @@ async def test_a_stage_that_the_job_does_not_have(local: headrace.App, worker: W
     await local.retry(job.id, from_stage="three")
     await orchestrator.run_until_idle()
     assert [entry.name for entry in await local.engine.entries(job.id)] == ["one", "two"]
+
+
+async def test_a_failed_parent_finds_its_children_after_old_jobs_were_pruned(
+    app: headrace.App, worker: Worker, clock: Clock
+) -> None:
+    healthy = False
+
+    @app.task
+    async def leaf() -> int:
+        return 7
+
+    @app.task(retries=0)
+    async def scan(ctx: headrace.Context) -> list[int]:
+        found = await ctx.gather([leaf.job(), leaf.job()])
+        await ctx.wait("approved")
+        if not healthy:
+            raise ValueError("no")
+        return found
+
+    orchestrator = worker(app)
+    job = await scan.enqueue()
+    await orchestrator.run_until_idle()
+    clock.advance(100)
+    await app.signal(job.id, "approved")
+    await orchestrator.run_until_idle()
+    assert (await app.get(job.id)).status is Status.FAILED
+    assert await app.engine.prune(older_than=50) == 0
+    healthy = True
+    await app.retry(job.id)
+    await orchestrator.run_until_idle()
+    assert (await app.get(job.id)).result == [7, 7]

@@ -247,7 +247,8 @@ class Upkeep(Protocol):
     ) -> int:
         """Delete up to `limit` finished jobs, oldest first: those that finished more than
         `older_than` seconds ago, and those beyond the newest `keep`. Their keys and entries go
-        with them. One whose parent has not finished is spared: its result may yet be asked for.
+        with them. One whose parent stays, because that has not finished, is not old enough, or is
+        spared itself, is spared: its parent may yet ask for its result, also if it is run again.
         For each that kept artifacts (entries of kind "artifact") a record of kind
         "pruned-artifacts" with its id as the key is written in the same step, so that somebody
         removes the files. Also clears all idle lanes, workers that were declared dead more than a

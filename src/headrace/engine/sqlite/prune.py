@@ -21,6 +21,9 @@ PRUNE_KEY = query("prune_key")
 PRUNE_WORKERS = query("prune_workers")
 HISTORY_COUNT = query("history_count")
 HISTORY_AT = query("history_at")
+PRUNE_PARENT = query("prune_parent")
+UNFINISHED = query("unfinished")
+HISTORY_BEYOND = query("history_beyond")
 HISTORY_LAST = query("history_last")
 
 WORKERS_KEPT_SECONDS = 86_400.0
@@ -33,7 +36,7 @@ def find(
 ) -> list[tuple[int, str]]:
     """Up to `limit` finished jobs that may go, the oldest first, by number and id.
 
-    Only reads: there may be many to count, and many children of unfinished parents to pass over,
+    Only reads: there may be many to count, and many children of parents that stay to pass over,
     so it is not for the time when the write lock is held.
     """
     connection = transaction.connection
@@ -42,29 +45,80 @@ def find(
     if keep is not None:
         [(count,)] = connection.execute(HISTORY_COUNT).fetchall()
         excess = count - keep
-    found, rest = _walk(connection, 0, before, excess, limit)
+    parents = _Parents(connection, before, excess)
+    found, rest = _walk(connection, 0, before, excess, limit, parents)
     if rest is not None and len(found) < limit:
         # The numbers are not in the order of time if the clock was ahead, or behind, for a while.
         start = _old_behind(connection, rest, before)
         if start is not None:
-            found += _walk(connection, start, before, 0, limit - len(found))[0]
+            found += _walk(connection, start, before, 0, limit - len(found), parents)[0]
     return found
 
 
+class _Parents:
+    """Which parents stay: unfinished ones, those that are not old enough, and those that are spared
+    because their own parents stay. A circle of parents keeps nobody.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, before: float, excess: int) -> None:
+        self._connection = connection
+        self._before = before
+        self._excess = excess
+        self._last: int | None = None
+        self._stay: dict[str, bool] = {}
+
+    def stay(self, job_id: str | None) -> bool:
+        """Whether this parent stays; None is nobody."""
+        passed: list[str] = []
+        answer = False
+        while job_id is not None and job_id not in passed:
+            known = self._stay.get(job_id)
+            if known is not None:
+                answer = known
+                break
+            passed.append(job_id)
+            if self._connection.execute(UNFINISHED, (job_id,)).fetchone() is not None:
+                answer = True
+                break
+            row = self._connection.execute(PRUNE_PARENT, (job_id,)).fetchone()
+            if row is None:
+                break
+            number, completed_at, job_id = row
+            if completed_at >= self._before and number > self._last_beyond():
+                answer = True
+                break
+        self._stay.update(dict.fromkeys(passed, answer))
+        return answer
+
+    def _last_beyond(self) -> int:
+        """The number of the last job beyond the newest that are to be kept."""
+        if self._last is None:
+            row = None
+            if self._excess > 0:
+                row = self._connection.execute(HISTORY_BEYOND, (self._excess - 1,)).fetchone()
+            self._last = -1 if row is None else row[0]
+        return self._last
+
+
 def _walk(
-    connection: sqlite3.Connection, start: int, before: float, excess: int, limit: int
+    connection: sqlite3.Connection,
+    start: int,
+    before: float,
+    excess: int,
+    limit: int,
+    parents: _Parents,
 ) -> tuple[list[tuple[int, str]], int | None]:
     """Those that may go from a number on, and the number at which only young ones were met."""
     found: list[tuple[int, str]] = []
     young = 0
     rows = connection.execute(PRUNE_OLD, (start,))
     try:
-        for position, (number, job_id, completed_at, spared) in enumerate(rows):
+        for position, (number, job_id, completed_at, parent) in enumerate(rows):
             if completed_at >= before and position >= excess:
                 young += 1
                 if young >= limit:
                     return found, number
-            elif not spared:
+            elif parent is None or not parents.stay(parent):
                 found.append((number, job_id))
                 if len(found) >= limit:
                     break

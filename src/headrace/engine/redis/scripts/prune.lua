@@ -7,7 +7,7 @@
 --   5 how many of the oldest to pass over
 -- Answers how many jobs were deleted, and how many of the oldest to pass over in the next step, -1 if
 -- there is none.
--- Children of an unfinished parent are spared. So many of them may be in front that a step finds
+-- Children of a parent that stays are spared. So many of them may be in front that a step finds
 -- nothing else: then the caller takes the next one. One call is one bounded step.
 -- `finished` is a list: when a job ended, then its id, in the order of time. A sorted set of all that
 -- ever ended would have to be moved to a larger table now and then, at a microsecond for each job that
@@ -22,19 +22,6 @@ local LOOK = 1000
 local SAMPLES = 32
 local limit, passed = tonumber(ARGV[4]), tonumber(ARGV[5])
 local stretch = math.max(limit, LOOK)
-
-local unfinished = {}
-
--- Its parent may yet ask for what came of it.
-local function is_spared(job)
-  if not has(job, CHILD) then return false end
-  local parent = family_of(job.tail)
-  if unfinished[parent] == nil then
-    local record = call('HGET', JOBS, parent)
-    unfinished[parent] = record and unpack_record('<B', record) <= RUNNING or false
-  end
-  return unfinished[parent]
-end
 
 -- Somebody has to remove the files of a job that kept some.
 local function forget_entries(id)
@@ -53,6 +40,46 @@ local finished = call('LLEN', FINISHED) - (call('HGET', META, 'outdated') or 0)
 -- Whoever finished before this has to go, and of the others so many of the oldest.
 local before = ARGV[2] ~= '' and now - ARGV[2] or -math.huge
 local beyond = ARGV[3] ~= '' and finished - tonumber(ARGV[3]) or 0
+
+-- When the last of those beyond the newest that are kept has ended. The places of jobs that were run
+-- again make it a little earlier, never later.
+local edge
+local function edge_of_beyond()
+  if edge then return edge end
+  local place = beyond > 0 and call('LINDEX', FINISHED, beyond - 1)
+  edge = place and struct.unpack('<d', place) or -math.huge
+  return edge
+end
+
+-- Whether a parent stays: one that has not finished, is not old enough, or whose own parent stays. It
+-- may yet ask for what came of its children. A circle of parents keeps nobody.
+local stays = {}
+local function parent_stays(id)
+  local passed, answer = {}, false
+  while id do
+    if stays[id] ~= nil then
+      answer = stays[id]
+      break
+    end
+    stays[id] = false
+    passed[#passed + 1] = id
+    local record = call('HGET', JOBS, id)
+    local job = record and decode(record)
+    if not job then break end
+    if job.state <= RUNNING or (job.completed >= before and job.completed > edge_of_beyond()) then
+      answer = true
+      break
+    end
+    id = has(job, CHILD) and family_of(job.tail) or nil
+  end
+  for _, each in ipairs(passed) do stays[each] = answer end
+  return answer
+end
+
+local function is_spared(job)
+  return has(job, CHILD) and parent_stays((family_of(job.tail)))
+end
+
 local given = {}
 for n, place in ipairs(places) do given[n] = sub(place, 9) end
 
