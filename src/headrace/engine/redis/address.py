@@ -17,7 +17,9 @@ OPTIONS = ("namespace", "db", "timeout", *TLS_OPTIONS)
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """A server, a database and our namespace in it. `timeout` is in seconds, for each answer."""
+    """A server, a database and our namespace in it. `timeout` is how many seconds it may
+    be silent while an answer is awaited.
+    """
 
     host: str = "127.0.0.1"
     port: int = 6379

@@ -169,11 +169,13 @@ class Wire(asyncio.BufferedProtocol):
             answer.set_result(reply)
 
     def _look(self) -> None:
-        """Give up on a server that holds the line but says nothing."""
+        """Give up on a server that holds the line but says nothing. An answer may take as long as
+        it likes to arrive: answers come in order, so whatever is heard is a part of the next.
+        """
         self._watch = None
         if not self._waiting or self.closed.done():
             return
-        if self._loop.time() - self._waiting[0][1] > self.address.timeout:
+        if self._loop.time() - max(self._waiting[0][1], self._last_heard) > self.address.timeout:
             self._lose(f"no answer within {self.address.timeout:g} s")
             self.abort()
             return

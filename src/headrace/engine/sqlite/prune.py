@@ -46,12 +46,12 @@ def find(
         [(count,)] = connection.execute(HISTORY_COUNT).fetchall()
         excess = count - keep
     parents = _Parents(connection, before, excess)
-    found, rest = _walk(connection, 0, before, excess, limit, parents)
+    found, rest = _walk(connection, 0, before, excess, limit, parents=parents)
     if rest is not None and len(found) < limit:
         # The numbers are not in the order of time if the clock was ahead, or behind, for a while.
         start = _old_behind(connection, rest, before)
         if start is not None:
-            found += _walk(connection, start, before, 0, limit - len(found), parents)[0]
+            found += _walk(connection, start, before, 0, limit - len(found), parents=parents)[0]
     return found
 
 
@@ -106,6 +106,7 @@ def _walk(
     before: float,
     excess: int,
     limit: int,
+    *,
     parents: _Parents,
 ) -> tuple[list[tuple[int, str]], int | None]:
     """Those that may go from a number on, and the number at which only young ones were met."""

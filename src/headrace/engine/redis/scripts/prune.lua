@@ -41,13 +41,30 @@ local finished = call('LLEN', FINISHED) - (call('HGET', META, 'outdated') or 0)
 local before = ARGV[2] ~= '' and now - ARGV[2] or -math.huge
 local beyond = ARGV[3] ~= '' and finished - tonumber(ARGV[3]) or 0
 
--- When the last of those beyond the newest that are kept has ended. The places of jobs that were run
--- again make it a little earlier, never later.
+-- When the last of those beyond the newest that are kept has ended. Places of jobs that were run again
+-- are passed over, as far as a step can look at so many; else it is a little earlier, never later.
 local edge
 local function edge_of_beyond()
   if edge then return edge end
-  local place = beyond > 0 and call('LINDEX', FINISHED, beyond - 1)
-  edge = place and struct.unpack('<d', place) or -math.huge
+  edge = -math.huge
+  if beyond <= 0 then return edge end
+  local place = call('LINDEX', FINISHED, beyond - 1)
+  local left, stale = tonumber(ARGV[3]), call('LLEN', FINISHED) - finished
+  if stale > 0 and left + stale < LOOK then
+    local newest, newest_ids = call('LRANGE', FINISHED, -(left + stale + 1), -1), {}
+    for n, each in ipairs(newest) do newest_ids[n] = sub(each, 9) end
+    local records = read(JOBS, newest_ids)
+    for n = #newest, 1, -1 do
+      if records[n] and decode(records[n]).completed == struct.unpack('<d', newest[n]) then
+        if left == 0 then
+          place = newest[n]
+          break
+        end
+        left = left - 1
+      end
+    end
+  end
+  edge = place and struct.unpack('<d', place) or edge
   return edge
 end
 
