@@ -98,7 +98,7 @@ EXPECTED = {
     "queue_scheduled": "SCAN job USING INDEX job_due",
     "prune_parent": "SEARCH history USING INDEX sqlite_autoindex_history_1 (id=?)",
     "unfinished": "SEARCH job USING COVERING INDEX sqlite_autoindex_job_1 (id=?)",
-    "history_beyond": "SCAN history",
+    "history_beyond": "SEARCH history USING INTEGER PRIMARY KEY (rowid>?)",
     "prune_old": "SEARCH history USING INTEGER PRIMARY KEY (rowid>?)",
     "history_at": "SEARCH history USING INTEGER PRIMARY KEY (rowid>?)",
     "history_last": "SEARCH history",
