@@ -281,18 +281,13 @@ class Steering(Protocol):
         """
 
     async def rerun_without(
-        self,
-        job_id: str,
-        names: Sequence[tuple[str, str]],
-        *,
-        token: int,
+        self, job_id: str, names: Sequence[tuple[str, str]], *, token: int,
         record: RecordChange | None = None,
-    ) -> bool:
+    ) -> bool:  # fmt: skip
         """`rerun` a finished job without some of its entries, given by kind and name, and write a
-        record, whatever version is there: one step. False, and nothing is changed, if the job is
-        unknown, has not finished, or has another token: then somebody else has run it again since
-        the caller saw it. So of several callers at once one is accepted. Names that do not exist
-        are fine.
+        record, whatever version is there: one step. False, and nothing is changed, if it is
+        unknown, not finished, or has another token: somebody else has run it since. So of
+        several callers at once one is accepted. Names that do not exist are fine.
         """
 
     async def pause(self, queue: str, paused: bool) -> None:
