@@ -6,6 +6,7 @@ import contextlib
 import random
 import sqlite3
 import time
+from collections.abc import Sized
 
 from headrace.engine.sqlite.address import Address
 from headrace.engine.sqlite.holder import lock_holder
@@ -61,13 +62,13 @@ def wait_by_turns(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA busy_timeout = 0")
 
 
-def begin_writing(connection: sqlite3.Connection) -> None:
-    """Begin a write transaction as soon as no other process is in one.
+def begin_writing(connection: sqlite3.Connection, limit: float, wanted: Sized) -> bool:
+    """Begin a write transaction as soon as no other process is in one. False: not yet, and somebody
+    wants something else meanwhile.
 
     SQLite's own waiting sleeps up to 100 ms at a time, so under load the same process always wins.
     Transactions here take a few milliseconds: asking every millisecond or so is fair to all.
     """
-    limit = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -75,8 +76,10 @@ def begin_writing(connection: sqlite3.Connection) -> None:
             if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
                 raise
             time.sleep(random.uniform(*TURN_SECONDS))  # noqa: S311 - not for secrets
+            if wanted:
+                return False
         else:
-            return
+            return True
 
 
 def check_library() -> None:

@@ -11,6 +11,7 @@ from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSign
 from headrace.engine.sqlite import (
     audit,
     claim,
+    forks,
     insert,
     lanes,
     note,
@@ -70,7 +71,8 @@ class SqliteEngine:
         """Open the file, creating or upgrading it."""
         if self._writer is not None:
             return
-        check_library()
+        with forks.held_up():
+            check_library()
         self._address.check_folder()
         writer = Writer(self._address, self.clock, name="sqlite-writer")
         await writer.start()

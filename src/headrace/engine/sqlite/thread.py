@@ -1,4 +1,4 @@
-"""A thread that owns one connection, and the tickets by which others ask it for work."""
+"""A thread that owns one connection, and works for others by the tickets that they give it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from headrace.clock import Clock
+from headrace.engine.sqlite import forks
 from headrace.engine.sqlite.address import Address
 from headrace.engine.sqlite.connection import connect, translated
 from headrace.engine.sqlite.opened_file import BesideLost, Identity, OpenedFile, identity
+from headrace.engine.sqlite.ticket import Ticket
 from headrace.errors import EngineError, EngineUnavailable, StoreReplaced
 
 log = logging.getLogger("headrace.engine")
@@ -52,50 +55,6 @@ class Transaction:
 Operation = Callable[[Transaction], T]
 
 
-class Ticket:
-    """One operation and where its answer goes: to an event loop, or to a thread that waits."""
-
-    __slots__ = ("_loop", "_reply", "error", "operation", "value")
-
-    def __init__(
-        self,
-        operation: Operation[Any],
-        loop: asyncio.AbstractEventLoop | None,
-        reply: asyncio.Future[Any] | concurrent.futures.Future[Any],
-    ) -> None:
-        self.operation = operation
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self._loop = loop
-        self._reply = reply
-
-    def _answer(self) -> None:
-        if self._reply.done():
-            return  # whoever asked was cancelled; what was committed stays
-        if self.error is None:
-            self._reply.set_result(self.value)
-        else:
-            self._reply.set_exception(self.error)
-
-    @staticmethod
-    def answer_all(tickets: list[Ticket]) -> None:
-        """Hand out the answers, waking each event loop once."""
-        loops: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
-        for ticket in tickets:
-            if ticket._loop is None:
-                ticket._answer()
-            else:
-                loops.setdefault(ticket._loop, []).append(ticket)
-        for loop, group in loops.items():
-            with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is waiting
-                loop.call_soon_threadsafe(_answer_group, group)
-
-
-def _answer_group(tickets: list[Ticket]) -> None:
-    for ticket in tickets:
-        ticket._answer()
-
-
 class ConnectionThread(ABC):
     """Owns one connection; runs what is asked of it in the order it was asked."""
 
@@ -103,7 +62,10 @@ class ConnectionThread(ABC):
         # The folder of the program may change; the file stays the one that was meant first.
         self._address = address.absolute()
         self._clock = clock
+        # None: look whether to rest, or else end.
         self._inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
+        self._rests: deque[forks.Rest] = deque()
+        self._at_rest = False
         self._gate = threading.Lock()
         self._accepting = False
         self._opened: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -119,6 +81,9 @@ class ConnectionThread(ABC):
     async def start(self) -> None:
         """Open the connection; raises if that fails."""
         self._accepting = True
+        # Under way: one who is cancelled here takes nothing away from the thread, which has to say
+        # it, and then finds its inbox closed and ends.
+        self._opened.set_running_or_notify_cancel()
         self._thread.start()
         try:
             await asyncio.wrap_future(self._opened)
@@ -160,6 +125,13 @@ class ConnectionThread(ABC):
         return EngineUnavailable(f"The engine for {str(self._address)!r} is closed; open it again.")
 
     def _main(self) -> None:
+        forks.enter(self)
+        try:
+            self._use_connection()
+        finally:
+            forks.leave(self)
+
+    def _use_connection(self) -> None:
         try:
             connection = self._open()
         except BaseException as error:  # whatever it is, `start` raises it
@@ -196,6 +168,52 @@ class ConnectionThread(ABC):
             f"The database {str(self._address)!r} was replaced again and again while it was opened."
         )
 
+    # --- while the process forks
+
+    def is_alive(self) -> bool:
+        """Whether the thread has begun and not ended."""
+        return self._thread.is_alive()
+
+    def is_current(self) -> bool:
+        """Whether this is called from the thread."""
+        return threading.current_thread() is self._thread
+
+    def ask_to_rest(self, rest: forks.Rest) -> None:
+        """Let the thread rest after what is under way."""
+        self._rests.append(rest)
+        self._inbox.put(None)
+
+    def _rested(self) -> bool:
+        """After a None. Whether it asked for a rest, which is over now; if not, it is the end."""
+        if not self._rests:
+            return False
+        self._give_way()
+        self._rests.popleft()
+        return True
+
+    def _give_way(self) -> bool:
+        """Rest, if somebody wants to fork now. Answers whether that was so."""
+        wanted = next((rest for rest in self._rests if not rest.over), None)
+        if wanted is None:
+            return False
+        if self._file is None:  # in memory: closed, it would be gone
+            wanted.take()
+            return True
+        self._at_rest, self._looked_at = True, 0.0
+        self._connection.close()
+        wanted.take()
+        # If this fails, whoever asks next is told, and it is tried again.
+        with contextlib.suppress(sqlite3.Error, EngineError):
+            self._look_again()
+        return True
+
+    def _reopen(self, file: OpenedFile) -> None:
+        """Open the file again after a rest."""
+        if identity(file.path) is None:
+            file.check()
+        self._connection = self._open(create=False)
+        self._at_rest = False
+
     # --- whether the file is still the one
 
     def _check_file(self) -> None:
@@ -219,6 +237,9 @@ class ConnectionThread(ABC):
         """
         if self._file is None or time.monotonic() - self._looked_at < LOOK_SECONDS:
             return False
+        if self._at_rest:
+            self._reopen(self._file)
+            return True
         try:
             self._check_file()
         except BesideLost:
@@ -299,7 +320,9 @@ class Reader(ConnectionThread):
         connection.execute("PRAGMA user_version").fetchall()  # opens the log
 
     def _serve(self) -> None:
-        while (ticket := self._inbox.get()) is not None:
+        while (ticket := self._inbox.get()) is not None or self._rested():
+            if ticket is None:
+                continue
             try:
                 self._look_again()
                 connection = self._connection

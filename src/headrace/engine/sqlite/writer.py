@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterable
 
 from headrace.engine.base import CancelSignal, WorkSignal
 from headrace.engine.sqlite.connection import (
+    BUSY_SECONDS,
     begin_writing,
     is_full,
     prepare,
     translated,
     wait_by_turns,
 )
+from headrace.engine.sqlite.opened_file import OpenedFile
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import ConnectionThread, Ticket, Transaction
+from headrace.engine.sqlite.thread import ConnectionThread, Transaction
+from headrace.engine.sqlite.ticket import Ticket
 from headrace.errors import EngineUnavailable
 
 BATCH_LIMIT = 500
@@ -27,6 +30,7 @@ BATCH_LIMIT = 500
 POLL_BUSY_SECONDS = 0.002
 POLL_IDLE_SECONDS = 0.015
 IDLE_AFTER_SECONDS = 1.0
+UNSEEN = -1
 
 READY_EXISTS = query("ready_exists")
 CANCELLING = query("cancelling")
@@ -101,10 +105,15 @@ class Writer(ConnectionThread):
         self._seen_version = _data_version(connection)
         self._seen_resumed = _resumed(connection)
 
+    def _reopen(self, file: OpenedFile) -> None:
+        super()._reopen(file)
+        self._seen_version = UNSEEN  # others may have written meanwhile
+
     def _serve(self) -> None:
         open_for_more = True
         while open_for_more:
             tickets: list[Ticket] = []
+            ending = False
             try:
                 ticket = self._inbox.get(timeout=self._patience())
                 while ticket is not None and len(tickets) < BATCH_LIMIT:
@@ -113,11 +122,13 @@ class Writer(ConnectionThread):
                 if ticket is not None:
                     tickets.append(ticket)
                 else:
-                    open_for_more = False
+                    ending = True
             except queue.Empty:
                 pass
             if tickets:
                 self._commit(tickets)
+            if ending:
+                open_for_more = self._rested()
             if self._listeners and time.monotonic() - self._polled_at >= POLL_BUSY_SECONDS:
                 self._poll()
 
@@ -127,7 +138,7 @@ class Writer(ConnectionThread):
         """Run tickets in one transaction and answer them all."""
         try:
             self._look_again()
-            begin_writing(self._connection)
+            self._begin()
             transactions = [self._run(self._connection, ticket, len(tickets)) for ticket in tickets]
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
@@ -149,6 +160,13 @@ class Writer(ConnectionThread):
         else:
             Ticket.answer_all(tickets)
             self._announce(transactions)
+
+    def _begin(self) -> None:
+        """Begin to write as soon as no other process does, and let others fork meanwhile."""
+        limit = time.monotonic() + BUSY_SECONDS
+        while not begin_writing(self._connection, limit, self._rests):
+            if self._give_way():
+                self._look_again()
 
     def _run(self, connection: sqlite3.Connection, ticket: Ticket, company: int) -> Transaction:
         """Run one ticket so that, if it fails, nothing of it stays."""
