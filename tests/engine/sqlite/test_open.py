@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from headrace.engine.sqlite import connection as connections
 from headrace.engine.sqlite.address import Address
 from headrace.engine.sqlite.connection import SCHEMA_VERSION, translated
 from headrace.engine.sqlite.engine import SqliteEngine
+from headrace.engine.sqlite.thread import ConnectionThread, Reader
+from headrace.engine.sqlite.writer import Writer
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew
 from tests.engine.sqlite.conftest import Maker
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, the_job
@@ -239,3 +242,38 @@ async def test_the_report_of_a_file_has_nothing_to_warn_of(sqlite_engine: Sqlite
 async def test_the_report_of_memory_warns(open_url: Maker) -> None:
     findings = (await (await open_url("sqlite://")).report()).findings
     assert any("in memory" in each.detail for each in findings if each.level == "warning")
+
+
+@pytest.mark.parametrize("which", [Writer, Reader])
+async def test_opening_that_is_cancelled_leaves_no_thread_behind(
+    path: Path, monkeypatch: pytest.MonkeyPatch, which: type[ConnectionThread]
+) -> None:
+    began, go = threading.Event(), threading.Event()
+    opened: list[sqlite3.Connection] = []
+    threads: list[threading.Thread] = []
+    failed: list[object] = []
+    prepare = which._prepare
+
+    def slowly(self: ConnectionThread, connection: sqlite3.Connection) -> None:
+        opened.append(connection)
+        threads.append(self._thread)
+        began.set()
+        go.wait(10)
+        prepare(self, connection)
+
+    monkeypatch.setattr(which, "_prepare", slowly)
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    engine = SqliteEngine(f"sqlite:///{path}", clock=Clock())
+    opening = asyncio.ensure_future(engine.open())
+    assert await asyncio.to_thread(began.wait, 10)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    go.set()
+    await asyncio.to_thread(threads[0].join, 10)
+    assert not threads[0].is_alive()
+    assert failed == []
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].total_changes  # noqa: B018 - raises
+    await engine.open()
+    await engine.close()
