@@ -238,3 +238,20 @@ async def test_long_dead_workers_are_cleared_when_they_hold_nothing(
     await engine.prune(older_than=1)
     assert [each.id for each in await engine.workers()] == [busy]
     assert idle != busy
+
+
+async def test_a_lease_from_when_the_clock_was_ahead_lasts_no_longer_than_another(
+    engine: Engine, clock: Clock
+) -> None:
+    clock.offset = 86_400.0
+    dead, alive = await a_worker(engine, name="dead"), await a_worker(engine, name="alive")
+    await enqueue(engine)
+    [job] = await claim(engine, dead)
+    clock.offset = 0.0
+    assert await engine.lost(10) == []
+    clock.advance(LEASE - 5)
+    assert await engine.lost(10) == []
+    assert await renew(engine, alive)
+    clock.advance(10)
+    assert [each.job.id for each in await engine.lost(10)] == [job.id]
+    assert await renew(engine, alive)

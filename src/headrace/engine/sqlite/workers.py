@@ -19,6 +19,7 @@ BURY = query("worker_bury")
 WORKER_CANCELLING = query("worker_cancelling")
 WORKERS = query("workers")
 LAPSED = query("workers_lapsed")
+AHEAD = query("workers_ahead")
 LOST = query("lost")
 
 
@@ -98,7 +99,10 @@ def bury(transaction: Transaction, worker_id: str) -> None:
 
 
 def lost(transaction: Transaction, limit: int) -> list[LostJob]:
-    """Declare workers with a lapsed lease dead; answers jobs that dead workers hold."""
+    """Declare workers with a lapsed lease dead; answers jobs that dead workers hold. No lease lasts
+    longer from now than it was to last when it was written, whatever the clock said then.
+    """
+    transaction.connection.execute(AHEAD, (transaction.now,))
     transaction.connection.execute(LAPSED, (transaction.now,))
     return [
         LostJob(

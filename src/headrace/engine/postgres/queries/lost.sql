@@ -10,6 +10,17 @@ WITH now AS (
         ORDER BY l.number FOR UPDATE OF l SKIP LOCKED
     ))
     RETURNING w.number
+), ahead AS (
+    -- Written when the clock was ahead: it lasts as long as it was to last, from now.
+    UPDATE worker w
+    SET lease_until = now.moment + (w.lease_until - w.heartbeat_at), heartbeat_at = now.moment
+    FROM now
+    WHERE w.number = ANY (ARRAY(
+        SELECT l.number FROM worker l, now
+        WHERE l.died_at IS NULL AND l.heartbeat_at > now.moment + interval '1 second'
+            AND l.lease_until > now.moment
+        ORDER BY l.number FOR UPDATE OF l SKIP LOCKED
+    ))
 ), dead AS (
     SELECT number FROM lapsed
     UNION ALL
