@@ -27,7 +27,7 @@ def test_queues_pause_and_resume(cli: Cli) -> None:
 def test_pausing_a_queue_that_nobody_uses_is_told(cli: Cli) -> None:
     cli.enqueue("slow")
     ran = cli("queues", "pause", "defualt")
-    assert 'no job was ever put in queue "defualt"; known: default' in ran.err
+    assert 'queue "defualt" is not known; it is once a job is put in it; known: default' in ran.err
 
 
 def test_lanes_show_who_holds_and_who_waits(cli: Cli) -> None:

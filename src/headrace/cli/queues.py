@@ -80,7 +80,7 @@ async def _set(session: Session, name: str, *, paused: bool) -> None:
         await (verbs.pause if paused else verbs.resume)(name)
     if name not in known:
         others = f"; known: {', '.join(sorted(known))}" if known else ""
-        tell(f'note: no job was ever put in queue "{name}"{others}')
+        tell(f'note: queue "{name}" is not known; it is once a job is put in it{others}')
     if session.json:
         print_json({"queue": name, "paused": paused})
     else:
