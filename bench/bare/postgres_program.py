@@ -26,7 +26,7 @@ class Postgres(Bare):
                 "jit": "off",
             },
         )
-        await self.connection.execute(query("ensure_queues"), ["default"])
+        await self.connection.execute(query("ensure_queues"), 0.0, ["default"])
 
     async def close(self) -> None:
         await self.connection.close()

@@ -266,3 +266,22 @@ async def test_no_verb_walks_the_backlog(
     await raw.execute("TRUNCATE job, history, job_key, entry, lane, bell")
     async with explained(engine_url) as (engine, plans):
         await work_through(engine, plans, large=True)
+
+
+async def test_a_claim_does_not_look_at_queues_without_ready_jobs(
+    postgres: PostgresEngine, engine_url: str
+) -> None:
+    worker = await a_worker(postgres)
+    await postgres.insert([a_job(queue=f"once-{n}") for n in range(2_000)])
+    while jobs := (await postgres.exchange([], worker_id=worker, limit=500)).jobs:
+        await postgres.exchange([Settlement(job.id, job.token, Completed()) for job in jobs])
+    await postgres.insert([a_job(queue=queue) for queue in ("busy", "other", "third")])
+    async with explained(engine_url) as (engine, plans):
+        for queues in (None, ["busy", "other"]):
+            assert (await engine.exchange([], worker_id=worker, queues=queues, limit=1)).jobs
+            assert plans.heard
+            for statement, plan in plans.heard:
+                for node in nodes(plan):
+                    rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+                    assert rows * node["Actual Loops"] <= 10, (node["Node Type"], statement[:300])
+            plans.heard.clear()

@@ -77,9 +77,10 @@ class Link:
         self._connection: Connection | None = None
         # Statements of this connection by their text.
         self._prepared: dict[str, Prepared] = {}
-        # Rows that this connection has seen on its server, and that nobody deletes. The next one
-        # may lead to a replica that lagged behind, or to a server restored to an earlier time.
+        # Queues that this connection has told its server about in this hour. The next one may lead
+        # to a replica that lagged behind, or to a server restored to an earlier time.
         self.seen: set[str] = set()
+        self.seen_in = 0.0
         self._deadline = Deadline()
         self._turn = asyncio.Lock()
         self._shut = False

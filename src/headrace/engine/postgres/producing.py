@@ -161,9 +161,8 @@ class Producing(Records):
             connection, self.address.quoted_schema, self.clock.offset, as_json(fresh)
         )
         if found and found[0][0] == 0:
-            # The caller's connection does not see all queues. They have to be there when it
-            # commits, but not in its transaction: a new queue would be locked until that ends.
-            await self._common.fetch(_ENSURE_QUEUES, sorted(_queues(fresh)))
+            # Not in the caller's transaction: a new queue would be locked until that ends.
+            await self._common.fetch(_ENSURE_QUEUES, self.clock.offset, sorted(_queues(fresh)))
             found = found[1:]
         return _answer(jobs, fresh, found)
 

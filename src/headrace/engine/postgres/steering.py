@@ -83,4 +83,4 @@ class Steering(Store):
 
     async def pause(self, queue: str, paused: bool) -> None:
         """Stop or resume handing out a queue's jobs."""
-        await self._common.fetch(_PAUSE, queue, paused)
+        await self._common.fetch(_PAUSE, self.clock.offset, queue, paused)

@@ -61,9 +61,8 @@ class Store:
     ) -> Rows:
         """Run a statement that stores jobs in these queues.
 
-        No job is stored in a queue that has no row, because claims look at those that have one. The
-        connection that stores it has seen the row: what another one saw before it was lost may
-        have been lost with it.
+        For views and for `prune` it is written down that the queues are used, to the hour. Nothing
+        depends on it: where it is lost, in a fail-over, the jobs are there all the same.
         """
         return await link.repeated(self._run_in_queues, link, queues, statement, *arguments)
 
@@ -75,9 +74,12 @@ class Store:
         statement: str,
         *arguments: object,
     ) -> Rows:
+        hour = self.clock.now() // 3600
+        if link.seen_in != hour:
+            link.seen_in, link.seen = hour, set()
         if not link.seen.issuperset(queues):
             fresh = set(queues) - link.seen
-            await link.run(connection, _ENSURE_QUEUES, sorted(fresh))
+            await link.run(connection, _ENSURE_QUEUES, self.clock.offset, sorted(fresh))
             link.seen |= fresh
         return await link.run(connection, statement, *arguments)
 

@@ -19,10 +19,12 @@ _LOST = query("lost")
 _PRUNE = query("prune")
 _PRUNE_LANES = query("prune_lanes")
 _PRUNE_WORKERS = query("prune_workers")
-_FIND_QUEUES = query("find_queues")
+_PRUNE_QUEUES = query("prune_queues")
 
 # Before every id.
 _NO_ID = "00000000-0000-0000-0000-000000000000"
+# Before every row of a table.
+_NO_PLACE = (0, 0)
 
 
 class Upkeep(Store):
@@ -64,8 +66,13 @@ class Upkeep(Store):
             removed = row[0]
         if removed < limit:
             # The last of several steps: lanes, workers and queues are looked through once.
-            await self._common.fetch(_PRUNE_LANES, limit)
+            await self._forget(_NO_PLACE, limit, _PRUNE_LANES)
+            await self._forget("", limit, _PRUNE_QUEUES, offset)
             await self._common.fetch(_PRUNE_WORKERS, offset)
-            if await self._common.fetch(_FIND_QUEUES):
-                self._signals.ring()
         return removed
+
+    async def _forget(self, after: object, limit: int, statement: str, *arguments: object) -> None:
+        """Forget all that is found, a step at a time: other verbs come in between."""
+        count = limit
+        while count == limit > 0:
+            [(after, count)] = await self._common.fetch(statement, *arguments, after, limit)

@@ -152,8 +152,11 @@ CREATE TABLE bell (
     lane text COLLATE "C" NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+-- Tells that a queue is paused and, for people, when it was used last, to the hour. Nothing else depends
+-- on it: claims look for jobs, so a row may be missing.
 CREATE TABLE queue (
     name text COLLATE "C" PRIMARY KEY,
+    used_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     paused boolean NOT NULL DEFAULT false
 );
 

@@ -27,8 +27,39 @@ BEGIN
     ));
 END $$;
 
--- Queues and tasks of reserved jobs, among these queues, whose task a worker knows. One step into the
--- index job_reserved leads from each to the next, however many jobs there are.
+-- Queues that a claim has to look at: those with ready jobs, or these (each once), and none that is
+-- paused. One step into the index job_ready leads from each to the next, however many jobs there are
+-- and however many queues have none. Jobs that came before `p_from` are passed over.
+CREATE FUNCTION open_queues(p_queues text[], p_from bigint)
+RETURNS text[] LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_queues IS NOT NULL THEN
+        RETURN ARRAY(
+            SELECT DISTINCT u.name FROM unnest(p_queues) AS u (name)
+            WHERE NOT EXISTS (SELECT FROM queue q WHERE q.name = u.name AND q.paused)
+        );
+    END IF;
+    RETURN ARRAY(
+        WITH RECURSIVE used (name) AS (
+            (SELECT j.queue FROM job j
+             WHERE j.state = 2 AND NOT j.reserved AND j.seq >= p_from
+             ORDER BY j.queue, j.priority DESC, j.seq LIMIT 1)
+            UNION ALL
+            SELECT next.queue
+            FROM used u
+            CROSS JOIN LATERAL (
+                SELECT j.queue FROM job j
+                WHERE j.state = 2 AND NOT j.reserved AND j.seq >= p_from AND j.queue > u.name
+                ORDER BY j.queue, j.priority DESC, j.seq LIMIT 1
+            ) next
+        )
+        SELECT u.name FROM used u
+        WHERE NOT EXISTS (SELECT FROM queue q WHERE q.name = u.name AND q.paused)
+    );
+END $$;
+
+-- Queues and tasks of reserved jobs, among these queues (NULL: all) that are not paused, whose task a
+-- worker knows. One step into the index job_reserved leads from each to the next.
 CREATE FUNCTION reserved_lines(p_worker integer, p_queues text[], OUT queues text[], OUT tasks text[])
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -47,7 +78,9 @@ BEGIN
     SELECT array_agg(l.queue), array_agg(l.task) INTO queues, tasks
     FROM line l
     JOIN worker w ON w.number = p_worker
-    WHERE l.queue = ANY (p_queues) AND (w.tasks IS NULL OR l.task = ANY (w.tasks));
+    WHERE (p_queues IS NULL OR l.queue = ANY (p_queues))
+        AND (w.tasks IS NULL OR l.task = ANY (w.tasks))
+        AND NOT EXISTS (SELECT FROM queue q WHERE q.name = l.queue AND q.paused);
 END $$;
 
 -- How many of the best jobs are in which line: that of a queue (its task is NULL), or that of the
@@ -133,7 +166,7 @@ DECLARE
     bell_queues text[]; bell_lanes text[]; bell_widths integer[];
     freed_queues text[]; freed_lanes text[]; freed integer[];
     worker_number integer; worker_name text;
-    names text[]; amounts integer[]; wanted integer;
+    candidates text[]; names text[]; amounts integer[]; wanted integer;
     places tid[] := '{}'; taken tid[]; drained text[] := '{}';
     reserving uuid[]; tasks text[];
     looked_at timestamptz; spent integer;
@@ -256,16 +289,16 @@ BEGIN
         SELECT w.number, w.name INTO worker_number, worker_name FROM worker w
         WHERE w.id = p_worker AND w.died_at IS NULL;
     END IF;
-    IF worker_number IS NOT NULL THEN
-        SELECT array_agg(q.name) INTO names FROM queue q
-        WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues));
-    END IF;
     looked_at := clock_timestamp();
     IF reserving IS NOT NULL THEN
         PERFORM reserve_next(reserving);
     END IF;
+    IF worker_number IS NOT NULL THEN
+        candidates := open_queues(p_queues, p_from);
+        names := candidates;
+    END IF;
     IF names IS NOT NULL AND EXISTS (SELECT FROM job j WHERE j.state = 2 AND j.reserved) THEN
-        SELECT * INTO step FROM reserved_lines(worker_number, names);
+        SELECT * INTO step FROM reserved_lines(worker_number, p_queues);
     ELSE
         step := NULL;
     END IF;
@@ -343,7 +376,7 @@ BEGIN
                 SELECT best.queue, count(*)::integer AS amount
                 FROM (
                     SELECT b.queue
-                    FROM queue q
+                    FROM unnest(candidates) AS q (name)
                     CROSS JOIN LATERAL (
                         SELECT j.queue, j.priority, j.seq FROM job j
                         WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved
@@ -351,8 +384,7 @@ BEGIN
                             AND j.ctid <> ALL (places)
                         ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
                     ) b
-                    WHERE NOT q.paused AND (p_queues IS NULL OR q.name = ANY (p_queues))
-                        AND q.name <> ALL (drained)
+                    WHERE q.name <> ALL (drained)
                     ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)
                 ) best
                 GROUP BY best.queue

@@ -2,8 +2,8 @@
 -- parameter means the same to every driver. Nothing is locked but the new rows and keys; a bell
 -- for each lane asks the next claim to do what `insert_jobs` does itself. The notification is
 -- delivered when, and only if, the caller commits.
--- Answers like `insert_jobs`. A first row with the number 0 says that a queue has no row, or none
--- that this transaction sees: it has to be made by another one before this one commits.
+-- Answers like `insert_jobs`. A first row with the number 0 says that a queue's row does not tell that it
+-- is used now, or that this transaction does not see it: another one has to write that down.
 CREATE FUNCTION insert_jobs_within(p_offset double precision, p_jobs text)
 RETURNS TABLE (ordinal integer, existing uuid)
 LANGUAGE plpgsql
@@ -71,7 +71,11 @@ BEGIN
     SELECT 0, NULL::uuid
     WHERE EXISTS (
         SELECT FROM json_array_elements(p_jobs::json) AS e (item)
-        WHERE NOT EXISTS (SELECT FROM queue q WHERE q.name = e.item ->> 'queue')
+        WHERE NOT EXISTS (
+            SELECT FROM queue q
+            WHERE q.name = e.item ->> 'queue'
+                AND q.used_at BETWEEN moment - interval '1 hour' AND moment + interval '1 hour'
+        )
     );
     RETURN QUERY
     SELECT u.ordinal::integer, coalesce(u.owner, u.id)

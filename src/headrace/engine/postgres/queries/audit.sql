@@ -46,10 +46,6 @@ UNION ALL
 (SELECT 'job', format('job %s is finished, but in state %s', h.id, h.state)
  FROM history h WHERE h.state <> 4 AND h.state NOT BETWEEN 5 AND 7 LIMIT 100)
 UNION ALL
-(SELECT 'queue', format('jobs are in queue %L, which no claim looks at', j.queue)
- FROM (SELECT DISTINCT queue FROM job) j
- WHERE NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue) LIMIT 100)
-UNION ALL
 (SELECT 'key', format('key %L of task %L belongs to job %s, which does not exist',
     k.key, k.task, k.job_id)
  FROM job_key k
