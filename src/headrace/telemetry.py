@@ -29,6 +29,8 @@ BOUNDS = (
     600.0,
     3_600.0,
 )
+# The task and the queue under which those are counted together that had nothing for long.
+OTHERS = "(others)"
 OUTCOMES = ("completed", "retry", "failed", "timeout", "cancelled", "released", "snoozed", "lost")
 
 
@@ -45,6 +47,11 @@ class Histogram:
         """Count one value."""
         self.counts[bisect_left(BOUNDS, seconds)] += 1
         self.total += seconds
+
+    def add(self, other: Histogram) -> None:
+        """Count what another one has counted."""
+        self.counts = [mine + its for mine, its in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
 
     @property
     def count(self) -> int:
@@ -79,6 +86,11 @@ class TaskCounters:
     def outcomes(self) -> dict[str, int]:
         """All outcomes by name."""
         return {"completed": self.completed, **self.others}
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts have ended."""
+        return self.completed + sum(self.others.values())
 
 
 class Telemetry:
@@ -132,6 +144,15 @@ class Telemetry:
         if counters is None:
             counters = self.tasks[key] = TaskCounters(task, queue)
         return counters
+
+    def fold(self, key: tuple[str, str]) -> None:
+        """Count a task in a queue among the others from now on. Sums over all stay the same."""
+        folded, others = self.tasks.pop(key), self.of(OTHERS, OTHERS)
+        others.completed += folded.completed
+        for outcome, count in folded.others.items():
+            others.others[outcome] = others.others.get(outcome, 0) + count
+        others.wait.add(folded.wait)
+        others.run.add(folded.run)
 
     def outcomes(self) -> dict[str, int]:
         """Outcomes over all tasks."""

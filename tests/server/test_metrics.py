@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 
 import httpx
@@ -15,7 +16,7 @@ import headrace
 from headrace.clock import Clock
 from headrace.monitor import published, snapshot
 from headrace.monitor.published import Publish
-from headrace.telemetry import Telemetry
+from headrace.telemetry import OTHERS, TaskCounters, Telemetry
 from tests.server.conftest import address_of, client_of
 from tests.support.processes import Processes, until
 
@@ -177,3 +178,97 @@ async def test_a_thousand_looks_at_the_metrics_are_one_look_at_the_engine(
     async with client_of(local_app) as client:
         await asyncio.gather(*(client.get("/metrics") for _ in range(50)))
     assert len(looks) <= 1 + (time.monotonic() - began)
+
+
+def pairs_of(telemetry: Telemetry, count: int, queue: str = "once") -> None:
+    for number in range(count):
+        counters = telemetry.of("add", f"{queue}-{number}")
+        counters.completed += 1
+        counters.run.observe(0.1)
+
+
+async def test_a_worker_tells_of_the_queues_that_it_served_lately(
+    app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others are counted together; no attempt is lost from the sums."""
+    telemetry, clock = Telemetry(), Clock()
+    publish = Publish(engine=app.engine, telemetry=telemetry, worker=lambda: "w", clock=clock)
+
+    async def told() -> Telemetry:
+        await publish.tick()
+        return published.decode(await app.engine.record_list(published.KIND))["w"]
+
+    pairs_of(telemetry, 20)
+    assert len((await told()).tasks) == 20
+    clock.advance(published.FOLD_AFTER / 2)
+    pairs_of(telemetry, 5)
+    telemetry.of("add", "once-4").count("failed")
+    assert len((await told()).tasks) == 20
+    clock.advance(published.FOLD_AFTER / 2 + 1)
+    pairs_of(telemetry, 1, "new")
+    after = await told()
+    queues = {queue for _, queue in after.tasks}
+    assert queues == {"new-0", OTHERS, *(f"once-{number}" for number in range(5))}
+    assert after.outcomes() == telemetry.outcomes() == {"completed": 26, "failed": 1}
+    assert after.of(OTHERS, OTHERS).run.count == 15
+    monkeypatch.setattr(published, "MOST_PAIRS", 3)
+    pairs_of(telemetry, 1)
+    after = await told()
+    assert len(after.tasks) == 3 + 1
+    assert ("add", "once-0") in after.tasks
+    assert after.outcomes() == {"completed": 27, "failed": 1}
+    # One that comes back after it was counted among the others begins anew.
+    pairs_of(telemetry, 20)
+    assert (await told()).outcomes() == {"completed": 47, "failed": 1}
+    await publish.stop()
+
+
+async def test_many_queues_are_written_down_in_pieces(
+    app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published, "PIECE", 10)
+    made: list[int] = []
+    turns = 0
+
+    def counted(counters: TaskCounters) -> object:
+        made.append(turns)
+        return one(counters)
+
+    one = published._task
+    monkeypatch.setattr(published, "_task", counted)
+    telemetry, clock = Telemetry(), Clock()
+    publish = Publish(engine=app.engine, telemetry=telemetry, worker=lambda: "w", clock=clock)
+    pairs_of(telemetry, 95)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    running = asyncio.create_task(others())
+    await publish.tick()
+    assert len(made) == 95
+    assert max(Counter(made).values()) <= 10
+    # Those that had nothing since are not made again.
+    made.clear()
+    pairs_of(telemetry, 2)
+    await publish.tick()
+    assert len(made) == 2
+    running.cancel()
+    await publish.stop()
+
+
+async def test_a_busy_worker_takes_away_what_killed_ones_have_left(app: headrace.App) -> None:
+    telemetry, clock = Telemetry(), app.clock
+    publish = Publish(engine=app.engine, telemetry=telemetry, worker=lambda: "w", clock=clock)
+    for number in range(2 * published.TIDY_STEP + 3):
+        await app.engine.record_put(published.KIND, f"killed-{number}", b"{}")
+    clock.advance(published.FORGET_AFTER.total_seconds() + 1)
+    await app.engine.record_put(published.KIND, "alive", b"{}")
+    for _ in range(2):
+        pairs_of(telemetry, 1)
+        await publish.tick()
+    left = [record.key for record in await app.engine.record_list(published.KIND)]
+    assert left == ["alive", "w"]
+    await publish.stop()

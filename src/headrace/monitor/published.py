@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 
@@ -17,13 +19,21 @@ from headrace.engine.base import Records
 from headrace.errors import EngineUnavailable, HeadraceError
 from headrace.loop import Loop
 from headrace.model.views import Record
-from headrace.telemetry import BOUNDS, Histogram, Telemetry
+from headrace.telemetry import BOUNDS, OTHERS, Histogram, TaskCounters, Telemetry
 
 KIND = "telemetry"
 PAUSE = 2.0
 IDLE_PAUSE = 60.0
 FORGET_AFTER = timedelta(minutes=10)
+TIDY_EVERY = 300.0
+TIDY_STEP = 50
 PATIENCE = 3.0
+# A task in a queue that had nothing for so long is counted among the others, and so are those
+# beyond so many that had nothing for longest: what is written every few seconds has to stay small.
+FOLD_AFTER = 3_600.0
+MOST_PAIRS = 1_000
+# So many are made ready for writing before the event loop may do something else.
+PIECE = 100
 COUNTERS = (
     "claimed",
     "released",
@@ -57,10 +67,18 @@ class Publish(Loop):
         self._written: str | None = None
         self._work: object = _work(Telemetry())
         self._written_at = clock.now()
+        self._tidy_at = self._written_at + _spread(TIDY_EVERY)
+        self._pairs = Pairs(telemetry)
 
     async def tick(self) -> float:
         """Write them down, if there is something to tell."""
-        work, now = _work(self._telemetry), self._clock.now()
+        now = self._clock.now()
+        if abs(self._tidy_at - now) > 2 * TIDY_EVERY or now >= self._tidy_at:
+            self._tidy_at = now + _spread(TIDY_EVERY)
+            with contextlib.suppress(EngineUnavailable):
+                await self._tidy()
+        self._pairs.fold(now)
+        work = _work(self._telemetry)
         idle = work == self._work
         if idle and (self._written is None or now - self._written_at < IDLE_PAUSE):
             return PAUSE
@@ -69,10 +87,8 @@ class Publish(Loop):
             name = self._worker()
             if self._written not in (None, name):
                 await self._remove()
-            await self._engine.record_put(KIND, name, encode(self._telemetry))
+            await self._engine.record_put(KIND, name, await self._pairs.encode())
             self._written, self._work, self._written_at = name, work, now
-            if idle:
-                await self._tidy()
         return PAUSE
 
     async def stop(self, patience: float = PATIENCE) -> None:
@@ -90,9 +106,64 @@ class Publish(Loop):
     async def _tidy(self) -> None:
         """Take away what workers left that were killed."""
         oldest = self._clock.utcnow() - FORGET_AFTER
-        for record in await self._engine.record_list(KIND):
-            if record.updated_at < oldest:
-                await self._engine.record_delete(KIND, record.key)
+        after = ""
+        while records := await self._engine.record_list(KIND, after=after, limit=TIDY_STEP):
+            after = records[-1].key
+            for record in records:
+                if record.updated_at < oldest:
+                    await self._engine.record_delete(KIND, record.key)
+
+
+def _spread(seconds: float) -> float:
+    """So that many workers do not all ask at once."""
+    return seconds * random.uniform(0.8, 1.2)  # noqa: S311 - only a jitter
+
+
+class Pairs:
+    """Tasks and their queues as they are written down: few, each made anew only if it has changed.
+
+    Runs on the loop that counts, and lets go of it only between two of them.
+    """
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        # By task and queue: how many attempts there were at the last look, and since when.
+        self._seen: dict[tuple[str, str], tuple[int, float]] = {}
+        # The same, with how they are written down.
+        self._encoded: dict[tuple[str, str], tuple[int, msgspec.Raw]] = {}
+
+    def fold(self, now: float) -> None:
+        """Count those among the others that had nothing for long, or longest if there are many."""
+        seen, tasks = self._seen, self._telemetry.tasks
+        for key, counters in tasks.items():
+            attempts = counters.attempts
+            before = seen.get(key)
+            if before is None or before[0] != attempts or before[1] > now:
+                seen[key] = (attempts, now)
+        idle = sorted((since, key) for key, (_, since) in seen.items() if OTHERS not in key)
+        excess = len(idle) - MOST_PAIRS
+        for number, (since, key) in enumerate(idle):
+            if number >= excess and now - since <= FOLD_AFTER:
+                break
+            self._telemetry.fold(key)
+            del seen[key]
+            self._encoded.pop(key, None)
+
+    async def encode(self) -> bytes:
+        """What is written down, made in pieces, so that jobs go on meanwhile."""
+        tasks: list[msgspec.Raw] = []
+        made = 0
+        for key, counters in list(self._telemetry.tasks.items()):
+            attempts = counters.attempts
+            attempts_before, encoded = self._encoded.get(key, (-1, msgspec.Raw()))
+            if attempts != attempts_before:
+                encoded = msgspec.Raw(msgspec.json.encode(_task(counters)))
+                self._encoded[key] = (attempts, encoded)
+                made += 1
+                if made % PIECE == 0:
+                    await asyncio.sleep(0)
+            tasks.append(encoded)
+        return msgspec.json.encode(_counted(self._telemetry, tasks))
 
 
 def _work(telemetry: Telemetry) -> object:
@@ -116,7 +187,7 @@ class _Task(msgspec.Struct):
 
 
 class _Counted(msgspec.Struct):
-    tasks: list[_Task]
+    tasks: list[_Task]  # or each as it is encoded
     exchange: _Values
     counters: dict[str, float]
 
@@ -125,14 +196,19 @@ _decoder = msgspec.json.Decoder(_Counted)
 
 
 def encode(telemetry: Telemetry) -> bytes:
-    """What is written down."""
-    tasks = [
-        _Task(each.task, each.queue, each.outcomes(), _values(each.wait), _values(each.run))
-        for each in list(telemetry.tasks.values())
-    ]
+    """What is written down, made at once."""
+    tasks = [_task(each) for each in list(telemetry.tasks.values())]
+    return msgspec.json.encode(_counted(telemetry, tasks))
+
+
+def _task(counters: TaskCounters) -> _Task:
+    wait, run = _values(counters.wait), _values(counters.run)
+    return _Task(counters.task, counters.queue, counters.outcomes(), wait, run)
+
+
+def _counted(telemetry: Telemetry, tasks: list[Any]) -> _Counted:
     counters = {name: float(getattr(telemetry, name)) for name in COUNTERS}
-    counted = _Counted(tasks, _values(telemetry.exchange_seconds), counters)
-    return msgspec.json.encode(counted)
+    return _Counted(tasks, _values(telemetry.exchange_seconds), counters)
 
 
 def decode(records: Sequence[Record]) -> dict[str, Telemetry]:
