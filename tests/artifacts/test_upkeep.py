@@ -273,3 +273,32 @@ async def test_every_worker_runs_it(tmp_path: Path) -> None:
 
         async with headrace.JobOrchestrator(app):
             await until(gone)
+
+
+async def test_jobs_with_handed_in_files_are_looked_at_once_in_a_while(
+    app: headrace.App, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "BATCH", 5)
+    jobs = [NewJob(id=new_id(), task="t", queue="q", args=b"{}", max_attempts=1) for _ in range(12)]
+    for job in jobs:
+        await handed_in.expect(app.engine, job.id)
+    await app.engine.insert(jobs)
+    asked: list[str] = []
+    get = app.engine.get
+
+    async def counted(ids: list[str]) -> object:
+        asked.extend(ids)
+        return await get(ids)
+
+    monkeypatch.setattr(app.engine, "get", counted)
+    loop = the_loop(app)
+    while await loop.tick() < 30:
+        pass
+    assert sorted(asked) == sorted(job.id for job in jobs)
+    clock.advance(60)
+    assert await loop.tick() > 30
+    assert len(asked) == 12
+    clock.advance(files.WALK_EVERY * 1.3)
+    while await loop.tick() < 30:
+        pass
+    assert len(asked) == 24

@@ -12,6 +12,7 @@ from headrace.dispatchers.adapter import Message
 from headrace.dispatchers.dead_letters import DeadLetters
 from headrace.dispatchers.intake import Refused
 from headrace.server import audit
+from headrace.server.auth import Caller
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
 from tests.server.test_access import ROUTES
 from tests.support.processes import until
@@ -140,6 +141,22 @@ async def test_the_log_of_changes_is_bounded(
             await client.post("/queues/q/pause")
         shown = (await client.get("/audit?limit=1000")).json()["entries"]
     assert 20 <= len(shown) <= 30
+
+
+async def test_both_lines_of_the_log_are_bounded(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "MOST_RECORDS", 5)
+    monkeypatch.setattr(audit, "TRIM_EVERY", 2)
+    log, caller = audit.AuditLog(local_app), Caller(name="somebody", scope="admin")
+    for _ in range(20):
+        log.enqueued(caller, "add", "1")
+        await log.changed(caller, "queue.pause", "q")
+        await log._write_all()
+    await log.close()
+    keys = [record.key for record in await local_app.engine.record_list(audit.KIND)]
+    for line in (audit.CHANGE, audit.ENQUEUE):
+        assert sum(key.startswith(line) for key in keys) <= 5 + 2, line
 
 
 async def _two_letters(app: headrace.App, client: httpx.AsyncClient) -> tuple[str, str]:

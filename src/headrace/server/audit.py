@@ -62,7 +62,8 @@ class AuditLog:
         self._enqueues: dict[tuple[str | None, str, str], AuditEntry] = {}
         self._writing = asyncio.Lock()
         self._later: asyncio.Task[None] | None = None
-        self._written = 0
+        # By line: one may have many records for each of the other.
+        self._written = {CHANGE: 0, ENQUEUE: 0}
 
     async def changed(self, caller: Caller, action: str, target: str, **detail: Any) -> None:
         """Write down a change that was made. If the engine is away now, it is written later."""
@@ -178,9 +179,9 @@ class AuditLog:
         await self._app.open()
         engine = self._app.engine
         await engine.record_put(KIND, line + new_id(), msgspec.json.encode(entries), version=0)
-        if self._written % TRIM_EVERY == 0:
+        if self._written[line] % TRIM_EVERY == 0:
             await self._trim(line)
-        self._written += 1
+        self._written[line] += 1
 
     async def _trim(self, line: str) -> None:
         keys = [key for key, _ in await self._records(line)]

@@ -62,6 +62,11 @@ class EventStream(Response):
                 change = await follower.next(HEARTBEAT)
                 if change is not None:
                     await self._body(send, self._event(change))
+                    # A transport tells of its end in the next turn of the loop. Until it is heard,
+                    # each further event would be written in vain, and logged as a failure.
+                    await asyncio.sleep(0)
+                    if gone.done():
+                        return
                 elif not follower.over:
                     if not await self._still_welcome():
                         break

@@ -22,6 +22,8 @@ BATCH = 50
 PAUSE = 60.0
 STEP_PAUSE = 0.1
 TIDY_EVERY = 3_600.0
+# Nothing tells that a job with uploads was pruned, but that it is not there: all are looked at.
+WALK_EVERY = 1_800.0
 # A caller has so long to hand in the job after its files: a slow upload is no reason to lose one.
 GRACE = 3_600.0
 # Jobs are read with their arguments, which may be large.
@@ -44,16 +46,23 @@ class Files(Loop):
         self.clock = clock
         self._after = {PRUNED: "", handed_in.KIND: ""}
         self._tidied = 0.0
+        # When the walk over jobs with uploads begins that is under way, or was the last.
+        self._walked = 0.0
+        self._walk_pause = 0.0
         self.refused: dict[str, EngineError] = {}
         self._told: set[str] = set()
 
     async def tick(self) -> float:
         """Do one step's worth of each kind; go on soon while there is more."""
         more = False
-        for kind in (PRUNED, handed_in.KIND):
+        for kind in self._kinds():
             records = await self.engine.record_list(kind, after=self._after[kind], limit=BATCH)
             # One that cannot be removed now must not be in the way of those behind it.
-            self._after[kind] = records[-1].key if len(records) == BATCH else ""
+            first, self._after[kind] = not self._after[kind], ""
+            if len(records) == BATCH:
+                self._after[kind] = records[-1].key
+            elif first and kind == handed_in.KIND:
+                self._walk_pause = 0.0  # so few cost nothing
             more = more or len(records) == BATCH
             await self.remove(records)
         self._tell()
@@ -62,6 +71,16 @@ class Files(Loop):
             self._tidied = self.clock.now()
         # Spread, so that many workers do not all ask at once.
         return STEP_PAUSE if more else PAUSE * random.uniform(0.8, 1.2)  # noqa: S311
+
+    def _kinds(self) -> tuple[str, ...]:
+        """Pruned jobs each time. Those with uploads, most of which exist, seldom if many."""
+        now = self.clock.now()
+        if not self._after[handed_in.KIND]:
+            if abs(now - self._walked) < self._walk_pause:
+                return (PRUNED,)
+            self._walked = now
+            self._walk_pause = WALK_EVERY * random.uniform(0.8, 1.2)  # noqa: S311 - only a jitter
+        return (PRUNED, handed_in.KIND)
 
     async def remove(self, records: list[Record]) -> int:
         """Remove the files of these jobs where they are gone, and answer of how many jobs.

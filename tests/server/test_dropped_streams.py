@@ -1,0 +1,47 @@
+"""An event stream whose caller has gone writes nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from headrace.model.status import Status
+from headrace.monitor.steps import Seen
+from headrace.monitor.streams import Change, Follower
+from headrace.server.events import EventStream
+
+
+async def test_a_stream_notices_between_two_events_that_its_caller_has_gone() -> None:
+    """A transport tells of its end in the next turn of the loop, however much there is to send."""
+    follower = Follower()
+    gone = asyncio.Event()
+    sent = 0
+
+    async def receive() -> dict[str, Any]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        nonlocal sent
+        sent += 1
+        if sent == 5:
+            asyncio.get_running_loop().call_soon(gone.set)
+
+    async def welcome() -> bool:
+        return True
+
+    for number in range(500):
+        follower.offer(Change(number, "j", "t", "q", Seen(1, Status.RUNNING, 0), b"{}"))
+    service: Any = SimpleNamespace(followers=set())
+    stream = EventStream(
+        service,
+        follower,
+        leave=lambda: None,
+        identify=lambda change: "1",
+        still_welcome=welcome,
+    )
+    async with asyncio.timeout(10):
+        await stream({"type": "http"}, receive, send)
+    # The transport is told in one turn, whoever waits for it in the next two.
+    assert sent <= 5 + 3
