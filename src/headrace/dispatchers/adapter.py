@@ -59,6 +59,10 @@ class QueueAdapter(ABC):
     name: str = "queue"
     """How dead letters and logs call it."""
 
+    sends_ahead: bool = False
+    """Whether the broker sends messages before they are asked for, which nobody else gets until
+    they are given back. The dispatcher disconnects such an adapter while its engine is away for long."""
+
     @abstractmethod
     async def connect(self) -> None:
         """Connect to the broker and take part in whatever shares out its messages."""

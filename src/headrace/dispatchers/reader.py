@@ -44,6 +44,10 @@ class Reader(Loop):
 
     async def tick(self) -> float:
         """Receive one batch, or find that the broker is quiet."""
+        if self.connected and self.adapter.sends_ahead and not self._gate.is_set():
+            # What the broker has sent, and would send again as soon as it is given back, is for
+            # others now.
+            await self.leave()
         if self._next is None:
             if not await _set_within(self._gate, QUIET):
                 return 0.0

@@ -40,6 +40,7 @@ class RabbitmqAdapter(QueueAdapter):
     """
 
     name = "rabbitmq"
+    sends_ahead = True
 
     def __init__(
         self,
