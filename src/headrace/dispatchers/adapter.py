@@ -61,7 +61,7 @@ class QueueAdapter(ABC):
 
     sends_ahead: bool = False
     """Whether the broker sends messages before they are asked for, which nobody else gets until
-    they are given back. The dispatcher disconnects such an adapter while its engine is away for long."""
+    they are given back. The dispatcher disconnects such an adapter while its engine is away."""
 
     @abstractmethod
     async def connect(self) -> None:

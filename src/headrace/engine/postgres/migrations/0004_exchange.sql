@@ -293,7 +293,11 @@ BEGIN
     IF reserving IS NOT NULL THEN
         PERFORM reserve_next(reserving);
     END IF;
-    IF worker_number IS NOT NULL THEN
+    IF worker_number IS NOT NULL AND cardinality(p_queues) = 1 THEN
+        IF NOT EXISTS (SELECT FROM queue q WHERE q.name = p_queues[1] AND q.paused) THEN
+            names := p_queues;
+        END IF;
+    ELSIF worker_number IS NOT NULL THEN
         candidates := open_queues(p_queues, p_from);
         names := candidates;
     END IF;
