@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from headrace.engine.base import Engine
+from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob, JobFilter
 from headrace.model.outcome import Reserved, Settlement
 from headrace.model.status import Status
+from headrace.model.worker import WorkerInfo
 from tests.engine.conftest import Opener
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, settle, status, the_job
 
@@ -239,3 +243,32 @@ async def test_what_workers_know_is_told(engine: Engine) -> None:
     await a_worker(engine, "knows", tasks=("b", "a"))
     workers = {worker.name: worker.tasks for worker in await engine.workers()}
     assert workers == {"anyone": None, "knows": ("b", "a")}
+
+
+async def test_a_worker_that_has_learned_a_task_is_offered_its_jobs(engine: Engine) -> None:
+    info = WorkerInfo(
+        id=new_id(), name="slow", host="here", pid=1, version="0", queues=("default",), tasks=()
+    )
+    await engine.register(info, 30.0)
+    job_id = await enqueue(engine, task="new")
+    await leave(engine, info.id)
+    assert await claim(engine, info.id) == []
+    await engine.know(msgspec.structs.replace(info, tasks=("new",)))
+    [seen] = await engine.workers()
+    assert (seen.name, seen.queues, seen.tasks, seen.alive) == (
+        "slow",
+        ("default",),
+        ("new",),
+        True,
+    )
+    [job] = await claim(engine, info.id)
+    assert job.id == job_id
+
+
+async def test_what_a_dead_worker_knows_is_of_no_interest(engine: Engine) -> None:
+    info = WorkerInfo(id=new_id(), name="gone", host="here", pid=1, version="0", tasks=())
+    await engine.register(info, 30.0)
+    await a_worker(engine, "gone")
+    await engine.know(msgspec.structs.replace(info, tasks=("new",)))
+    assert sorted(worker.alive for worker in await engine.workers()) == [False, True]
+    assert all(worker.tasks != ("new",) for worker in await engine.workers())

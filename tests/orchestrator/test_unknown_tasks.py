@@ -22,6 +22,12 @@ def foreign(**fields: object) -> NewJob:
     return NewJob(**{"id": new_id(), "task": "theirs", **fields})  # type: ignore[arg-type]
 
 
+async def left(app: headrace.App) -> bool:
+    """Whether the one foreign job that there is has been left for others."""
+    [queue] = await app.engine.queues()
+    return queue.reserved == {"theirs": 1}
+
+
 async def test_an_unknown_task_costs_no_attempt(
     app: headrace.App, worker: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -122,12 +128,7 @@ async def test_a_foreign_job_does_not_wait_behind_a_long_one(
     await orchestrator.start()
     await until(lambda: orchestrator.telemetry.claimed == 1)
     await app.engine.insert([foreign()])
-
-    async def left() -> bool:
-        [queue] = await app.engine.queues()
-        return queue.reserved == {"theirs": 1}
-
-    await until(left)
+    await until(lambda: left(app))
     gate.set()
     await ended(app, busy)
 
@@ -155,4 +156,24 @@ async def test_why_and_workers_tell_which_tasks_are_known(
     [known] = await app.engine.workers()
     assert known.tasks is not None
     assert set(known.tasks) == {"mine", WORKFLOW}
+    await until(lambda: left(app))
     assert "No worker that serves queue 'default' knows task 'theirs'" in (await app.why(job.id))[0]
+
+
+async def test_a_task_that_is_registered_later_gets_the_jobs_that_were_left(
+    url: str, clock: Clock, worker: Worker, tmp_path: Path
+) -> None:
+    artifacts = str(tmp_path / "artifacts")
+    async with headrace.App(url, clock=clock, artifacts=artifacts, lease_seconds=3.0) as app:
+        job = foreign()
+        await app.engine.insert([job])
+        orchestrator = worker(app)
+        await orchestrator.start()
+        await until(lambda: left(app))
+
+        @app.task
+        async def theirs() -> str:
+            return "late"
+
+        assert (await ended(app, job.id)).result == "late"
+        await orchestrator.stop()

@@ -153,6 +153,9 @@ class Working(Protocol):
         An earlier worker of the same name is dead from now on; its jobs are lost to it at once.
         """
 
+    async def know(self, worker: WorkerInfo) -> None:
+        """A worker, if alive, knows other tasks than it said; nothing else about it changes."""
+
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
         """Make the object that renews this worker's lease. Call it on the worker's own thread."""
 

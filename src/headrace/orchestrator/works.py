@@ -8,6 +8,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from headrace.errors import HeadraceError, WorkerUnhealthy
 from headrace.model.outcome import Released, Reserved, Settlement
 from headrace.model.worker import Renewal, WorkerInfo
@@ -68,6 +70,7 @@ class Works:
         self._on_death = on_death
         self._processes: ProcessPool | None = None
         self._unlisten: Callable[[], None] | None = None
+        self._knowing: asyncio.Future[None] | None = None
         loop = asyncio.get_running_loop()
         self.notes = Notes(engine=self.engine, telemetry=telemetry, on_refused=self.lose)
         self.relatives = Relatives(engine=self.engine)
@@ -183,6 +186,8 @@ class Works:
 
     async def take_leave(self) -> None:
         """Close what was opened. What the engine has to know may fail: the lease will lapse."""
+        if self._knowing is not None:
+            self._knowing.cancel()
         if self._unlisten is not None:
             self._unlisten()
             self._unlisten = None
@@ -297,6 +302,15 @@ class Works:
     def _introduce(self, name: str | None, slots: int) -> WorkerInfo:
         return introduce(name=name, queues=self.queues, slots=slots, tasks=self.host.task_names())
 
+    async def _know(self, names: tuple[str, ...]) -> None:
+        """Tasks were registered since the worker has started: jobs of them may wait for it."""
+        info = msgspec.structs.replace(self.info, tasks=names)
+        with contextlib.suppress(HeadraceError):  # asked again at the next renewal
+            await self.engine.know(info)
+            if self.info.id == info.id:  # otherwise it has registered again, and said so
+                self.info = info
+                self.dispatcher.work()
+
     def _renewed(self, worker_id: str, renewal: Renewal) -> None:
         # Whatever it says, the engine is there: nobody has to wait out its absence any longer.
         for loop in (self.dispatcher, self.notes, self.relatives, *self.upkeep):
@@ -304,6 +318,9 @@ class Works:
         if renewal.alive:
             for job_id in renewal.cancelled:
                 self.cancel(job_id)
+            names = self.host.task_names()
+            if names != self.info.tasks and (self._knowing is None or self._knowing.done()):
+                self._knowing = asyncio.ensure_future(self._know(names))
             return
         if worker_id != self.dispatcher.worker_id:
             return

@@ -19,7 +19,7 @@ from headrace.model.note import Entry, Note
 from headrace.model.outcome import Failed, Released, Retry, Snoozed
 from headrace.model.status import Status
 from headrace.model.views import RecordChange
-from headrace.model.worker import WorkerStats
+from headrace.model.worker import WorkerInfo, WorkerStats
 from tests.engine.redis.conftest import commands_of
 from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, complete, enqueue, settle
 
@@ -54,6 +54,7 @@ async def use_every_verb(engine: RedisEngine) -> None:
     keeper = engine.keeper(worker, 30)
     await asyncio.to_thread(keeper.renew, WorkerStats())
     await asyncio.to_thread(keeper.close)
+    await engine.know(WorkerInfo(id=worker, name="worker", host="here", pid=1, version="0"))
     await engine.retire(worker)
     await engine.lost(10)
     await engine.get([held.id])

@@ -23,6 +23,7 @@ from headrace.model.views import Exchange
 from headrace.model.worker import WorkerInfo
 
 _REGISTER = query("register")
+_KNOW = query("know")
 _RETIRE = query("retire")
 _EXCHANGE = query("exchange")
 _NOTE = query("note")
@@ -49,6 +50,10 @@ class Working(Store):
             lease_seconds,
             worker.tasks,
         )
+
+    async def know(self, worker: WorkerInfo) -> None:
+        """A worker knows other tasks than it said."""
+        await self._common.fetch(_KNOW, worker.id, worker.tasks)
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
         """Make the object that renews this worker's lease."""

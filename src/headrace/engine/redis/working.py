@@ -26,6 +26,15 @@ from headrace.model.worker import Renewal, WorkerInfo, WorkerStats
 _ENTRY = struct.Struct("<Id")
 
 
+def _storable(worker: WorkerInfo) -> WorkerInfo:
+    return msgspec.structs.replace(
+        worker,
+        name=storable(worker.name),
+        host=storable(worker.host),
+        version=storable(worker.version),
+    )
+
+
 class Keeper:
     """Renews one worker's lease on a connection of its own. See `base.LeaseKeeper`."""
 
@@ -63,14 +72,12 @@ class Working(Store):
         self._ears = Ears(self.address, self.key("signals"))
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
-        known = msgspec.structs.replace(
-            worker,
-            name=storable(worker.name),
-            host=storable(worker.host),
-            version=storable(worker.version),
-        )
+        known = _storable(worker)
         info, stats = msgspec.msgpack.encode(known), msgspec.msgpack.encode(WorkerStats())
         await self.run("register", known.id, known.name, info, lease_seconds, stats)
+
+    async def know(self, worker: WorkerInfo) -> None:
+        await self.run("know", worker.id, msgspec.msgpack.encode(_storable(worker)))
 
     def keeper(self, worker_id: str, lease_seconds: float) -> Keeper:
         return Keeper(self, worker_id, lease_seconds)

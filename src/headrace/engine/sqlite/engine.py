@@ -117,6 +117,10 @@ class SqliteEngine:
         """Introduce a worker and start its lease."""
         await self._write(lambda it: workers.register(it, worker, lease_seconds))
 
+    async def know(self, worker: WorkerInfo) -> None:
+        """A worker knows other tasks than it said."""
+        await self._write(lambda it: workers.know(it, worker))
+
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
         """Make the object that renews this worker's lease."""
         return workers.Keeper(self._open_writer(), worker_id, lease_seconds)

@@ -13,6 +13,7 @@ from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
 
 REPLACE = query("worker_replace")
 REGISTER = query("worker_register")
+KNOW = query("worker_know")
 RENEW = query("worker_renew")
 REMOVE = query("worker_remove")
 BURY = query("worker_bury")
@@ -59,9 +60,18 @@ def register(transaction: Transaction, info: WorkerInfo, lease_seconds: float) -
             info.slots,
             now,
             now + lease_seconds,
-            None if info.tasks is None else msgspec.json.encode(info.tasks).decode(),
+            _tasks(info),
         ),
     )
+
+
+def know(transaction: Transaction, info: WorkerInfo) -> None:
+    """A worker knows other tasks than it said, if it is alive."""
+    transaction.connection.execute(KNOW, (info.id, _tasks(info)))
+
+
+def _tasks(info: WorkerInfo) -> str | None:
+    return None if info.tasks is None else msgspec.json.encode(info.tasks).decode()
 
 
 def renew(
