@@ -2,8 +2,8 @@
 -- reserved jobs with how many of them there are.
 SELECT name, coalesce(q.paused, false),
     coalesce(j.scheduled, 0), coalesce(j.waiting, 0), coalesce(j.ready, 0), coalesce(j.running, 0),
-    greatest(date_part('epoch',
-        clock_timestamp() + $1::double precision * interval '1 second' - j.pending_since), 0),
+    CASE WHEN j.pending_since IS NOT NULL THEN greatest(date_part('epoch',
+        clock_timestamp() + $1::double precision * interval '1 second' - j.pending_since), 0) END,
     r.tasks, r.amounts
 FROM queue q
 FULL JOIN (
