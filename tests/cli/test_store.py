@@ -144,6 +144,8 @@ def test_jobs_are_looked_for_where_the_app_keeps_them(cli: Cli) -> None:
     job_id = cli("enqueue", "work", "--app", "elsewhere").out.strip()
     assert job_id in cli("jobs", "list", HEADRACE_APP="elsewhere").out
     assert job_id not in cli("jobs", "list", "--app", "elsewhere", "--url", cli.url).out
+    found = cli("doctor", "--json", "--app", "elsewhere", code=1).json
+    assert found["settings"]["url"].endswith("/else.db")
     moved = cli("enqueue", "work", "--app", "elsewhere", "--url", cli.url).out.strip()
     assert moved in cli("jobs", "list").out
 

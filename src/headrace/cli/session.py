@@ -93,6 +93,8 @@ class Session:
             app = self.load_app()
         else:
             app = App(settings=self.settings)
+        # What the App says in code counts, and is what people are shown.
+        self.settings = app.settings
         if self.remote:
             tell(
                 "note: this command works on the engine itself, not on the server of API_URL: "
