@@ -19,11 +19,10 @@ from chaos import program
 from headrace.clock import Clock
 from headrace.engine.base import Engine, LeaseKeeper
 from headrace.engine.open import open_engine
-from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 from headrace.model.worker import Renewal, WorkerStats
-from headrace.orchestrator.reconcile import Reconciler
+from headrace.orchestrator.reconcile import Found, Reconciler
 from headrace.orchestrator.stages import Stages
 
 
@@ -100,12 +99,12 @@ def without_stages() -> None:
 def without_reconciling() -> None:
     """Every job that is leased to the worker looks forgotten, also those that it runs."""
 
-    async def forgotten(self: Reconciler, worker_id: str, known: object) -> list[ClaimedJob]:
+    async def look(self: Reconciler, worker_id: str, held: object) -> Found:
         self.reply_lost = False
         self.next += self.lease_seconds / 4
-        return await self.engine.held(worker_id)
+        return Found(await self.engine.held(worker_id))
 
-    replace(Reconciler, forgotten=forgotten)
+    replace(Reconciler, look=look)
 
 
 def without_stop() -> None:
@@ -138,6 +137,7 @@ GUARDS: dict[str, Callable[[], None]] = {
 def replace(target: object, **methods: Any) -> None:
     """Put other methods in place of a class's or an object's own."""
     for name, method in methods.items():
+        getattr(target, name)  # a guard that was renamed would not be taken away
         setattr(target, name, method)
 
 
