@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import headrace
-import headrace.app as app_module
+import headrace.opening as opening_module
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
@@ -43,5 +43,5 @@ def open_watched(url: str, *, clock: Clock | None = None) -> Engine:
 
 
 # Whenever the App opens an engine, now or when it is given other settings, it is a watched one.
-setattr(app_module, "open_engine", open_watched)  # noqa: B010
+setattr(opening_module, "open_engine", open_watched)  # noqa: B010
 app = tasks.register(headrace.App())
