@@ -115,7 +115,7 @@ class Link:
             try:
                 self._begin_use()
                 connection = await self._opened()
-                self._deadline.begin(timeout or self._timeout)
+                self._deadline.begin(timeout or self._timeout, connection)
                 return await step(connection, *arguments)
             except (Exception, asyncio.CancelledError) as raised:
                 error = self._deadline.told(raised)
@@ -138,7 +138,7 @@ class Link:
             connection: Connection | None = None
             try:
                 connection = await self._opened()
-                self._deadline.begin(self._timeout)
+                self._deadline.begin(self._timeout, connection)
                 yield connection
             except (Exception, asyncio.CancelledError) as raised:
                 error = self._deadline.told(raised)
@@ -228,7 +228,7 @@ class Link:
             )
             self._connection, self._prepared, self.seen = connection, {}, set()
             if self.on_open is not None:
-                self._deadline.begin(self._timeout)
+                self._deadline.begin(self._timeout, connection)
                 await self.on_open(connection)
         return connection
 
