@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from headrace.engine.base import Engine
+from headrace.engine.parts import parts
 from headrace.errors import InvalidInput, JobConflict
 from headrace.model.awaited import EVENT
 from headrace.model.ids import new_id, nth_id
@@ -56,8 +57,7 @@ async def cancel_children(engine: Engine, ids: Sequence[str]) -> int:
 
 async def wake_parents(engine: Engine, ids: Sequence[str]) -> None:
     """Wake those who waited for jobs that have ended."""
-    for start in range(0, len(ids), PAGE):
-        jobs = await engine.get(ids[start : start + PAGE])
+    async for jobs in parts(engine, ids):
         parents = list(dict.fromkeys(job.parent for job in jobs if job.parent is not None))
         if parents:
             await engine.wake(parents)

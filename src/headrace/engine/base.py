@@ -303,6 +303,12 @@ class Viewing(Protocol):
     async def get(self, ids: Sequence[str]) -> list[Job]:
         """The jobs with these ids, in that order; unknown ones are left out."""
 
+    async def get_part(self, ids: Sequence[str], most_bytes: int) -> tuple[list[Job], list[str]]:
+        """Some of these jobs, in any order, and the ids that are yet to be asked for: fewer each
+        time. Arguments and results together have about so many bytes, or belong to one job. What
+        is short comes in one trip, as with `get`; what is longer never holds up other verbs.
+        """
+
     async def list_jobs(
         self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
     ) -> JobPage:

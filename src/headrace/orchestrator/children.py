@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from headrace.engine.parts import MOST_JOBS, PART_BYTES
 from headrace.enqueue import batches
 from headrace.errors import InvalidInput, NotRetryable
 from headrace.model.awaited import AwaitedChildren
@@ -20,8 +21,6 @@ from headrace.model.status import Status
 
 if TYPE_CHECKING:
     from headrace.orchestrator.context import JobContext
-
-PAGE = 500
 
 
 class Group:
@@ -123,10 +122,12 @@ class Children:
     async def _read(self, ids: list[str]) -> dict[str, Job]:
         context = self._context
         found: dict[str, Job] = {}
-        for start in range(0, len(ids), PAGE):
-            page = ids[start : start + PAGE]
-            for job in await context.patiently(functools.partial(context.engine.get, page)):
-                found[job.id] = job
+        for start in range(0, len(ids), MOST_JOBS):
+            rest = ids[start : start + MOST_JOBS]
+            while rest:
+                part = functools.partial(context.engine.get_part, rest, PART_BYTES)
+                jobs, rest = await context.patiently(part)
+                found.update((job.id, job) for job in jobs)
         return found
 
     async def _refuse_to_wait_for_itself(self, group: Group) -> None:

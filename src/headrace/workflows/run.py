@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from headrace.engine.base import Engine
+from headrace.engine.parts import parts
 from headrace.errors import InvalidInput, NotRetryable
 from headrace.model.awaited import AwaitedChildren
 from headrace.model.context import Context
@@ -36,7 +37,6 @@ RETRIES = 1_000
 # How many of the failures of one step are told.
 TOLD = 3
 # How many jobs are read at once.
-PAGE = 500
 # Stands for an end that has been kept, and is read instead.
 KEPT = StepEnd("failed")
 
@@ -204,10 +204,7 @@ def outcome_of(step: Step, ids: Sequence[str], jobs: Sequence[Job]) -> StepEnd:
 
 async def get_all(engine: Engine, ids: Sequence[str]) -> list[Job]:
     """All of these jobs that exist, however many."""
-    jobs: list[Job] = []
-    for start in range(0, len(ids), PAGE):
-        jobs += await engine.get(ids[start : start + PAGE])
-    return jobs
+    return [job async for part in parts(engine, ids) for job in part]
 
 
 def record_of(entry: StoredEntry) -> ChildrenRecord:

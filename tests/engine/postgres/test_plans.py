@@ -192,6 +192,9 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
         await engine.lost(BATCH)
         plans.judge("held and lost", large=large)
         await engine.get([job.id for job in held])
+        for most_bytes in (1, 1_000_000):
+            await engine.get_part([job.id for job in held], most_bytes)
+        plans.judge("get_part", large=large)
         await engine.entries(held[0].id)
         plans.judge("get and entries", large=large)
         await suspend_and_wake(engine, plans, held.pop(), large=large)

@@ -58,6 +58,7 @@ async def use_every_verb(engine: RedisEngine) -> None:
     await engine.retire(worker)
     await engine.lost(10)
     await engine.get([held.id])
+    await engine.get_part([held.id], 1)
     for status in ((), (Status.PENDING,), (Status.FAILED,)):
         await engine.list_jobs(JobFilter(statuses=status))
     await engine.queues()

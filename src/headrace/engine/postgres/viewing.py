@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from headrace.engine.parts import SHORT_BYTES
 from headrace.engine.postgres import rows
+from headrace.engine.postgres.link import Rows
 from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.store import Store
 from headrace.engine.text import checked_cursor, is_id
@@ -16,6 +18,7 @@ from headrace.model.views import JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 
 _GET = query("get")
+_GET_PART = query("get_part")
 _LIST = query("list")
 _LIST_CHILDREN = query("list_children")
 _QUEUES = query("queues")
@@ -35,6 +38,19 @@ class Viewing(Store):
             return []
         found = {job.id: job for job in map(rows.job, await self._common.fetch(_GET, asked))}
         return [found[each] for each in asked if each in found]
+
+    async def get_part(self, ids: Sequence[str], most_bytes: int) -> tuple[list[Job], list[str]]:
+        """Some of these jobs, and the ids that are yet to be asked for."""
+        asked = sorted({each for each in ids if is_id(each)})
+        if not asked:
+            return [], []
+        short = await self._common.fetch(_GET_PART, asked, min(SHORT_BYTES, most_bytes), False)
+        jobs, rest = _part(short, asked)
+        if rest:
+            more, rest = _part(await self._views.fetch(_GET_PART, rest, most_bytes, True), rest)
+            # If nothing was found now, then there is nothing.
+            return [*jobs, *more], rest if more else []
+        return jobs, []
 
     async def list_jobs(
         self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
@@ -86,6 +102,17 @@ class Viewing(Store):
     async def workers(self) -> list[Worker]:
         """Workers, alive ones first, then by name."""
         return [rows.worker(row) for row in await self._common.fetch(_WORKERS, self.clock.offset)]
+
+
+def _part(found: Rows, asked: list[str]) -> tuple[list[Job], list[str]]:
+    """What rows of get_part.sql tell: jobs, and which ids, in ascending order, come after them."""
+    jobs = sorted(map(rows.job, found), key=lambda job: job.id)
+    if not found:
+        return [], asked
+    total = found[0]["total"]
+    if max(row["reached"] for row in found) == total:
+        return jobs, []
+    return jobs, [each for each in asked if each > jobs[-1].id]
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:

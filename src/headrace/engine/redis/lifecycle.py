@@ -25,6 +25,7 @@ class Lifecycle(Store):
 
     async def open(self) -> None:
         self._link.reopen()
+        self._large.reopen()
         wire = await self._link.wire()
         version = wire.server.get("version", "0")
         if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_SERVER:
@@ -45,7 +46,10 @@ class Lifecycle(Store):
             )
 
     async def close(self) -> None:
-        await self._link.close()
+        try:
+            await self._large.close()
+        finally:
+            await self._link.close()
 
     async def report(self) -> EngineReport:
         wire = await self._link.wire()

@@ -7,6 +7,7 @@ from typing import Any
 from headrace.clock import Clock
 from headrace.engine.redis.address import Address
 from headrace.engine.redis.faults import ScriptUnknown
+from headrace.engine.redis.idle_link import IdleLink
 from headrace.engine.redis.scripts import Script, script
 from headrace.engine.redis.wire import Link, Part
 
@@ -18,20 +19,25 @@ class Store:
         self.clock = clock
         self.address = Address.parse(url)
         self._link = Link(self.address)
+        # For answers that are so long that nothing else should wait behind them.
+        self._large = IdleLink(self.address)
         self._calls: dict[str, tuple[Part, ...]] = {}
 
     async def run(self, verb: str, *arguments: Part) -> Any:
         """Run a script and answer what it answers."""
+        return await self._run_by(self._link, verb, *arguments)
+
+    async def _run_by(self, link: Link | IdleLink, verb: str, *arguments: Part) -> Any:
         head = self._calls.get(verb)
         if head is None:
             head = self._calls[verb] = call_of(script(verb), self.address)
         command = (*head, self.offset, *arguments)
         try:
-            return await self._link.call(*command)
+            return await link.call(*command)
         except ScriptUnknown:
             # Nothing ran. The server is new, was restarted, or somebody flushed its scripts.
-            await self._link.call("SCRIPT", "LOAD", script(verb).source)
-            return await self._link.call(*command)
+            await link.call("SCRIPT", "LOAD", script(verb).source)
+            return await link.call(*command)
 
     def key(self, name: str) -> str:
         """The full name of a key."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
+from headrace.engine.parts import SHORT_BYTES
 from headrace.engine.redis.codec import at, seen
 from headrace.engine.redis.store import Store
 from headrace.model.job import Job
@@ -30,6 +31,17 @@ class Viewing(Store):
             return []
         answer = await self.run("get", *ids)
         return [seen(answer[n : n + 8]) for n in range(0, len(answer), 8)]
+
+    async def get_part(self, ids: Sequence[str], most_bytes: int) -> tuple[list[Job], list[str]]:
+        if not ids:
+            return [], []
+        looked_at, *parts = await self.run("get_part", min(SHORT_BYTES, most_bytes), 0, *ids)
+        rest = list(ids[looked_at:])
+        if rest:
+            answer = await self._run_by(self._large, "get_part", most_bytes, 1, *rest)
+            rest = rest[answer[0] :]
+            parts += answer[1:]
+        return [seen(parts[n : n + 8]) for n in range(0, len(parts), 8)], rest
 
     async def queues(self) -> list[QueueView]:
         answer = await self.run("queues")

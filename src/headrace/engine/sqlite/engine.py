@@ -254,6 +254,10 @@ class SqliteEngine:
         """The jobs with these ids, in that order."""
         return await self._read(lambda it: views.get(it, ids))
 
+    async def get_part(self, ids: Sequence[str], most_bytes: int) -> tuple[list[Job], list[str]]:
+        """Some of these jobs, and the ids that are yet to be asked for."""
+        return await self._read(lambda it: views.get_part(it, ids, most_bytes))
+
     async def list_jobs(
         self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
     ) -> JobPage:

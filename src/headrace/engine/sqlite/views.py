@@ -49,6 +49,25 @@ def get(transaction: Transaction, ids: Sequence[str]) -> list[Job]:
     return [found[job_id] for job_id in ids if job_id in found]
 
 
+def get_part(
+    transaction: Transaction, ids: Sequence[str], most_bytes: int
+) -> tuple[list[Job], list[str]]:
+    """Some of these jobs, and the ids that are yet to be asked for. Rows are read one by one, in
+    the order of the ids, so nothing is read that is not answered, but the last.
+    """
+    asked = list(dict.fromkeys(ids))
+    found: dict[str, Job] = {}
+    left = most_bytes
+    for statement in (GET_UNFINISHED, GET_FINISHED):
+        for row in transaction.connection.execute(statement, (id_list(asked),)):
+            one = job(row)
+            left -= len(one.args_json) + len(one.result_json or b"")
+            if left < 0 and found:
+                return list(found.values()), [each for each in asked if each not in found]
+            found[one.id] = one
+    return list(found.values()), []
+
+
 def list_jobs(
     transaction: Transaction, filter: JobFilter, cursor: str | None, limit: int
 ) -> JobPage:
