@@ -65,3 +65,17 @@ async def test_closing_the_engine_closes_the_connection_for_long_results(
         await redis_engine._large.call("PING")
     assert redis_engine._large._timer is None
     await redis_engine.open()
+
+
+async def test_a_call_that_ends_while_the_engine_closes_leaves_no_timer_behind(
+    redis_engine: RedisEngine,
+) -> None:
+    await redis_engine._large.call("PING")
+    under_way = asyncio.create_task(redis_engine._large.call("PING"))
+    async with asyncio.timeout(LIMIT):
+        while redis_engine._large._users == 0:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+        await redis_engine.close()
+        assert await under_way == b"PONG"
+    assert redis_engine._large._timer is None
+    await redis_engine.open()
