@@ -336,3 +336,31 @@ async def test_stop_loses_nothing_at_whatever_moment_it_comes(
     over = await app.engine.get([job.id for job in jobs])
     assert {(job.status, job.attempt) for job in over} == {(Status.COMPLETED, 1)}
     assert orchestrator.telemetry.outcomes() == {"completed": 400}
+
+
+async def test_cancels_of_jobs_that_have_ended_or_gone_back_are_forgotten(
+    local: headrace.App, worker: Worker
+) -> None:
+    release = asyncio.Event()
+
+    @local.task
+    async def held() -> None:
+        await release.wait()
+
+    orchestrator = worker(local, max_workers=1)
+    await orchestrator.start()
+    works = orchestrator._works
+    assert works is not None
+    await held.enqueue()
+    await until(lambda: works.dispatcher.held)
+    [(job_id, token)] = works.dispatcher.held.items()
+    # One of an earlier lease, and one that came after the attempt had ended.
+    works.executor.unwanted["gone back"] = 1
+    works.executor.unwanted[job_id] = token
+    works.leases.renew_now()
+    await until(lambda: "gone back" not in works.executor.unwanted)
+    assert works.executor.unwanted == {job_id: token}
+    release.set()
+    await until(lambda: not works.dispatcher.held)
+    works.leases.renew_now()
+    await until(lambda: not works.executor.unwanted)

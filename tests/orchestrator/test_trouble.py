@@ -145,6 +145,43 @@ async def test_a_worker_that_is_told_so_gives_up(
         assert not orchestrator.running
 
 
+async def test_others_take_over_from_a_worker_that_gave_up_and_that_nobody_waits_for(
+    here: str, worker: Worker
+) -> None:
+    settings = {"connection_retries": 0, "lease_seconds": 1.0}
+    async with headrace.App(here, **settings) as app, headrace.App(here, **settings) as other:
+        flaky = behind_a_flaky_line(app)
+        started, stopped = asyncio.Event(), asyncio.Event()
+
+        async def here_first() -> str:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+            return "first"
+
+        async def elsewhere() -> str:
+            return "second"
+
+        job = await app.task(here_first, name="work").enqueue()
+        other.task(elsewhere, name="work")
+        gives_up = worker(app, name="first")
+        await gives_up.start()
+        await asyncio.wait_for(started.wait(), 20)
+        # Only the dispatcher has trouble: the lease could still be renewed.
+        flaky.lose_requests = 1_000_000
+        works = gives_up._works
+        assert works is not None
+        works.dispatcher.work()
+        await until(lambda: gives_up.failure is not None)
+        # What cannot be settled any more does not run on beside the take-over.
+        await asyncio.wait_for(stopped.wait(), 20)
+        await worker(other, name="second").start()
+        assert await other.result(job.id, timeout=20) == "second"
+        flaky.lose_requests = 0
+
+
 async def test_an_outcome_that_cannot_be_stored_does_not_hold_up_the_others(
     local: headrace.App, worker: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:

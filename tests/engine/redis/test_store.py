@@ -32,6 +32,19 @@ async def test_a_newer_schema_is_refused_by_name(engine_url: str, admin: Link) -
     await engine.close()
 
 
+async def test_a_store_that_was_emptied_is_reported(start_server: Starter) -> None:
+    server = start_server()
+    engine = RedisEngine(server.store, clock=Clock())
+    await engine.open()
+    assert not [each for each in (await engine.report()).findings if each.subject == "schema"]
+    await engine._link.call("FLUSHALL")
+    report = await engine.report()
+    assert report.schema_version == 0
+    assert "was emptied" in (await finding(engine, "schema")).detail
+    await enqueue(engine)
+    await engine.close()
+
+
 async def test_a_full_server_refuses_jobs_but_lets_running_ones_finish(
     start_server: Starter,
 ) -> None:

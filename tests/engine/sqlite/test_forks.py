@@ -23,7 +23,7 @@ from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.engine.sqlite.opened_file import OpenedFile
 from headrace.engine.sqlite.thread import ConnectionThread, Transaction
 from headrace.engine.sqlite.writer import Writer
-from headrace.errors import EngineUnavailable
+from headrace.errors import EngineError, EngineUnavailable
 from tests.app.conftest import make_app
 from tests.engine.sqlite.conftest import Maker, writer_of
 from tests.support.forks import LIMIT, forked
@@ -242,3 +242,29 @@ async def test_a_file_that_is_gone_after_a_fork_is_told_and_used_when_it_is_back
     away.rename(path)
     assert len(await engine.get([made])) == 1
     await enqueue(engine)
+
+
+@pytest.mark.parametrize("listening", [False, True])
+async def test_a_file_that_cannot_be_opened_after_a_fork_is_told_and_tried_again(
+    sqlite_engine: SqliteEngine, listening: bool
+) -> None:
+    refused = threading.Event()
+    first_open = ConnectionThread._open
+
+    def refuse(self: ConnectionThread, *, create: bool = True) -> sqlite3.Connection:
+        if isinstance(self, Writer) and not create:
+            refused.set()
+            raise sqlite3.OperationalError("unable to open database file")
+        return first_open(self, create=create)
+
+    if listening:
+        await sqlite_engine.listen(lambda: None, lambda job_id: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ConnectionThread, "_open", refuse)
+        assert await asyncio.to_thread(forked, lambda: None) == 0
+        assert await asyncio.to_thread(refused.wait, LIMIT)
+        for _ in range(2):
+            with pytest.raises(EngineError, match="unable to open"):
+                await asyncio.wait_for(enqueue(sqlite_engine), LIMIT)
+    await enqueue(sqlite_engine)
+    assert writer_of(sqlite_engine).is_alive()

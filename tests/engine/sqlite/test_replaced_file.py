@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from headrace.engine.base import Engine
 from headrace.engine.sqlite import thread
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.opened_file import identity
+from headrace.engine.sqlite.opened_file import OpenedFile, identity
 from headrace.engine.sqlite.thread import Transaction
 from headrace.errors import EngineError, EngineUnavailable, StoreReplaced
 from headrace.model.job import JobFilter
@@ -337,6 +338,28 @@ async def test_a_folder_that_may_not_be_looked_into_is_an_outage(
         with pytest.raises(EngineUnavailable, match="cannot be looked at"):
             await enqueue(engine)
     await enqueue(engine)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "no"), sqlite3.OperationalError("no")])
+async def test_the_writer_outlives_a_replacement_that_cannot_be_opened_while_it_listens(
+    engine: SqliteEngine, path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The refusal is made here: it comes at the moment in which the new file is opened."""
+    tried = threading.Event()
+
+    def refuse(self: OpenedFile, *_: object) -> None:
+        tried.set()
+        raise error
+
+    monkeypatch.setattr(thread, "STEADY_SECONDS", 0.0)
+    await engine.listen(lambda: None, lambda job_id: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenedFile, "__init__", refuse)
+        replace(path)
+        assert await asyncio.to_thread(tried.wait, 10)
+        with pytest.raises(StoreReplaced):
+            await asyncio.wait_for(enqueue(engine), 10)
+    await until(lambda: enqueue(engine))
 
 
 async def test_a_link_to_the_file_may_be_used(path: Path, open_url: Maker) -> None:

@@ -46,6 +46,8 @@ class OpenedFile:
                 found = os.stat(self._real + ending)
             except FileNotFoundError:
                 continue  # the file system allows no log of that kind
+            except OSError as error:
+                raise self._unseen(error) from error
             self._beside.append((self._real + ending, (found.st_dev, found.st_ino)))
 
     def check(self) -> None:
@@ -65,10 +67,7 @@ class OpenedFile:
                 raise BesideLost(self._lost_beside(error.filename)) from None
             raise StoreReplaced(self._words("was deleted or moved; put it back")) from None
         except OSError as error:
-            raise EngineUnavailable(
-                f"The database {self.path!r} cannot be looked at ({error}). Let this user read "
-                "its folder."
-            ) from error
+            raise self._unseen(error) from error
 
     def log_is_gone(self) -> bool:
         """Whether nobody has begun another log or index in place of one that was lost."""
@@ -84,6 +83,12 @@ class OpenedFile:
             for path, expected in self._beside:
                 if _is(path, expected):
                     os.unlink(path)
+
+    def _unseen(self, error: OSError) -> EngineUnavailable:
+        return EngineUnavailable(
+            f"The database {self.path!r} cannot be looked at ({error}). Let this user read its "
+            "folder."
+        )
 
     def _lost_beside(self, path: str) -> str:
         return self._words(

@@ -153,16 +153,16 @@ class ConnectionThread(ABC):
             connection = connect(self._address, create=create)
             try:
                 self._prepare(connection)
+                if path is None:
+                    return connection
+                opened = identity(str(path))
+                if opened is not None and before in (opened, None):
+                    self._file = OpenedFile(path, opened)
+                    self._looked_at = time.monotonic()
+                    return connection
             except BaseException:
                 connection.close()
                 raise
-            if path is None:
-                return connection
-            opened = identity(str(path))
-            if opened is not None and before in (opened, None):
-                self._file = OpenedFile(path, opened)
-                self._looked_at = time.monotonic()
-                return connection
             connection.close()  # replaced in this very moment; what is there now may be had
         raise StoreReplaced(
             f"The database {str(self._address)!r} was replaced again and again while it was opened."
@@ -203,7 +203,7 @@ class ConnectionThread(ABC):
         self._connection.close()
         wanted.take()
         # If this fails, whoever asks next is told, and it is tried again.
-        with contextlib.suppress(sqlite3.Error, EngineError):
+        with contextlib.suppress(OSError, sqlite3.Error, EngineError):
             self._look_again()
         return True
 
@@ -269,7 +269,7 @@ class ConnectionThread(ABC):
     def _replace_connection(self) -> None:
         try:
             connection = self._open(create=False)
-        except (sqlite3.Error, EngineError) as error:
+        except (OSError, sqlite3.Error, EngineError) as error:
             raise StoreReplaced(
                 f"The database {str(self._address)!r} was replaced while it was in use, by a file "
                 f"that cannot be used. {translated(error, self._address)}"

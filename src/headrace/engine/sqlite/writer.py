@@ -23,7 +23,6 @@ from headrace.engine.sqlite.opened_file import OpenedFile
 from headrace.engine.sqlite.sql import query
 from headrace.engine.sqlite.thread import ConnectionThread, Transaction
 from headrace.engine.sqlite.ticket import Ticket
-from headrace.errors import EngineUnavailable
 
 BATCH_LIMIT = 500
 # How often other processes' commits are looked for: often while things happen, else rarely.
@@ -145,10 +144,9 @@ class Writer(ConnectionThread):
             self._check_file()
         except Exception as error:  # it goes to everybody who asked
             # Nothing of this batch is on disk, or on one that nobody finds again.
-            connection = self._connection
-            if connection.in_transaction:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):  # it may be closed, after a fork
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
             if is_full(error) and len(tickets) > 1:
                 # One operation that is too large must not take the small ones with it.
                 for ticket in tickets:
@@ -233,7 +231,7 @@ class Writer(ConnectionThread):
         """
         try:
             changed, trouble = self._look_again(), False
-        except EngineUnavailable:
+        except Exception:  # not only EngineUnavailable: it may be that it cannot be opened
             changed, trouble = not self._trouble, True
         changed = changed or trouble != self._trouble
         self._trouble = trouble
