@@ -16,6 +16,13 @@ AUDITED = (
     *("children", "unfinished", "suspended", "lanes", "sums"),
 )
 MOST_FINDINGS = 100
+EMPTIED = Finding(
+    "error",
+    "schema",
+    "the store was emptied while it was in use: what was stored is gone",
+    "find out who did it (FLUSHALL, or a server that came back without its data), restore a "
+    "backup, and start the programs that use the store again",
+)
 
 
 class Lifecycle(Store):
@@ -57,12 +64,18 @@ class Lifecycle(Store):
         seconds, micros = await self._link.call("TIME")
         middle = (before + time.time()) / 2
         skew = int(seconds) + int(micros) / 1e6 - middle
+        schema = int(await self._link.call("HGET", self.key("meta"), "schema") or 0)
         return EngineReport(
             engine=self.name,
             server_version=wire.server.get("version", "0"),
-            schema_version=int(await self._link.call("HGET", self.key("meta"), "schema")),
+            schema_version=schema,
             clock_skew=skew,
-            findings=[self._server(wire.server), *await self._settings(), _clock(skew)],
+            findings=[
+                self._server(wire.server),
+                *([] if schema else [EMPTIED]),
+                *await self._settings(),
+                _clock(skew),
+            ],
         )
 
     async def audit(self) -> list[Finding]:
