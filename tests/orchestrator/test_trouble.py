@@ -148,12 +148,15 @@ async def test_a_worker_that_is_told_so_gives_up(
 async def test_others_take_over_from_a_worker_that_gave_up_and_that_nobody_waits_for(
     here: str, worker: Worker
 ) -> None:
-    settings = {"connection_retries": 0, "lease_seconds": 1.0}
-    async with headrace.App(here, **settings) as app, headrace.App(here, **settings) as other:
+    async with (
+        headrace.App(here, connection_retries=0, lease_seconds=1.0) as app,
+        headrace.App(here, lease_seconds=1.0) as other,
+    ):
         flaky = behind_a_flaky_line(app)
         started, stopped = asyncio.Event(), asyncio.Event()
 
-        async def here_first() -> str:
+        @app.task("work")
+        async def first() -> str:
             started.set()
             try:
                 await asyncio.Event().wait()
@@ -161,11 +164,11 @@ async def test_others_take_over_from_a_worker_that_gave_up_and_that_nobody_waits
                 stopped.set()
             return "first"
 
-        async def elsewhere() -> str:
+        @other.task("work")
+        async def second() -> str:
             return "second"
 
-        job = await app.task(here_first, name="work").enqueue()
-        other.task(elsewhere, name="work")
+        job = await first.enqueue()
         gives_up = worker(app, name="first")
         await gives_up.start()
         await asyncio.wait_for(started.wait(), 20)

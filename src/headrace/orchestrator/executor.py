@@ -83,6 +83,12 @@ class Executor:
             outcome = self._ended(attempt, task, error)
         return outcome if context is None else await self._after(attempt, context, outcome)
 
+    def forget_unwanted(self, held: Mapping[str, int]) -> None:
+        """Forget those of whom none waits here any more: they have ended, or have gone back."""
+        for job_id, token in self.unwanted.copy().items():
+            if held.get(job_id) != token:
+                self.unwanted.pop(job_id, None)
+
     def plain(self, job: ClaimedJob) -> Task[..., Any] | None:
         """The task of a job that a thread can run by itself: a plain function, with no layers."""
         if self.chain is not None:

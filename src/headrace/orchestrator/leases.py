@@ -90,6 +90,10 @@ class Leases:
         self._worker_id = worker_id
         self._prod.set()
 
+    def let_lapse(self) -> None:
+        """Renew it no more, so that others take over."""
+        self._worker_id = None
+
     def renew_now(self) -> None:
         """Do not wait for the next time: something suggests that the lease is lost."""
         self._next = 0.0

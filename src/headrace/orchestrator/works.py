@@ -318,6 +318,7 @@ class Works:
         if renewal.alive:
             for job_id in renewal.cancelled:
                 self.cancel(job_id)
+            self.executor.forget_unwanted(self.dispatcher.held)
             names = self.host.task_names()
             if names != self.info.tasks and (self._knowing is None or self._knowing.done()):
                 self._knowing = asyncio.ensure_future(self._know(names))
@@ -327,10 +328,14 @@ class Works:
         self.telemetry.leases_lost += 1
         # First: a slot that is freed by stopping its attempt takes the next job at once.
         self.dispatcher.forget()
+        self._lose_all("has lost its lease")
+
+    def _lose_all(self, why: str) -> None:
         attempts = self.slots.running()
         log.error(
-            "Worker %s has lost its lease: %d running jobs are stopped, others run them",
+            "Worker %s %s: %d running jobs are stopped, others run them",
             self.name,
+            why,
             len(attempts),
         )
         for attempt in attempts:
@@ -351,4 +356,8 @@ class Works:
 
     def _dispatcher_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
+            # Nobody is left to settle anything: others take over, also if nobody calls `stop`.
+            self.leases.let_lapse()
+            self.dispatcher.drain()
+            self._lose_all("settles nothing any more")
             self._on_death(error)
