@@ -73,3 +73,20 @@ async def test_a_claim_with_reserved_jobs_makes_up_for_what_others_take(
     assert {job.id for job in jobs} == {reserved[1].id, rest[0].id, rest[1].id}
     left = {urgent.id, reserved[0].id, rest[2].id}
     assert {job.id for job in await claim(postgres, knows, 9)} == left
+
+
+async def test_a_claim_of_one_queue_with_reserved_jobs_makes_up_for_what_others_take(
+    postgres: PostgresEngine, inside: Raw
+) -> None:
+    stranger = await a_worker(postgres, "stranger", tasks=("mine",))
+    reserved = a_job(task="theirs", priority=8)
+    await postgres.insert([reserved])
+    [job] = await claim(postgres, stranger, 1)
+    await settle(postgres, job, Reserved())
+    rest = [a_job() for _ in range(3)]
+    await postgres.insert(rest)
+    knows = await a_worker(postgres, "knows")
+    async with inside.transaction():
+        await inside.execute("SELECT FROM job WHERE reserved FOR UPDATE")
+        jobs = await claim(postgres, knows, 1, ["default"])
+    assert [job.id for job in jobs] == [rest[0].id]

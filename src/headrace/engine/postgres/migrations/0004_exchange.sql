@@ -295,12 +295,12 @@ BEGIN
     END IF;
     IF worker_number IS NOT NULL AND cardinality(p_queues) = 1 THEN
         IF NOT EXISTS (SELECT FROM queue q WHERE q.name = p_queues[1] AND q.paused) THEN
-            names := p_queues;
+            candidates := p_queues;
         END IF;
     ELSIF worker_number IS NOT NULL THEN
         candidates := open_queues(p_queues, p_from);
-        names := candidates;
     END IF;
+    names := candidates;
     IF names IS NOT NULL AND EXISTS (SELECT FROM job j WHERE j.state = 2 AND j.reserved) THEN
         SELECT * INTO step FROM reserved_lines(worker_number, p_queues);
     ELSE
