@@ -14,7 +14,7 @@ from headrace.model.ids import new_id, nth_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.kept import CHILDREN, SLEEP, STAGE, WAIT, ChildrenRecord, stage_view
 from headrace.model.note import StoredEntry
-from headrace.model.status import ACTIVE, Status
+from headrace.model.status import Status
 from headrace.model.views import Delivery, RecordChange
 
 PAGE = 500
@@ -152,9 +152,13 @@ async def cancel_replaced(engine: Engine, key: str, replaced: ReplacedChildren) 
     reason = f"its parent {replaced.parent} was run again from an earlier stage"
     for group, made in replaced.groups.items():
         ids = {nth_id(made.base, index) for index in range(made.count)}
-        unfinished = JobFilter(statuses=tuple(sorted(ACTIVE)), group=group)
-        async for page in children(engine, replaced.parent, filter=unfinished):
-            some = [job.id for job in page if job.id in ids]
+        reached = msgspec.structs.replace(_REACHED, group=group)
+        async for page in children(engine, replaced.parent, filter=reached):
+            # Of those that are cancelled already, children may be left. One that was never run has
+            # made none.
+            some = [
+                job.id for job in page if job.id in ids and (not job.status.final or job.token > 0)
+            ]
             if some:
                 await cancel(engine, some, reason)
     await engine.record_delete(REPLACED, key)

@@ -155,6 +155,39 @@ async def test_children_are_cancelled_though_whoever_ran_their_parent_again_died
     assert await app.engine.record_list(family.REPLACED) == []
 
 
+async def test_children_of_replaced_ones_are_cancelled_though_whoever_cancelled_these_died(
+    app: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def step() -> None: ...
+
+    @app.task
+    async def leaf() -> None: ...
+
+    @app.task
+    async def branch(ctx: headrace.Context) -> None:
+        await ctx.gather([leaf.options(delay=3600).job()])
+
+    @app.task
+    async def scan(ctx: headrace.Context) -> None:
+        await ctx.stage("one", step)
+        await ctx.spawn(branch.job())
+
+    async def died(*_: object) -> None:
+        raise SystemExit
+
+    job = await scan.enqueue()
+    await worker(app).run_until_idle()
+    [child] = (await app.list(JobFilter(parent=job.id))).jobs
+    with monkeypatch.context() as patched:
+        patched.setattr(family, "cancel_children", died)
+        with pytest.raises(SystemExit):
+            await app.retry(job.id, from_stage="one")
+    assert (await app.get(child.id)).status is Status.CANCELLED
+    await Replaced(engine=app.engine).tick()
+    [grandchild] = (await app.list(JobFilter(parent=child.id))).jobs
+    assert grandchild.status is Status.CANCELLED
+
+
 async def test_a_stage_that_the_job_does_not_have(local: headrace.App, worker: Worker) -> None:
     async def step(fail: bool = False) -> None:
         if fail:
