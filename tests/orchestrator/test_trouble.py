@@ -185,6 +185,21 @@ async def test_others_take_over_from_a_worker_that_gave_up_and_that_nobody_waits
         flaky.lose_requests = 0
 
 
+async def test_nobody_waits_for_ever_until_a_worker_is_idle_that_gave_up(
+    here: str, worker: Worker
+) -> None:
+    async with headrace.App(here, connection_retries=0) as app:
+        flaky = behind_a_flaky_line(app)
+
+        @app.task
+        async def noop() -> None: ...
+
+        await noop.enqueue()
+        flaky.lose_requests = 1_000_000
+        with pytest.raises(headrace.WorkerUnhealthy, match="before everything was done: the line"):
+            await asyncio.wait_for(worker(app).run_until_idle(), 20)
+
+
 async def test_an_outcome_that_cannot_be_stored_does_not_hold_up_the_others(
     local: headrace.App, worker: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.errors import WorkerUnhealthy
 from headrace.model.views import QueueView
+from headrace.orchestrator.dispatcher import Dispatcher
 from headrace.orchestrator.works import Works
 
 BATCH = 500
@@ -18,17 +19,23 @@ async def run_everything(works: Works) -> None:
         while (await works.engine.due(BATCH)).moved:
             pass
         dispatcher.work()
-        await dispatcher.next_round(LOOK_AGAIN)
+        await _next_round(dispatcher)
         while not dispatcher.idle:
-            await dispatcher.next_round(LOOK_AGAIN)
-            if not dispatcher.running:
-                raise WorkerUnhealthy("the worker stopped before everything was done")
+            await _next_round(dispatcher)
         claimed = works.telemetry.claimed
         # The last of them may have been what another waits for.
         await works.relatives.flush()
         # While we look the worker goes on: what it took meanwhile may have left more to do.
         if not await _work_left(works) and claimed == works.telemetry.claimed:
             return
+
+
+async def _next_round(dispatcher: Dispatcher) -> None:
+    """Raises if none will come: one that gave up has nothing in hand, and is not done."""
+    await dispatcher.next_round(LOOK_AGAIN)
+    if not dispatcher.running:
+        why = f": {dispatcher.last_error}" if dispatcher.failures else ""
+        raise WorkerUnhealthy(f"the worker stopped before everything was done{why}")
 
 
 async def _work_left(works: Works) -> bool:
