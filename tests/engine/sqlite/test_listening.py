@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import pytest
+
+from headrace.engine.sqlite import writer
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.model.outcome import Completed, Settlement
+from tests.engine.sqlite.conftest import Maker
 from tests.support.verbs import a_job, a_worker, claim, enqueue
 
 ENQUEUE = """
@@ -41,6 +47,27 @@ async def test_another_process_is_heard(sqlite_engine: SqliteEngine, path: Path)
     )
     _, errors = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 0, errors.decode()
+    await asyncio.wait_for(heard.wait(), 10)
+    end()
+
+
+async def test_another_process_is_heard_though_the_first_look_failed(
+    sqlite_engine: SqliteEngine, open_url: Maker, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await open_url(f"sqlite:///{path}")
+    heard, failed = asyncio.Event(), threading.Event()
+    look = writer._resumed
+
+    def busy(connection: sqlite3.Connection) -> float:
+        if not failed.is_set():
+            failed.set()
+            raise sqlite3.OperationalError("database is locked")
+        return look(connection)
+
+    end = await sqlite_engine.listen(heard.set, lambda _: None)
+    monkeypatch.setattr(writer, "_resumed", busy)
+    await enqueue(other)
+    assert await asyncio.to_thread(failed.wait, 10)
     await asyncio.wait_for(heard.wait(), 10)
     end()
 

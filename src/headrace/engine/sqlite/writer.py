@@ -211,14 +211,14 @@ class Writer(ConnectionThread):
             version = _data_version(connection)
             if version == self._seen_version:
                 return
-            self._seen_version = version
-            self._changed_at = self._polled_at
             resumed = _resumed(connection)
             [(ready,)] = connection.execute(READY_EXISTS).fetchall()
-            work, self._seen_resumed = bool(ready) or resumed != self._seen_resumed, resumed
             cancelling = frozenset(connection.execute(CANCELLING).fetchall())
         except sqlite3.Error:
-            return  # the next poll tries again
+            return  # the next poll tries again, and finds nothing of this marked as seen
+        self._seen_version = version
+        self._changed_at = self._polled_at
+        work, self._seen_resumed = bool(ready) or resumed != self._seen_resumed, resumed
         news = [job_id for job_id, _ in cancelling - self._announced]
         self._announced = cancelling
         if work or news:
