@@ -200,6 +200,26 @@ async def test_nobody_waits_for_ever_until_a_worker_is_idle_that_gave_up(
             await asyncio.wait_for(worker(app).run_until_idle(), 20)
 
 
+async def test_a_worker_that_gave_up_can_be_started_again(here: str, worker: Worker) -> None:
+    async with headrace.App(here, connection_retries=0) as app:
+        flaky = behind_a_flaky_line(app)
+
+        @app.task
+        async def add(a: int, b: int) -> int:
+            return a + b
+
+        orchestrator = worker(app)
+        await orchestrator.start()
+        flaky.lose_requests = 1_000_000
+        job = await add.enqueue(1, 2)
+        with pytest.raises(headrace.WorkerUnhealthy):
+            await asyncio.wait_for(orchestrator.wait(), 20)
+        flaky.lose_requests = 0
+        await asyncio.wait_for(orchestrator.start(), 20)
+        assert await app.result(job.id, timeout=10) == 3
+        assert orchestrator.healthy
+
+
 async def test_an_outcome_that_cannot_be_stored_does_not_hold_up_the_others(
     local: headrace.App, worker: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -107,7 +107,8 @@ class JobOrchestrator:
     # --- what people do
 
     async def start(self) -> None:
-        """Connect, introduce the worker and begin to run jobs. Starting twice is fine.
+        """Connect, introduce the worker and begin to run jobs. Starting twice is fine, and so is
+        starting one that gave up.
 
         Raises `EngineUnavailable` if the engine is away now; once started, it waits for it. Raises
         `WorkerUnhealthy` if `stop` is called meanwhile.
@@ -120,7 +121,11 @@ class JobOrchestrator:
                 await asyncio.shield(self._stopping)
             self._check_wanted(stops)
             if self.running:
-                return
+                if self.failure is None or self._works is None:
+                    return
+                # It gave up: what is left of it goes first.
+                await self._stop(self._works, 0.0)
+                self._check_wanted(stops)
             await self.app.open()
             self._check_wanted(stops)
             works = Works(
