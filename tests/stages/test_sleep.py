@@ -282,3 +282,30 @@ async def test_a_sleep_goes_by_the_engines_clock(
         clock.advance(101)
         await worker(app).run_until_idle()
         assert (await app.get(job.id)).result == "awake"
+
+
+async def test_sleeps_that_are_over_are_not_asked_about_one_by_one(
+    local: headrace.App, worker: Worker, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @local.task
+    async def patient(ctx: headrace.Context) -> None:
+        for _ in range(6):
+            await ctx.sleep(100)
+
+    orchestrator = worker(local)
+    job = await patient.enqueue()
+    for _ in range(6):
+        await orchestrator.run_until_idle()
+        clock.advance(101)
+    asked = 0
+    now = local.engine.now
+
+    async def counted() -> float:
+        nonlocal asked
+        asked += 1
+        return await now()
+
+    monkeypatch.setattr(local.engine, "now", counted)
+    await orchestrator.run_until_idle()
+    assert (await local.get(job.id)).status is Status.COMPLETED
+    assert asked == 1
