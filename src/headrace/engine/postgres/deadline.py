@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ class Deadline:
         now = loop.time()
         if now >= self._until and self._connection is not None:
             if self._listener is None:
-                self._listener = Listener(self._connection)
+                self._listener = Listener.on(self._connection)
+                if self._listener is None:
+                    self._connection = None  # it is closed: there is nothing to be heard
                 self._until = now + self._seconds * (1 - UNHEARD)
             elif self._listener.heard is not None:
                 self._until = self._listener.heard + self._seconds
@@ -107,17 +110,25 @@ class Listener(asyncio.Protocol):
     something came in.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, transport: asyncio.Transport) -> None:
         self.heard: float | None = None
         self._loop = asyncio.get_running_loop()
+        self._transport = transport
+        self._driver = cast(asyncio.Protocol, transport.get_protocol())
+        transport.set_protocol(self)
+
+    @classmethod
+    def on(cls, connection: Connection) -> Listener | None:
+        """Listen to a connection, if it is open."""
         # The driver shows neither bytes nor its transport.
-        self._transport: asyncio.Transport = connection._transport  # type: ignore[attr-defined]
-        self._driver = cast(asyncio.Protocol, self._transport.get_protocol())
-        self._transport.set_protocol(self)
+        transport: asyncio.Transport | None = connection._transport  # type: ignore[attr-defined]
+        return None if transport is None or transport.is_closing() else cls(transport)
 
     def stop(self) -> None:
         """Leave the driver alone with its connection."""
-        self._transport.set_protocol(self._driver)
+        # A TLS transport that was closed has let go of everything, and cannot be told any more.
+        with contextlib.suppress(AttributeError):
+            self._transport.set_protocol(self._driver)
 
     def data_received(self, data: bytes) -> None:
         self.heard = self._loop.time()
