@@ -123,6 +123,20 @@ async def test_what_is_committed_while_the_file_goes_is_not_acknowledged(
         await writer_of(engine).run(operation)
 
 
+@pytest.mark.parametrize("way", WAYS)
+async def test_it_is_noticed_though_the_folder_has_been_at_rest(
+    engine: SqliteEngine, path: Path, way: Way
+) -> None:
+    """The log is looked at again when something in its folder has changed."""
+    long_ago = 1_000_000_000_000_000_000
+    os.utime(path.parent, ns=(long_ago, long_ago))
+    await enqueue(engine)
+    await enqueue(engine)
+    way(path)
+    with pytest.raises(StoreReplaced):
+        await enqueue(engine)
+
+
 @pytest.mark.parametrize("way", [delete, move, empty, delete_log, delete_folder])
 async def test_every_verb_is_refused(engine: SqliteEngine, path: Path, way: Way) -> None:
     worker = await a_worker(engine)

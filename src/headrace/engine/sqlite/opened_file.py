@@ -7,6 +7,7 @@ file has no name any more, and what is written to it is gone with the last progr
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from headrace.errors import EngineUnavailable, StoreReplaced
@@ -16,6 +17,9 @@ Identity = tuple[int, int]
 
 # What SQLite keeps beside a database: the log, and the index to it that processes share.
 BESIDE = ("-wal", "-shm")
+# A folder whose last change is older than this cannot have changed again unseen: a file system
+# counts time in steps, and two changes within one of them look like one.
+SETTLED_NANOSECONDS = 100_000_000
 
 
 def identity(path: str) -> Identity | None:
@@ -41,6 +45,9 @@ class OpenedFile:
         # Named after the file itself where the path is a link.
         self._real = os.path.realpath(self.path)
         self._beside: list[tuple[str, Identity]] = []
+        self._folder = os.path.dirname(self._real)
+        # When the folder had last changed when what is beside the file was seen to be there.
+        self._settled = 0
         for ending in BESIDE:
             try:
                 found = os.stat(self._real + ending)
@@ -58,10 +65,18 @@ class OpenedFile:
                 raise StoreReplaced(self._words("was replaced by another file"))
             if not found.st_size:
                 raise StoreReplaced(self._words("was emptied; put it back from a backup"))
+            # Whoever removes or replaces a file changes its folder. The log itself is not looked at
+            # after every commit: that would make the next one write when it was changed, too,
+            # which costs a tenth of it.
+            changed = os.stat(self._folder).st_mtime_ns
+            if changed == self._settled:
+                return
             for path, expected in self._beside:
                 found = os.stat(path)
                 if (found.st_dev, found.st_ino) != expected:
                     raise BesideLost(self._lost_beside(path))
+            if time.time_ns() - changed > SETTLED_NANOSECONDS:
+                self._settled = changed
         except (FileNotFoundError, NotADirectoryError) as error:
             if error.filename != self.path:
                 raise BesideLost(self._lost_beside(error.filename)) from None
