@@ -22,8 +22,8 @@ from headrace.engine.open import open_engine
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 from headrace.model.worker import Renewal, WorkerStats
-from headrace.orchestrator.reconcile import Found, Reconciler
-from headrace.orchestrator.stages import Stages
+from headrace.orchestrator.claiming.reconcile import Found, Reconciler
+from headrace.orchestrator.durable.stages import Stages
 
 
 class Unaware:

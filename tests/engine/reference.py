@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from headrace.model.durable.writes import Note
 from headrace.model.job import Inserted, NewJob
-from headrace.model.note import Note
 from headrace.model.outcome import (
     Cancelled,
     Completed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headrace.model.awaited import Awaited
+from headrace.model.durable.awaited import Awaited
 from headrace.model.job import NewJob
 from headrace.model.status import State
 from headrace.model.transitions import allowed

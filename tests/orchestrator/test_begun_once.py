@@ -17,17 +17,17 @@ from headrace import loop
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
+from headrace.model.durable.writes import Note
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob
-from headrace.model.note import Note
 from headrace.model.outcome import Failure, Retry, Settlement
 from headrace.model.status import Status
 from headrace.model.views import Exchange
 from headrace.model.worker import Renewal
-from headrace.orchestrator import dispatcher
-from headrace.orchestrator.attempt import Reason
-from headrace.orchestrator.relatives import Relatives
-from headrace.orchestrator.works import Works
+from headrace.orchestrator.claiming import dispatcher
+from headrace.orchestrator.running.attempt import Reason
+from headrace.orchestrator.runtime import Works
+from headrace.orchestrator.settling.family_updates import Relatives
 from tests.orchestrator.conftest import Worker, ended, until
 
 TRIP = 20

@@ -14,7 +14,7 @@ from headrace.errors import EngineUnavailable
 from headrace.model.outcome import Settlement
 from headrace.model.status import Status
 from headrace.model.views import Exchange
-from headrace.orchestrator import dispatcher
+from headrace.orchestrator.claiming import dispatcher
 from tests.orchestrator.conftest import Worker, ended, until
 
 TRIP = 20

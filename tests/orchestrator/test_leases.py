@@ -16,7 +16,7 @@ import headrace
 from headrace.clock import Clock
 from headrace.model.outcome import Failure, Retry, Settlement
 from headrace.model.status import Status
-from headrace.orchestrator.leases import Leases
+from headrace.orchestrator.lease_thread import Leases
 from tests.orchestrator.conftest import Worker, ended, until
 
 

@@ -12,12 +12,12 @@ import pytest
 import headrace
 from headrace import loop
 from headrace.clock import Clock
-from headrace.dispatchers.cron import CronDispatcher
+from headrace.dispatchers.cron.dispatcher import CronDispatcher
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
 from headrace.loop import LONGEST_ALONE
+from headrace.model.durable.writes import Note
 from headrace.model.job import Inserted, NewJob
-from headrace.model.note import Note
 from headrace.model.outcome import Settlement
 from headrace.model.status import Status
 from headrace.model.views import Due, Exchange

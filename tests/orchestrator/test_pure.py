@@ -31,14 +31,16 @@ from headrace.model.outcome import (
 )
 from headrace.model.policy import TaskPolicy
 from headrace.model.retry import LONGEST_DELAY, RetryPolicy
-from headrace.orchestrator import ahead, settle, verdict
-from headrace.orchestrator.ahead import Arrivals, Pace
-from headrace.orchestrator.attempt import Attempt, Reason
-from headrace.orchestrator.identity import introduce, renamed
-from headrace.orchestrator.journal import entry_of, failure_of, shorten
+from headrace.orchestrator.claiming import prefetch
+from headrace.orchestrator.claiming.poll_backoff import Poll
+from headrace.orchestrator.claiming.prefetch import Arrivals, Pace
 from headrace.orchestrator.middleware import chain_of
-from headrace.orchestrator.poll import Poll
-from headrace.orchestrator.settle import SettleBuffer
+from headrace.orchestrator.running import outcomes as verdict
+from headrace.orchestrator.running.attempt import Attempt, Reason
+from headrace.orchestrator.settling import settle_buffer
+from headrace.orchestrator.settling.attempt_log import entry_of, failure_of, shorten
+from headrace.orchestrator.settling.settle_buffer import SettleBuffer
+from headrace.orchestrator.worker_info import introduce, renamed
 from headrace.telemetry import Histogram, Telemetry
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -196,7 +198,7 @@ def test_a_new_worker_is_cautious_and_learns() -> None:
     assert pace.ahead() == 0
     for _ in range(200):
         pace.learn(0.0001)
-    assert pace.ahead() == ahead.LIMIT
+    assert pace.ahead() == prefetch.LIMIT
     for _ in range(200):
         pace.learn(0.01)
     assert 45 <= pace.ahead() <= 50
@@ -220,7 +222,7 @@ def test_large_jobs_are_not_hoarded() -> None:
     assert pace.ahead() == 32
     for _ in range(10):
         pace.weigh(10)
-    assert pace.ahead() == ahead.LIMIT
+    assert pace.ahead() == prefetch.LIMIT
 
 
 def test_arrivals_know_how_long_jobs_have_waited() -> None:
@@ -264,11 +266,11 @@ def test_outcomes_stay_until_they_are_sent() -> None:
 
 def test_a_batch_is_bounded_in_number_and_size() -> None:
     buffer = SettleBuffer()
-    buffer.pending.extend(outcomes(settle.BATCH + 5))
-    assert [len(buffer.take()), len(buffer.take())] == [settle.BATCH, 5]
-    buffer.pending.extend(outcomes(5, b"x" * (settle.BATCH_BYTES // 2)))
+    buffer.pending.extend(outcomes(settle_buffer.BATCH + 5))
+    assert [len(buffer.take()), len(buffer.take())] == [settle_buffer.BATCH, 5]
+    buffer.pending.extend(outcomes(5, b"x" * (settle_buffer.BATCH_BYTES // 2)))
     assert len(buffer.take()) == 2
-    buffer.pending.extend(outcomes(1, b"x" * (settle.BATCH_BYTES * 2)))
+    buffer.pending.extend(outcomes(1, b"x" * (settle_buffer.BATCH_BYTES * 2)))
     assert len(buffer.take()) == 2
 
 

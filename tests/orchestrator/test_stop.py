@@ -14,7 +14,7 @@ import headrace
 from headrace.engine.base import Engine
 from headrace.model.status import Status
 from headrace.model.worker import WorkerInfo
-from headrace.orchestrator.attempt import monotonic
+from headrace.orchestrator.running.attempt import monotonic
 from headrace.orchestrator.shutdown import _finish_running
 from tests.orchestrator.conftest import Worker, ended, until
 

@@ -9,10 +9,10 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.model.awaited import AwaitedChildren
+from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
-from headrace.orchestrator.works import Works
+from headrace.orchestrator.runtime import Works
 from tests.orchestrator.conftest import Worker, became, ended, until
 
 

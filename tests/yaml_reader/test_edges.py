@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from headrace import App
-from headrace.dispatchers.queue_config import read_queue_config
-from headrace.dispatchers.yaml_files import read_file
+from headrace.dispatchers.cron.config import read_file
+from headrace.dispatchers.events.config import read_queue_config
 from headrace.errors import InvalidInput
 from headrace.workflows.load import load_file
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.yaml_reader import BadDocument, Document, NoDocument, dotted, read_document
+from headrace.config_files import BadDocument, Document, NoDocument, dotted, read_document
 
 
 def read(folder: Path, content: str, name: str = "file.yaml") -> Document:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.words import parse_moment
+from headrace.cli.formatting import parse_moment
 from headrace.errors import InvalidInput
 from headrace.model.ids import parse_id
 from headrace.model.job import JobFilter

@@ -12,14 +12,14 @@ from typing import Any
 
 from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
 from headrace.model.names import check_name
+from headrace.orchestrator.claiming.unstarted_jobs import InternalQueue
 from headrace.orchestrator.host import Host
-from headrace.orchestrator.idle import run_everything
-from headrace.orchestrator.isolation.state import refuse_while_loading
-from headrace.orchestrator.line import InternalQueue
+from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
 from headrace.orchestrator.middleware import Middleware, chain_of
+from headrace.orchestrator.run_until_idle import run_everything
+from headrace.orchestrator.running.slots import Slot
+from headrace.orchestrator.runtime import Works
 from headrace.orchestrator.shutdown import shut_down
-from headrace.orchestrator.slots import Slot
-from headrace.orchestrator.works import Works
 from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.worker")

@@ -8,8 +8,8 @@ import logging
 from typing import Any
 
 from headrace.errors import HeadraceError
-from headrace.orchestrator.attempt import Reason, monotonic
-from headrace.orchestrator.works import Works
+from headrace.orchestrator.running.attempt import Reason, monotonic
+from headrace.orchestrator.runtime import Works
 
 log = logging.getLogger("headrace.worker")
 

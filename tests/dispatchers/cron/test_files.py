@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.dispatchers.cron_run import cron_dispatcher
-from headrace.dispatchers.settings import CronSettings
-from headrace.dispatchers.yaml_files import DispatcherFile, read_file
+from headrace.dispatchers.cron.config import DispatcherFile, read_file
+from headrace.dispatchers.cron.run import cron_dispatcher
+from headrace.dispatchers.cron.settings import CronSettings
 from headrace.errors import InvalidArguments, InvalidInput, InvalidSetting
 from headrace.model.schedule import Schedule
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from headrace.dispatchers.adapters.kafka import KafkaAdapter
-from headrace.dispatchers.load_adapter import make_adapter
-from headrace.dispatchers.queue_config import read_queue_config
+from headrace.dispatchers.events.adapters.kafka import KafkaAdapter
+from headrace.dispatchers.events.config import read_queue_config
+from headrace.dispatchers.events.load_adapter import make_adapter
 from headrace.errors import InvalidSetting
 
 KAFKA = """\
@@ -62,7 +62,10 @@ def test_a_file_says_all_that_an_adapter_needs(tmp_path: Path) -> None:
         ("adapter: 'no.such.module:Thing'\n", "cannot be loaded"),
         ("adapter: 'pathlib:Path'\n", "must be a class made from"),
         ("adapter: 'pathlib:Nothing'\n", "there is none"),
-        ("adapter: 'headrace.dispatchers.adapter:QueueAdapter'\n", "lacks: abandon, complete"),
+        (
+            "adapter: 'headrace.dispatchers.events.adapter:QueueAdapter'\n",
+            "lacks: abandon, complete",
+        ),
         ("adapter: 'os system'\n", "package.module:Class"),
         ("batch_size: 5\n", "names no adapter"),
         ("", "names no adapter"),

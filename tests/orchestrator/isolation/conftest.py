@@ -19,15 +19,15 @@ import pytest
 from headrace.artifacts.content import source_of
 from headrace.errors import ArtifactNotFound, Suspended
 from headrace.model.artifact import Artifact, Artifacts, Content
-from headrace.model.awaited import AwaitedChildren, AwaitedEvent
-from headrace.model.child import EndedChild
+from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
+from headrace.model.durable.children import EndedChild
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob, NewJob
-from headrace.orchestrator.desk import Desk
-from headrace.orchestrator.durable import DurableContext
+from headrace.orchestrator.durable.context import DurableContext
+from headrace.orchestrator.durable.stage_call import Effort
+from headrace.orchestrator.durable.step_names import Order
+from headrace.orchestrator.durable.step_store import Desk
 from headrace.orchestrator.isolation import ProcessPool
-from headrace.orchestrator.order import Order
-from headrace.orchestrator.steps import Effort
 from headrace.task import Task
 from headrace.task.codec import encode
 

@@ -15,7 +15,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from headrace.orchestrator.isolation import ChildDied, ProcessPool
-from headrace.orchestrator.isolation import process as process_module
+from headrace.orchestrator.isolation import child_process as process_module
 from tests.orchestrator.isolation import unruly
 from tests.orchestrator.isolation.conftest import Run, gone, pids_in, until
 

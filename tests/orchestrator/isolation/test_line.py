@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from headrace.errors import NotRetryable
 from headrace.orchestrator.isolation import ChildDied, ProcessPool
-from headrace.orchestrator.isolation import process as process_module
-from headrace.orchestrator.isolation.messages import Raised, Returned
-from headrace.orchestrator.isolation.process import ChildProcess
+from headrace.orchestrator.isolation import child_process as process_module
+from headrace.orchestrator.isolation.child_process import ChildProcess
+from headrace.orchestrator.isolation.protocol import Raised, Returned
 from headrace.task import Task
 from tests.orchestrator.isolation import unruly
 from tests.orchestrator.isolation.conftest import (
