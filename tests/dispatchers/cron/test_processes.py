@@ -178,7 +178,7 @@ def test_a_bad_file_stops_the_dispatcher(cli: Cli, tmp_path: Path) -> None:
         "(config/dispatcher.yaml line 3)\n"
     )
     assert cli("dispatcher", "cron", code=2) == message
-    module = (sys.executable, "-m", "headrace.dispatchers.cron.dispatcher")
+    module = (sys.executable, "-m", "headrace.dispatchers.cron")
     assert cli(code=2, program=module) == message
     (folder / "dispatcher.yaml").unlink()
     assert "fires 1 s apart" in cli("dispatcher", "cron", code=2)  # declared in code

@@ -1,4 +1,4 @@
-"""`headrace jobs`: look at jobs. Steering them is in `steer.py`."""
+"""`headrace jobs`: look at jobs. Steering them is in `change.py`."""
 
 from __future__ import annotations
 
