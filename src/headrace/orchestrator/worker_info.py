@@ -13,7 +13,7 @@ from headrace.model.worker import WorkerInfo
 from headrace.version import __version__
 
 
-def introduce(
+def make_worker_info(
     *, name: str | None, queues: tuple[str, ...], slots: int, tasks: tuple[str, ...]
 ) -> WorkerInfo:
     """Make a worker known under its given name, or one that nobody else has."""
@@ -33,6 +33,6 @@ def introduce(
     )
 
 
-def renamed(name: str) -> str:
+def with_unique_suffix(name: str) -> str:
     """A name beside one that another process has taken."""
     return f"{name[: NAME_LIMIT - 7]}-{secrets.token_hex(3)}"

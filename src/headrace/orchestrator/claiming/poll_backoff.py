@@ -5,30 +5,30 @@ from __future__ import annotations
 SHORTEST = 0.05
 LONGEST = 1.0
 # No signal can come now, so that looking is the only way to hear of a job.
-LONGEST_DEAF = 0.25
+LONGEST_WITHOUT_SIGNALS = 0.25
 # Signals of jobs in other queues, or that others were faster to take, come in crowds.
-CROWD = 0.1
-HUSH = 0.001
-LONGEST_HUSH = 0.05
+SIGNAL_BURST = 0.1
+SIGNAL_PAUSE = 0.001
+LONGEST_SIGNAL_PAUSE = 0.05
 
 
-class Poll:
+class PollBackoff:
     """Remembers how long nothing was there, and for whom the signals were."""
 
-    __slots__ = ("_empty_at", "_hush", "_pause", "hushed_until", "next")
+    __slots__ = ("_empty_at", "_pause", "_signal_pause", "ignore_signals_until", "next")
 
     def __init__(self) -> None:
         # When to look without a signal, and until when signals are not worth a look.
         self.next = 0.0
-        self.hushed_until = 0.0
+        self.ignore_signals_until = 0.0
         self._pause = SHORTEST
-        self._hush = 0.0
+        self._signal_pause = 0.0
         self._empty_at = 0.0
 
     def found(self, now: float) -> None:
         """There were jobs: look again soon."""
         self._pause = SHORTEST
-        self._hush = self.hushed_until = 0.0
+        self._signal_pause = self.ignore_signals_until = 0.0
         self.next = now + self._pause
 
     def empty(self, now: float, *, listening: bool, asked: bool = True) -> None:
@@ -37,9 +37,13 @@ class Poll:
         `asked` is False when the trip was made for another reason, and cost nothing extra.
         """
         if asked:
-            crowded = now - self._empty_at < CROWD
-            self._hush = min(max(self._hush * 2, HUSH), LONGEST_HUSH) if crowded else 0.0
+            crowded = now - self._empty_at < SIGNAL_BURST
+            self._signal_pause = (
+                min(max(self._signal_pause * 2, SIGNAL_PAUSE), LONGEST_SIGNAL_PAUSE)
+                if crowded
+                else 0.0
+            )
             self._empty_at = now
-            self.hushed_until = now + self._hush
-        self._pause = min(self._pause * 2, LONGEST if listening else LONGEST_DEAF)
+            self.ignore_signals_until = now + self._signal_pause
+        self._pause = min(self._pause * 2, LONGEST if listening else LONGEST_WITHOUT_SIGNALS)
         self.next = now + self._pause

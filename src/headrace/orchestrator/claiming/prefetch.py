@@ -10,13 +10,13 @@ LIMIT = 1_000
 # … and should not fill the memory.
 BYTES = 32 * 1_048_576
 # A new worker does not know its jobs yet: it takes them for long ones.
-CAUTIOUS = 1.0
+ASSUMED_SECONDS = 1.0
 WEIGHT = 0.1
 # Whatever has waited this long unstarted is given back: somebody else may have a free slot.
 PATIENCE = 1.0
 
 
-class Pace:
+class PrefetchLimit:
     """Learns how long and how large jobs are, and says how many to hold beyond those that run."""
 
     __slots__ = ("limit", "mean", "size", "slots")
@@ -24,29 +24,29 @@ class Pace:
     def __init__(self, slots: int, limit: int = LIMIT) -> None:
         self.slots = slots
         self.limit = limit
-        self.mean = CAUTIOUS
+        self.mean = ASSUMED_SECONDS
         self.size = 0.0
 
-    def learn(self, seconds: float) -> None:
+    def observe_duration(self, seconds: float) -> None:
         """A job took this long."""
         self.mean += (seconds - self.mean) * WEIGHT
 
-    def weigh(self, size: float) -> None:
+    def observe_size(self, size: float) -> None:
         """A batch of jobs had arguments of this many bytes each."""
         self.size = max(size, self.size / 2)
 
-    def misjudged(self) -> None:
+    def reset(self) -> None:
         """Jobs had to be given back: become cautious again."""
-        self.mean = max(self.mean, CAUTIOUS)
+        self.mean = max(self.mean, ASSUMED_SECONDS)
 
-    def ahead(self) -> int:
+    def count(self) -> int:
         """How many jobs to hold unstarted."""
         by_time = HORIZON * self.slots / max(self.mean, 1e-9)
         by_size = BYTES / max(self.size, 1.0)
         return int(min(by_time, by_size, self.limit))
 
 
-class Arrivals:
+class ClaimAges:
     """When unstarted jobs were claimed. They start in the order they came, so batches suffice."""
 
     __slots__ = ("_batches", "_came", "gone")
@@ -63,7 +63,7 @@ class Arrivals:
             self._batches.append((self._came, now))
 
     @property
-    def unstarted(self) -> int:
+    def count(self) -> int:
         """How many wait. Whoever starts or gives back a job raises `gone`."""
         return self._came - self.gone
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from headrace.model.job import ClaimedJob
-from headrace.orchestrator.claiming.prefetch import Arrivals
+from headrace.orchestrator.claiming.prefetch import ClaimAges
 
 QUEUE_SIZE = 100
 
@@ -27,19 +27,19 @@ class InternalQueue(asyncio.Queue[ClaimedJob]):
         return self._queue[0] if self._queue else None
 
 
-class Line:
+class UnstartedJobs:
     """The internal queue, what does not fit into it, and since when they wait."""
 
-    __slots__ = ("_backlog", "arrivals", "queue")
+    __slots__ = ("_backlog", "ages", "queue")
 
     def __init__(self, queue: InternalQueue) -> None:
         self.queue = queue
-        self.arrivals = Arrivals()
+        self.ages = ClaimAges()
         self._backlog: deque[ClaimedJob] = deque()
 
     def put(self, jobs: Sequence[ClaimedJob], now: float) -> None:
         """Jobs have been claimed."""
-        self.arrivals.add(len(jobs), now)
+        self.ages.add(len(jobs), now)
         queue, backlog = self.queue, self._backlog
         for job in jobs:
             if backlog or queue.full():
@@ -56,4 +56,4 @@ class Line:
 
     def started(self) -> None:
         """The oldest of all has been started, or given back."""
-        self.arrivals.gone += 1
+        self.ages.gone += 1

@@ -15,14 +15,14 @@ from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable, InvalidInput, LeaseLost, Suspended
 from headrace.model.durable.awaited import Awaited
 from headrace.model.durable.writes import Entry, StoredEntry
-from headrace.orchestrator.durable.artifacts import Shelf
+from headrace.orchestrator.durable.artifacts import JobArtifacts
 from headrace.orchestrator.durable.context import DurableContext
-from headrace.orchestrator.durable.replay import Kept
-from headrace.orchestrator.durable.step_names import Order
-from headrace.orchestrator.durable.step_store import WorkerDesk
+from headrace.orchestrator.durable.replay import ReplayedEntries
+from headrace.orchestrator.durable.step_names import StepNames
+from headrace.orchestrator.durable.step_store import WorkerStepStore
 from headrace.orchestrator.running.attempt import Attempt, Reason
 from headrace.orchestrator.running.threads import Threads
-from headrace.orchestrator.settling.attempt_writes import Notes
+from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.task import Task
 
 log = logging.getLogger("headrace.job")
@@ -38,17 +38,17 @@ class Services:
         "clock",
         "engine",
         "loop",
-        "notes",
         "payload_limit",
         "tasks",
         "threads",
+        "writer",
     )
 
     def __init__(
         self,
         *,
         engine: Engine,
-        notes: Notes,
+        writer: AttemptWriter,
         artifacts: ArtifactStore,
         threads: Threads,
         loop: asyncio.AbstractEventLoop,
@@ -57,7 +57,7 @@ class Services:
         tasks: Mapping[str, Task[..., Any]],
     ) -> None:
         self.engine = engine
-        self.notes = notes
+        self.writer = writer
         self.artifacts = artifacts
         self.threads = threads
         self.loop = loop
@@ -93,15 +93,15 @@ class JobContext(DurableContext):
                     log, {"job_id": self.job_id, "task": self.task, "attempt": self.attempt}
                 )
             case "artifacts":
-                made = Shelf(self)
-            case "desk":
-                made = WorkerDesk(self)
-            case "order":
-                made = Order()
+                made = JobArtifacts(self)
+            case "step_store":
+                made = WorkerStepStore(self)
+            case "step_names":
+                made = StepNames()
             case "tasks":
                 made = self._services.tasks
-            case "kept":
-                made = Kept(self)
+            case "replayed":
+                made = ReplayedEntries(self)
             case _:
                 raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         setattr(self, name, made)
@@ -121,7 +121,7 @@ class JobContext(DurableContext):
         if not 0 <= percent <= 100:
             raise InvalidInput(f"progress must be between 0 and 100, got {percent!r}")
         self.own_progress = True
-        self._services.notes.progress(self._attempt.job, progress=float(percent), message=message)
+        self._services.writer.progress(self._attempt.job, progress=float(percent), message=message)
 
     # --- for stages, waits, children and artifacts
 
@@ -139,7 +139,7 @@ class JobContext(DurableContext):
 
     async def now(self) -> float:
         """Seconds since the epoch, by the engine's clock: another worker may go on from here."""
-        return await self.on_worker_loop(self.patiently(self._services.engine.now))
+        return await self.on_worker_loop(self.retry_while_unavailable(self._services.engine.now))
 
     def suspend(self, delay: float, awaits: tuple[Awaited, ...] = ()) -> NoReturn:
         """Leave the handler; the job is run again when one of these has come about, or later."""
@@ -176,16 +176,18 @@ class JobContext(DurableContext):
         """Whether the caller runs on a loop of its own, in the thread of a handler."""
         return asyncio.get_running_loop() is not self._services.loop
 
-    def show(self, *, stage: str) -> None:
+    def show_stage(self, *, stage: str) -> None:
         """Show the stage that runs now."""
-        self._services.notes.progress(self._attempt.job, stage=stage)
+        self._services.writer.progress(self._attempt.job, stage=stage)
 
     async def entries(self, kind: str | None = None) -> list[StoredEntry]:
         """What attempts have kept with this job. Waits as long as the engine is away."""
         engine = self._services.engine
-        return await self.on_worker_loop(self.patiently(lambda: engine.entries(self.job_id, kind)))
+        return await self.on_worker_loop(
+            self.retry_while_unavailable(lambda: engine.entries(self.job_id, kind))
+        )
 
-    async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def retry_while_unavailable(self, call: Callable[[], Awaitable[T]]) -> T:
         """Ask the engine for what may be asked again; wait as long as it is away."""
         failures = 0
         while True:
@@ -193,7 +195,7 @@ class JobContext(DurableContext):
                 return await call()
             except EngineUnavailable:
                 failures += 1
-                await self._services.notes.outwait(failures)
+                await self._services.writer.wait_out(failures)
 
     async def write(
         self, *, stage: str | None = None, progress: float | None = None, entry: Entry | None = None
@@ -201,7 +203,7 @@ class JobContext(DurableContext):
         """Write durably under this attempt's token. Raises `LeaseLost` when it is refused."""
         services, attempt = self._services, self._attempt
         taken = await self.on_worker_loop(
-            services.notes.write(attempt.job, stage=stage, progress=progress, entry=entry)
+            services.writer.write(attempt.job, stage=stage, progress=progress, entry=entry)
         )
         if not taken:
             attempt.reason = Reason.LOST

@@ -12,15 +12,15 @@ from typing import Any
 from headrace.clock import Clock
 from headrace.model.outcome import Outcome, Snoozed
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
-from headrace.orchestrator.claiming.unstarted_jobs import Line
-from headrace.orchestrator.running import outcomes
+from headrace.orchestrator.claiming.unstarted_jobs import UnstartedJobs
 from headrace.orchestrator.running.attempt import Attempt
 from headrace.orchestrator.running.deadlines import Deadlines
 from headrace.orchestrator.running.executor import Executor
-from headrace.orchestrator.running.thread_chain import Errand, Relay, Rest
+from headrace.orchestrator.running.outcomes import outcome_of_fault
+from headrace.orchestrator.running.thread_chain import AwaitableResult, ThreadAttempt, ThreadChain
 from headrace.orchestrator.running.threads import START_AGAIN_SECONDS, NoThread, Threads
-from headrace.orchestrator.settling.attempt_log import text_of
-from headrace.orchestrator.settling.attempt_recorder import Books
+from headrace.orchestrator.settling.attempt_log import error_text
+from headrace.orchestrator.settling.attempt_recorder import AttemptRecorder
 from headrace.task import Task
 
 log = logging.getLogger("headrace.worker")
@@ -52,35 +52,35 @@ class Slots:
         self,
         *,
         size: int,
-        line: Line,
+        unstarted: UnstartedJobs,
         threads: Threads,
         dispatcher: Dispatcher,
         executor: Executor,
-        books: Books,
+        recorder: AttemptRecorder,
         clock: Clock,
         grace_seconds: float,
     ) -> None:
-        self.line = line
+        self.unstarted = unstarted
         self.threads = threads
         self.dispatcher = dispatcher
         self.executor = executor
-        self.books = books
+        self.recorder = recorder
         self.slots = [Slot(number) for number in range(size)]
         self.deadlines = Deadlines(
             clock=clock,
             grace_seconds=grace_seconds,
             attempts=self.attempts,
             give_up=self.give_up,
-            broken=self._broken,
+            broken=self._on_broken,
         )
-        self.relay = Relay(
+        self.thread_chain = ThreadChain(
             threads=threads,
-            call=executor.call,
+            call=executor.run_in_thread,
             now=self.deadlines.now,
-            on_over=self._over,
+            on_over=self._on_thread_done,
             on_collected=self.fill,
         )
-        dispatcher.withdraw = self.relay.withdraw
+        dispatcher.take_back_offered = self.thread_chain.take_back_offered
         self._free: list[Slot] = []
         # Handlers that did not stop when told to: kept from the garbage collector until they end.
         self._given_up: set[asyncio.Future[None]] = set()
@@ -97,22 +97,22 @@ class Slots:
     def stop(self) -> None:
         """Take no more jobs. Whoever calls this has seen to it that no slot is busy."""
         self.deadlines.stop()
-        self.relay.stop()
+        self.thread_chain.stop()
         for slot in self.slots:
             slot.closed = True
         self._free, self.slots = [], []
 
     def fill(self) -> None:
         """Start jobs of the queue in free slots, and lay out the next for threads."""
-        free, queue = self._free, self.line.queue
+        free, queue = self._free, self.unstarted.queue
         while free and not queue.empty() and self._begin(free.pop()):
             pass
-        if self.relay.running:
-            self._lay_out()
+        if self.thread_chain.running:
+            self._offer_next()
 
     def running(self) -> list[Attempt]:
         """The attempts that run now, also those that a thread has just begun."""
-        self.relay.collect()
+        self.thread_chain.collect()
         return list(self.attempts())
 
     def attempts(self) -> Iterator[Attempt]:
@@ -142,7 +142,7 @@ class Slots:
         slot = self._slot_of(attempt)
         if slot is None:
             return
-        if isinstance(attempt.task, Errand):
+        if isinstance(attempt.task, ThreadAttempt):
             attempt.task.cancel()
             return
         job = attempt.job
@@ -154,7 +154,7 @@ class Slots:
             job.attempt,
             attempt.reason.value if attempt.reason else "stopped",
         )
-        self.books.telemetry.abandoned += 1
+        self.recorder.telemetry.abandoned += 1
         attempt.abandoned = True
         self._finish(slot, attempt, self.executor.interrupted(attempt), self.deadlines.now())
         if attempt.task is not None:
@@ -165,23 +165,23 @@ class Slots:
     def _begin(self, slot: Slot) -> bool:
         """Start the next job, if there is one. False: a job could not be started."""
         now = self.deadlines.now()
-        errand = self.relay.take() if self.relay.laid_out else None
-        if errand is not None:
-            attempt = errand.attempt
+        thread_attempt = self.thread_chain.take() if self.thread_chain.offered else None
+        if thread_attempt is not None:
+            attempt = thread_attempt.attempt
             attempt.start(now)
-        elif self.line.queue.empty():
+        elif self.unstarted.queue.empty():
             self._free.append(slot)
             return True
         else:
-            job = self.line.take()
+            job = self.unstarted.take()
             attempt = Attempt(job, now)
-            task = self.executor.plain(job)
-            errand = None if task is None else self._errand(attempt, task)
+            task = self.executor.thread_task(job)
+            thread_attempt = None if task is None else self._thread_attempt(attempt, task)
         self._started(slot, attempt)
-        if errand is not None:
-            errand.slot = slot
+        if thread_attempt is not None:
+            thread_attempt.slot = slot
             try:
-                self.relay.start(errand)
+                self.thread_chain.start(thread_attempt)
             except NoThread as error:
                 self._not_started(slot, attempt, error)
                 return False
@@ -191,7 +191,7 @@ class Slots:
         return True
 
     def _started(self, slot: Slot, attempt: Attempt) -> None:
-        self.line.started()
+        self.unstarted.started()
         slot.attempt = attempt
         if attempt.deadline <= self.deadlines.next:
             self.deadlines.arm(attempt.deadline)
@@ -214,50 +214,54 @@ class Slots:
     def _next(self, slot: Slot) -> None:
         """The slot is free: take the next job, or wait for one."""
         if slot.closed or self.dispatcher.cancelled:
-            self.relay.stop()
+            self.thread_chain.stop()
             return  # the program ends, and waits for no more tasks
         self._begin(slot)
 
     # --- plain functions, whose threads go on by themselves
 
-    def _errand(self, attempt: Attempt, task: Task[..., Any]) -> Errand:
+    def _thread_attempt(self, attempt: Attempt, task: Task[..., Any]) -> ThreadAttempt:
         attempt.begun = attempt.cooperative = True
-        errand = Errand(attempt, task, self._context.copy(), self._leave, self._loop)
-        attempt.task = errand
-        return errand
+        thread_attempt = ThreadAttempt(
+            attempt, task, self._context.copy(), self._abandon, self._loop
+        )
+        attempt.task = thread_attempt
+        return thread_attempt
 
-    def _lay_out(self) -> None:
+    def _offer_next(self) -> None:
         """Lay out the next jobs, as far as they are for threads."""
-        line, head = self.line, self.line.queue.head
-        room = self.relay.room(len(self.slots), self.dispatcher.pace.mean)
-        while room > 0 and head is not None and (task := self.executor.plain(head)) is not None:
-            self.relay.lay_out(self._errand(Attempt(line.take(), 0.0), task))
-            head = line.queue.head
+        unstarted, head = self.unstarted, self.unstarted.queue.head
+        room = self.thread_chain.room(len(self.slots), self.dispatcher.prefetch.mean)
+        while (
+            room > 0 and head is not None and (task := self.executor.thread_task(head)) is not None
+        ):
+            self.thread_chain.offer(self._thread_attempt(Attempt(unstarted.take(), 0.0), task))
+            head = unstarted.queue.head
             room -= 1
 
-    def _over(self, errand: Errand) -> None:
+    def _on_thread_done(self, thread_attempt: ThreadAttempt) -> None:
         """A thread has ended an attempt, and has begun the next one if there was any."""
-        slot, outcome = errand.slot, errand.outcome
-        if isinstance(outcome, Rest):
+        slot, outcome = thread_attempt.slot, thread_attempt.outcome
+        if isinstance(outcome, AwaitableResult):
             # No thread has it any more: from its first step on it can be cancelled at once.
-            errand.attempt.begun = errand.attempt.cooperative = False
-            errand.attempt.task = self._create_task(
-                self._await(errand, outcome), context=errand.context
+            thread_attempt.attempt.begun = thread_attempt.attempt.cooperative = False
+            thread_attempt.attempt.task = self._create_task(
+                self._run_awaitable(thread_attempt, outcome), context=thread_attempt.context
             )
-            errand.set_result(None)  # whoever waits for it has to look again
+            thread_attempt.set_result(None)  # whoever waits for it has to look again
             return
-        self._finish(slot, errand.attempt, outcome, errand.ended)
-        errand.set_result(None)
-        if errand.following is None:
+        self._finish(slot, thread_attempt.attempt, outcome, thread_attempt.ended)
+        thread_attempt.set_result(None)
+        if thread_attempt.successor is None:
             self._next(slot)
         else:
-            self._started(slot, errand.following.attempt)
+            self._started(slot, thread_attempt.successor.attempt)
 
-    async def _await(self, errand: Errand, rest: Rest) -> None:
-        slot, attempt = errand.slot, errand.attempt
+    async def _run_awaitable(self, thread_attempt: ThreadAttempt, rest: AwaitableResult) -> None:
+        slot, attempt = thread_attempt.slot, thread_attempt.attempt
         try:
             attempt.begun = True
-            outcome = await self.executor.rest(attempt, errand.task, rest)
+            outcome = await self.executor.finish_awaitable(attempt, thread_attempt.task, rest)
         except BaseException as error:  # as above
             if not attempt.in_its_task():
                 raise
@@ -266,16 +270,18 @@ class Slots:
             self._finish(slot, attempt, outcome, self.deadlines.now())
             self._next(slot)
 
-    def _leave(self, errand: Errand) -> bool:
+    def _abandon(self, thread_attempt: ThreadAttempt) -> bool:
         """Leave a thread behind that does not stop, and go on without it."""
-        if not self.relay.leave(errand):
+        if not self.thread_chain.abandon(thread_attempt):
             return False
-        attempt = errand.attempt
-        if errand.begun:
+        attempt = thread_attempt.attempt
+        if thread_attempt.begun:
             self.threads.warn(attempt)
-        self._finish(errand.slot, attempt, self.executor.interrupted(attempt), self.deadlines.now())
-        errand.set_result(None)
-        self._next(errand.slot)
+        self._finish(
+            thread_attempt.slot, attempt, self.executor.interrupted(attempt), self.deadlines.now()
+        )
+        thread_attempt.set_result(None)
+        self._next(thread_attempt.slot)
         return True
 
     # --- what may go wrong
@@ -283,10 +289,12 @@ class Slots:
     # Invariant: whatever goes wrong, an attempt that has begun ends in one outcome that spends it,
     # one that has not begun spends nothing, and its slot is free for the next job.
 
-    def _broken(self, attempt: Attempt, error: BaseException) -> None:
+    def _on_broken(self, attempt: Attempt, error: BaseException) -> None:
         """An attempt ended without an outcome: settle for it, and go on with the next job."""
-        slot, errand = self._slot_of(attempt), attempt.task
-        if isinstance(errand, Errand) and not self.relay.leave(errand):
+        slot, thread_attempt = self._slot_of(attempt), attempt.task
+        if isinstance(thread_attempt, ThreadAttempt) and not self.thread_chain.abandon(
+            thread_attempt
+        ):
             return  # it is over, and the loop will hear of it
         if slot is not None:
             attempt.abandoned = True
@@ -302,12 +310,12 @@ class Slots:
                 job.id,
                 job.task,
                 job.attempt,
-                text_of(error),
+                error_text(error),
                 exc_info=error,
             )
         if attempt.reason is not None:
             return self.executor.interrupted(attempt)
-        return outcomes.of_fault(job, None, error)
+        return outcome_of_fault(job, None, error)
 
     def _not_started(self, slot: Slot, attempt: Attempt, error: NoThread) -> None:
         """A job could not be started: another worker may have it, or this one a little later."""
@@ -321,7 +329,7 @@ class Slots:
         slot.attempt = None
         attempt.over = True
         try:
-            self.books.close(attempt, outcome, now)
+            self.recorder.record(attempt, outcome, now)
         except Exception:  # whoever ends an attempt has others to look after
             log.critical("The outcome of job %s got lost", attempt.job.id, exc_info=True)
 

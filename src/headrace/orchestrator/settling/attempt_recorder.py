@@ -9,34 +9,34 @@ from headrace.clock import Clock
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Failed, Outcome, Retry, Settlement, TimedOut
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
-from headrace.orchestrator.running import outcomes
 from headrace.orchestrator.running.attempt import Attempt
-from headrace.orchestrator.settling.attempt_log import entry_of, name_of
-from headrace.orchestrator.settling.attempt_writes import Notes
+from headrace.orchestrator.running.outcomes import outcome_of_silence
+from headrace.orchestrator.settling.attempt_log import log_entry, outcome_name
+from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.worker")
 
 
-class Books:
+class AttemptRecorder:
     """Where slots write down how attempts ended."""
 
     def __init__(
         self,
         *,
         dispatcher: Dispatcher,
-        notes: Notes,
+        writer: AttemptWriter,
         clock: Clock,
         telemetry: Telemetry,
         worker_name: str,
     ) -> None:
         self.dispatcher = dispatcher
-        self.notes = notes
+        self.writer = writer
         self.clock = clock
         self.telemetry = telemetry
         self.worker_name = worker_name
 
-    def close(self, attempt: Attempt, outcome: Outcome | None, now: float) -> None:
+    def record(self, attempt: Attempt, outcome: Outcome | None, now: float) -> None:
         """An attempt has ended. None: its lease is lost, and there is nothing to say.
 
         The outcome is handed in whatever goes wrong with what is counted and logged about it.
@@ -48,37 +48,37 @@ class Books:
             counters = self.telemetry.of(job.task, job.queue)
             counters.wait.observe(job.wait)
             counters.run.observe(seconds)
-            self.dispatcher.pace.learn(seconds)
+            self.dispatcher.prefetch.observe_duration(seconds)
             if type(outcome) is Completed:
                 counters.completed += 1
                 settlement = Settlement(job.id, job.token, outcome)
             else:
                 settlement = self._uncompleted(attempt, outcome, seconds)
-                counters.count("lost" if outcome is None else name_of(outcome))
-            unsent = self.notes.unsent
-            if unsent and (job.id, job.token) in unsent:
+                counters.count("lost" if outcome is None else outcome_name(outcome))
+            pending = self.writer.pending
+            if pending and (job.id, job.token) in pending:
                 if settlement is None:
-                    self.notes.forget(job)
+                    self.writer.discard(job)
                 else:
-                    self.notes.owed = True
+                    self.writer.flush_before_settle = True
         except Exception:  # a logger of the program's own may raise as well
             if outcome is not None and settlement is None:
                 settlement = Settlement(job.id, job.token, outcome)
             log.exception("The end of job %s (%s) could not be reported", job.id, job.task)
         self.dispatcher.finished(job, settlement, now - self.clock.offset)
 
-    def write_off(self, job: ClaimedJob) -> Settlement:
+    def settle_silent(self, job: ClaimedJob) -> Settlement:
         """An attempt has ended here, without an outcome, and the engine counts on one."""
-        outcome = outcomes.of_silence(job)
+        outcome = outcome_of_silence(job)
         log.error(
             "Job %s (%s): attempt %d ended without an outcome; it counts as lost",
             job.id,
             job.task,
             job.attempt,
         )
-        self.telemetry.of(job.task, job.queue).count(name_of(outcome))
+        self.telemetry.of(job.task, job.queue).count(outcome_name(outcome))
         ended_at = datetime.fromtimestamp(self.clock.now(), UTC)
-        entry = entry_of(job, outcome, worker=self.worker_name, started_at=None, ended_at=ended_at)
+        entry = log_entry(job, outcome, worker=self.worker_name, started_at=None, ended_at=ended_at)
         return Settlement(job.id, job.token, outcome, entry)
 
     def _uncompleted(
@@ -96,7 +96,7 @@ class Books:
             return None
         _report(job, outcome, seconds)
         now = self.clock.now()
-        entry = entry_of(
+        entry = log_entry(
             job,
             outcome,
             worker=self.worker_name,
@@ -115,7 +115,7 @@ def _report(job: ClaimedJob, outcome: Outcome, seconds: float) -> None:
         case TimedOut(failure=failure):
             level, ended, then = logging.ERROR, "timed out", "; not tried again"
         case _:
-            log.info("Job %s (%s): %s", job.id, job.task, name_of(outcome))
+            log.info("Job %s (%s): %s", job.id, job.task, outcome_name(outcome))
             return
     log.log(
         level,

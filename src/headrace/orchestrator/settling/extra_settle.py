@@ -20,10 +20,10 @@ from headrace.orchestrator.settling.settle_buffer import SettleBuffer
 log = logging.getLogger("headrace.dispatcher")
 
 # The engine is away, or full: none of the outcomes is to blame.
-AWAY = (EngineUnavailable, StorageFull, asyncio.CancelledError)
+UNAVAILABLE = (EngineUnavailable, StorageFull, asyncio.CancelledError)
 
 
-class Beside:
+class ExtraSettler:
     """At most one batch at a time."""
 
     def __init__(
@@ -31,23 +31,23 @@ class Beside:
         *,
         engine: Engine,
         buffer: SettleBuffer,
-        on_answer: Callable[[Sequence[Settlement], Exchange], None],
+        on_reply: Callable[[Sequence[Settlement], Exchange], None],
     ) -> None:
         self.engine = engine
         self.buffer = buffer
         # After a failure, not before a trip has come back well.
-        self.trusted = True
-        self._on_answer = on_answer
+        self.enabled = True
+        self._on_reply = on_reply
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def under_way(self) -> bool:
+    def in_flight(self) -> bool:
         """Whether outcomes are on their way."""
         return self._task is not None
 
     def send(self) -> None:
         """Send the next batch now, unless one is under way or there has been trouble."""
-        if self._task is None and self.trusted and not self.buffer.narrowed:
+        if self._task is None and self.enabled and not self.buffer.isolating:
             self._task = asyncio.get_running_loop().create_task(self._send(self.buffer.take()))
 
     async def stop(self) -> None:
@@ -61,13 +61,13 @@ class Beside:
             reply = await self.engine.exchange(batch)
         except BaseException as error:
             # The next trip takes them along, and has the same trouble to tell.
-            self.trusted = False
-            self.buffer.unsent(batch, suspicious=not isinstance(error, AWAY))
+            self.enabled = False
+            self.buffer.put_back(batch, may_be_poisoned=not isinstance(error, UNAVAILABLE))
             if not isinstance(error, Exception):
                 raise
             log.info("%d outcomes are sent again: %s", len(batch), error)
         else:
             self.buffer.sent(batch)
-            self._on_answer(batch, reply)
+            self._on_reply(batch, reply)
         finally:
             self._task = None

@@ -15,7 +15,7 @@ BATCH_BYTES = 8 * 1_048_576
 # job ends and the others are not held up for ever: soon if others were taken meanwhile, else
 # after minutes of trying.
 TRIES = 3
-LONELY_TRIES = 10
+TRIES_WITHOUT_PROGRESS = 10
 
 
 class SettleBuffer:
@@ -36,7 +36,7 @@ class SettleBuffer:
         return len(self.pending)
 
     @property
-    def narrowed(self) -> bool:
+    def isolating(self) -> bool:
         """Whether an outcome is suspected to break its batch: claim nothing along with it."""
         return self._limit < BATCH and bool(self.pending)
 
@@ -61,12 +61,12 @@ class SettleBuffer:
             for settlement in batch:
                 self._suspects.pop((settlement.job_id, settlement.token), None)
 
-    def unsent(self, batch: list[Settlement], *, suspicious: bool) -> None:
+    def put_back(self, batch: list[Settlement], *, may_be_poisoned: bool) -> None:
         """The exchange raised. `suspicious`: the engine is there, so one of these may be to blame.
 
         Halving the batch finds it; it goes to the end of the line, and the others pass.
         """
-        if not suspicious or not batch:
+        if not may_be_poisoned or not batch:
             self.pending.extendleft(reversed(batch))
             return
         if self._limit == BATCH:
@@ -78,7 +78,7 @@ class SettleBuffer:
         settlement = batch[0]
         key = (settlement.job_id, settlement.token)
         tries = self._suspects[key] = self._suspects.get(key, 0) + 1
-        if tries >= (TRIES if self._others_passed else LONELY_TRIES):
+        if tries >= (TRIES if self._others_passed else TRIES_WITHOUT_PROGRESS):
             settlement = self._replaced(settlement)
         self.pending.append(settlement)
 
