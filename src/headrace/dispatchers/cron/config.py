@@ -12,7 +12,6 @@ schedules:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from headrace.config_files import BadDocument, Document, NoDocument, Place, dott
 from headrace.dispatchers.cron.settings import CronSettings
 from headrace.errors import InvalidInput, InvalidSetting
 from headrace.model.schedule import Schedule
+from headrace.suggest import did_you_mean
 
 DEFAULT = Path("config/dispatcher.yaml")
 
@@ -106,8 +106,7 @@ def _names(document: Document, place: Place, known: Iterable[str] | None) -> dic
         raise _error(document, place, reason)
     for name in found:
         if known is not None and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
+            hint = did_you_mean(name, known)
             where = document.at((*place, name))
             raise InvalidSetting(f'{owner} has no setting "{name}"; {hint} ({where})')
     return found
