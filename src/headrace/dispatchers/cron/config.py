@@ -12,7 +12,6 @@ schedules:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from headrace.config_files import (
 from headrace.dispatchers.cron.settings import CronSettings
 from headrace.errors import InvalidInput, InvalidSetting
 from headrace.model.schedule import Schedule
+from headrace.suggest import did_you_mean
 
 DEFAULT = Path("config/dispatcher.yaml")
 
@@ -114,8 +114,7 @@ def _names(document: Document, place: Place, known: Iterable[str] | None) -> dic
         raise _error(document, place, reason)
     for name in found:
         if known is not None and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            remedy = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
+            remedy = did_you_mean(name, known)
             where = document.at((*place, name))
             raise InvalidSetting(f'{owner} has no setting "{name}"; {remedy} ({where})')
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 
 import msgspec
@@ -11,6 +10,7 @@ from headrace.dispatchers.host import Host
 from headrace.errors import InvalidSetting, RecordConflict, UnknownSchedule
 from headrace.model.schedule import KeptSchedule, ScheduleState
 from headrace.model.views import Record, RecordChange
+from headrace.suggest import similar_or_first
 
 log = logging.getLogger("headrace.cron")
 
@@ -41,8 +41,7 @@ class ScheduleRecords:
         kept, version = await self.versioned(name)
         if kept is None:
             known = [each.schedule.name for each in await self.all()]
-            near = difflib.get_close_matches(name, known, n=3) or known[:10]
-            shown = ", ".join(f'"{each}"' for each in near) or "none"
+            shown = similar_or_first(name, known)
             raise UnknownSchedule(f'no schedule is called "{name}"; there are: {shown}')
         return kept, version
 

@@ -9,7 +9,6 @@ options:
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ import msgspec
 
 from headrace.dispatchers.events.dispatcher import BATCH_SIZE, HOLD_SECONDS, LARGEST_BATCH
 from headrace.errors import InvalidSetting, MissingDriver
+from headrace.suggest import unknown
 
 if TYPE_CHECKING:
     from headrace.config_files import Document
@@ -92,13 +92,6 @@ def _checked(name: str, kind: Any, value: Any, where: str) -> Any:
     if least is not None and most is not None and not least <= converted <= most:
         raise InvalidSetting(f"{name} must be between {least} and {most}, got {value!r}{where}")
     return converted
-
-
-def unknown(kind: str, name: str, known: list[str]) -> str:
-    """That a name is not known, with the nearest that is."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(sorted(known))}"
-    return f'unknown {kind} "{name}"; {hint}'
 
 
 def _filled(value: Any, place: str, where: QueueConfig, variables: Mapping[str, str]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
@@ -17,6 +16,7 @@ from headrace.errors import HeadraceError, InvalidInput, RecordConflict
 from headrace.model.ids import new_id
 from headrace.model.job import Inserted
 from headrace.model.views import Record
+from headrace.suggest import similar_or_first
 
 KIND = "dead-letter"
 # Enough for any message that a replay could make a job of, with the default payload limit.
@@ -101,8 +101,7 @@ class DeadLetters:
         record = await self._host.engine.record_get(KIND, letter_id)
         if record is None:
             known = [letter.id for letter in await self.page()]
-            near = difflib.get_close_matches(letter_id, known, n=3) or known[:3]
-            shown = ", ".join(f'"{each}"' for each in near) or "none"
+            shown = similar_or_first(letter_id, known, first=3)
             raise DeadLetterNotFound(f'no dead letter has the id "{letter_id}"; there are: {shown}')
         return _read(record)
 

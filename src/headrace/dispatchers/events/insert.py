@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.batching import slices
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.message_parser import Refused, Sorted, bounded, refused
 from headrace.engine.base import Engine
@@ -55,7 +56,8 @@ async def insert_all(engine: Engine, batch: Sorted) -> tuple[int, list[Refused]]
     """
     created = 0
     unfit: list[Refused] = []
-    for part in _parts(batch.jobs):
+    sizes = [len(job.args) for job in batch.jobs]
+    for part in slices(sizes, length=BATCH_JOBS, size=BATCH_BYTES):
         made, rest = await _insert_part(engine, batch.jobs[part], batch.sources[part])
         created += made
         unfit += rest
@@ -78,23 +80,6 @@ async def _insert_part(
         more, rest = await _insert_part(engine, jobs[half:], sources[half:])
         return made + more, unfit + rest
     return sum(answer.created for answer in answers), []
-
-
-def _parts(jobs: Sequence[NewJob]) -> list[slice]:
-    """Where to cut, so that no call has too many jobs or bytes."""
-    if not jobs:
-        return []
-    if len(jobs) <= BATCH_JOBS and sum(len(job.args) for job in jobs) <= BATCH_BYTES:
-        return [slice(0, len(jobs))]
-    cuts = [0]
-    size = 0
-    for number, job in enumerate(jobs):
-        size += len(job.args)
-        full = number - cuts[-1] == BATCH_JOBS or size > BATCH_BYTES
-        if full and number > cuts[-1]:
-            cuts.append(number)
-            size = len(job.args)
-    return [slice(start, end) for start, end in zip(cuts, [*cuts[1:], len(jobs)], strict=True)]
 
 
 def same_moment(one: object, other: float | None) -> bool:

@@ -11,9 +11,10 @@ from typing import Any, get_type_hints
 import msgspec
 
 from headrace.dispatchers.events.adapter import QueueAdapter
-from headrace.dispatchers.events.config import QueueConfig, unknown
+from headrace.dispatchers.events.config import QueueConfig
 from headrace.engine.open import redacted
 from headrace.errors import HeadraceError, InvalidSetting
+from headrace.suggest import unknown
 
 OURS = {
     "kafka": "headrace.dispatchers.events.adapters.kafka:KafkaAdapter",
