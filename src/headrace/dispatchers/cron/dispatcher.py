@@ -16,7 +16,7 @@ from typing import Protocol
 from headrace.dispatchers.cron.firing import Firing
 from headrace.dispatchers.cron.schedules import Schedules
 from headrace.dispatchers.cron.settings import CronSettings
-from headrace.dispatchers.heartbeat import Presence
+from headrace.dispatchers.heartbeat import DispatcherHeartbeat
 from headrace.dispatchers.host import Host
 from headrace.errors import EngineError, HeadraceError, InvalidSetting
 from headrace.loop import Loop
@@ -66,7 +66,7 @@ class CronDispatcher(Loop):
         self.firing = Firing(app, self.schedules, settings=self.settings)
         self.problems: dict[str, str] = {}
         self.next_times: dict[str, datetime] = {}
-        self.presence = Presence(
+        self.heartbeat = DispatcherHeartbeat(
             host=app,
             type="cron",
             adapter="cron",
@@ -95,7 +95,7 @@ class CronDispatcher(Loop):
 
     def start(self) -> asyncio.Task[None]:
         """Begin, and let others know."""
-        self.presence.start()
+        self.heartbeat.start()
         return super().start()
 
     def changed(self) -> None:
@@ -108,7 +108,7 @@ class CronDispatcher(Loop):
         if self.changed in self.schedules.on_change:
             self.schedules.on_change.remove(self.changed)
         await super().stop(patience)
-        await self.presence.stop()
+        await self.heartbeat.stop()
 
     async def sync(self) -> None:
         """Store what is declared in code and in files. Bad declarations raise."""
