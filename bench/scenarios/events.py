@@ -26,7 +26,7 @@ from tests.support.processes import until
 import headrace
 from bench.figures import Finding
 from bench.scenarios.stage import Stage
-from headrace.dispatchers.events import QueueDispatcher
+from headrace.dispatchers.events.dispatcher import QueueDispatcher
 
 MESSAGES = 100_000
 BAD = 100

@@ -9,10 +9,10 @@ import pytest
 
 import headrace
 from headrace.client import AccessDenied, NotFound, sync
-from headrace.dispatchers.adapter import Message
-from headrace.dispatchers.dead_letters import DeadLetters
-from headrace.dispatchers.intake import Refused
-from headrace.server.keys import create_key
+from headrace.dispatchers.events.adapter import Message
+from headrace.dispatchers.events.dead_letters import DeadLetters
+from headrace.dispatchers.events.message_parser import Refused
+from headrace.server.auth.keys import create_key
 from tests.client.conftest import Served
 from tests.client.test_cli import RemoteCli
 

@@ -8,11 +8,11 @@ import httpx
 import pytest
 
 import headrace
-from headrace.dispatchers.adapter import Message
-from headrace.dispatchers.dead_letters import DeadLetters
-from headrace.dispatchers.intake import Refused
-from headrace.server import audit
-from headrace.server.auth import Caller
+from headrace.dispatchers.events.adapter import Message
+from headrace.dispatchers.events.dead_letters import DeadLetters
+from headrace.dispatchers.events.message_parser import Refused
+from headrace.server.auth import audit
+from headrace.server.auth.guard import Caller
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
 from tests.server.test_access import ROUTES
 from tests.support.processes import until

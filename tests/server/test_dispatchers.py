@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 
 import headrace
-from headrace.dispatchers.adapter import Message
-from headrace.dispatchers.dead_letters import DeadLetters
-from headrace.dispatchers.intake import Refused
+from headrace.dispatchers.events.adapter import Message
+from headrace.dispatchers.events.dead_letters import DeadLetters
+from headrace.dispatchers.events.message_parser import Refused
 from tests.server.conftest import a_key, bearer, client_of, problem
 
 NIGHTLY = {

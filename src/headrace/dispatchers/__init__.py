@@ -11,17 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.dispatchers.adapter import QueueAdapter
-    from headrace.dispatchers.cron import CronDispatcher
-    from headrace.dispatchers.events import QueueDispatcher
+    from headrace.dispatchers.cron.dispatcher import CronDispatcher
+    from headrace.dispatchers.events.adapter import QueueAdapter
+    from headrace.dispatchers.events.dispatcher import QueueDispatcher
     from headrace.model.schedule import Schedule
 
 __all__ = ["CronDispatcher", "QueueAdapter", "QueueDispatcher", "Schedule"]
 
 _PLACES = {
-    "CronDispatcher": "headrace.dispatchers.cron",
-    "QueueAdapter": "headrace.dispatchers.adapter",
-    "QueueDispatcher": "headrace.dispatchers.events",
+    "CronDispatcher": "headrace.dispatchers.cron.dispatcher",
+    "QueueAdapter": "headrace.dispatchers.events.adapter",
+    "QueueDispatcher": "headrace.dispatchers.events.dispatcher",
     "Schedule": "headrace.model.schedule",
 }
 

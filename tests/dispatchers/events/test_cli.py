@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.dispatchers.adapter import Message
-from headrace.dispatchers.intake import Intake
+from headrace.dispatchers.events.adapter import Message
+from headrace.dispatchers.events.message_parser import Intake
 from tests.cli.conftest import Cli
 from tests.dispatchers.events.own import FILE
 from tests.dispatchers.events.scene import Scene, message

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from headrace.dispatchers.adapter import Message, QueueAdapter
-from headrace.dispatchers.adapters.kafka import KafkaAdapter
-from headrace.dispatchers.adapters.nats import NatsAdapter
-from headrace.dispatchers.adapters.rabbitmq import RabbitmqAdapter
-from headrace.dispatchers.adapters.redis_streams import RedisStreamsAdapter
-from headrace.dispatchers.adapters.sqs import SqsAdapter
+from headrace.dispatchers.events.adapter import Message, QueueAdapter
+from headrace.dispatchers.events.adapters.kafka import KafkaAdapter
+from headrace.dispatchers.events.adapters.nats import NatsAdapter
+from headrace.dispatchers.events.adapters.rabbitmq import RabbitmqAdapter
+from headrace.dispatchers.events.adapters.redis_streams import RedisStreamsAdapter
+from headrace.dispatchers.events.adapters.sqs import SqsAdapter
 from tests.dispatchers.events.harness import Topic
 from tests.support.brokers import rabbitmq_home
 from tests.support.processes import until

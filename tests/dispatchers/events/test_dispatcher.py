@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 import headrace
-from headrace.dispatchers.adapter import Message
-from headrace.dispatchers.adapters.redis_streams import RedisStreamsAdapter
-from headrace.dispatchers.events import QueueDispatcher
-from headrace.dispatchers.presence import KIND
+from headrace.dispatchers.events.adapter import Message
+from headrace.dispatchers.events.adapters.redis_streams import RedisStreamsAdapter
+from headrace.dispatchers.events.dispatcher import QueueDispatcher
+from headrace.dispatchers.heartbeat import KIND
 from headrace.errors import InvalidSetting
 from tests.conftest import ENGINES, Servers, store_url
 from tests.dispatchers.events.conftest import Brokers

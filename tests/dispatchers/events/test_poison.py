@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from headrace.dispatchers.adapter import Message
-from headrace.dispatchers.dead_letters import RAW_LIMIT
-from headrace.dispatchers.inserting import insert_all
-from headrace.dispatchers.intake import Intake, bounded
+from headrace.dispatchers.events.adapter import Message
+from headrace.dispatchers.events.dead_letters import RAW_LIMIT
+from headrace.dispatchers.events.insert import insert_all
+from headrace.dispatchers.events.message_parser import Intake, bounded
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable, StorageFull
 from headrace.model.job import Inserted, NewJob

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.dispatchers.inbox import Inbox
-from headrace.dispatchers.intake import Intake
-from headrace.dispatchers.reader import Reader
+from headrace.dispatchers.events.batch_buffer import Inbox
+from headrace.dispatchers.events.message_parser import Intake
+from headrace.dispatchers.events.receiver import Reader
 from tests.dispatchers.events.own import OwnTopic
 from tests.dispatchers.events.scene import Scene, numbered
 from tests.support.processes import until

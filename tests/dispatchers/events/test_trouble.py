@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from headrace.dispatchers.events import QueueDispatcher
+from headrace.dispatchers.events.dispatcher import QueueDispatcher
 from tests.dispatchers.events.conftest import Brokers
 from tests.dispatchers.events.harness import KafkaTopic, RedisTopic
 from tests.dispatchers.events.scene import Scene, numbered
