@@ -30,6 +30,9 @@ MARGIN = 0.002
 AT_A_STRETCH = 100
 # Schedules that are fired at the same time; midnight is the time of many.
 TOGETHER = 32
+# How far a removed schedule had come is kept for so long, in case it comes back.
+FORGET_AFTER = timedelta(days=1)
+FORGET_EVERY = timedelta(hours=1)
 
 
 class ScheduledHost(Host, Protocol):
@@ -75,6 +78,7 @@ class CronDispatcher(Loop):
             on_answer=self.retry_now,
         )
         self._poll_at: datetime | None = None
+        self._forgot_at: datetime | None = None
         self._synced = False
 
     @property
@@ -142,6 +146,7 @@ class CronDispatcher(Loop):
         states = await self.schedules.records.states()
         kept = await self.schedules.records.all()
         self._poll_at = now + timedelta(seconds=self.settings.poll_interval_seconds)
+        await self._forget({each.schedule.name for each in kept}, now)
         self.next_times = {}
         for number, each in enumerate(kept, 1):
             if number % AT_A_STRETCH == 0:
@@ -152,6 +157,15 @@ class CronDispatcher(Loop):
             state = states.get(schedule.name, ScheduleState())
             if time := next(schedule.times(state.base(each.since)), None):
                 self.next_times[schedule.name] = time
+
+    async def _forget(self, existing: set[str], now: datetime) -> None:
+        """Let go of what is known about schedules that are gone, now and then."""
+        for name in self.problems.keys() - existing:
+            del self.problems[name]
+        # A clock that was put back must not keep it from ever happening again.
+        if self._forgot_at is None or abs(now - self._forgot_at) > FORGET_EVERY:
+            await self.schedules.records.forget_states(existing, now - FORGET_AFTER)
+            self._forgot_at = now
 
     def _may_fire(self, schedule: Schedule) -> bool:
         try:
