@@ -21,6 +21,8 @@ QUEUE_FORGET = query("queue_forget")
 QUEUE_SEEN = query("queue_seen")
 
 KEPT_SECONDS = 86_400.0
+# As queue_seen.sql has it. Much shorter than a queue is kept, so nobody forgets one in that time.
+MARKED_SECONDS = 3_600.0
 
 
 def open_queues(transaction: Transaction, queues: Sequence[str] | None) -> set[str]:
@@ -33,9 +35,16 @@ def open_queues(transaction: Transaction, queues: Sequence[str] | None) -> set[s
 
 
 def use(transaction: Transaction, names: set[str]) -> None:
-    """Remember that jobs have come into these queues."""
-    now = transaction.now
-    transaction.connection.executemany(QUEUE_SEEN, [(name, now) for name in names])
+    """Remember that jobs have come into these queues, unless that was done within the hour."""
+    now, lately = transaction.now, transaction.used_lately
+    unknown = [
+        (name, now)
+        for name in names
+        if name not in lately or abs(now - lately[name]) > MARKED_SECONDS
+    ]
+    if unknown:
+        transaction.connection.executemany(QUEUE_SEEN, unknown)
+        transaction.used |= names
 
 
 def find_unused(transaction: Transaction, after: str, limit: int) -> list[str]:
