@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.engine.sqlite import lanes, queues, records
+from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.sql import query
@@ -18,6 +18,7 @@ INSERT_CHILD = query("insert_child")
 KNOWN_IDS = query("known_ids")
 KEY_TAKE = query("key_take")
 KEY_OWNER = query("key_owner")
+QUEUE_SEEN = query("queue_seen")
 
 SCHEDULED, WAITING, READY = 0, 1, 2
 
@@ -59,11 +60,12 @@ def _take_key(transaction: Transaction, job: NewJob) -> bool:
 
 def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
     connection, now = transaction.connection, transaction.now
-    queues.use(transaction, {job.queue for job in jobs})
+    # For people: a queue's row tells when it was last used.
+    connection.executemany(QUEUE_SEEN, {(job.queue, now) for job in jobs})
     seq = next_arrivals(connection, len(jobs))
     rows: list[tuple[Any, ...]] = []
     children: list[tuple[Any, ...]] = []
-    arrivals = lanes.Arrivals()
+    arrivals: lanes.Arrivals | None = None
     for job in jobs:
         run_at = due_time(now, job)
         if run_at > now:
@@ -74,6 +76,7 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
         else:
             # Begins as waiting; it is let in after all of this call are stored.
             state = WAITING
+            arrivals = arrivals or lanes.Arrivals()
             arrivals.add((job.queue, job.lane), job.width, new=True)
         # Python's sqlite3 looks for adapters of None, bool and bytes, at the cost of all the rest:
         # so "" for None (the statement turns it back), 1 for True, and a bytearray.
@@ -105,9 +108,12 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
     connection.executemany(INSERT, rows)
     if children:
         connection.executemany(INSERT_CHILD, children)
-    arrivals.admit(transaction)
+    if arrivals is not None:
+        arrivals.admit(transaction)
 
 
 def due_time(now: float, job: NewJob) -> float:
     """When a new job may run."""
-    return now + kept_delay(job.delay) if job.run_at is None else kept_time(job.run_at)
+    if job.run_at is not None:
+        return kept_time(job.run_at)
+    return now + kept_delay(job.delay) if job.delay else now
