@@ -24,6 +24,7 @@ from headrace.model.views import Exchange
 from headrace.model.worker import Renewal, WorkerStats
 from headrace.orchestrator.claiming.reconcile import Reconciler, Reconciliation
 from headrace.orchestrator.durable.stages import Stages
+from headrace.orchestrator.running.attempt import monotonic
 
 
 class Unaware:
@@ -100,8 +101,8 @@ def without_reconciling() -> None:
     """Every job that is leased to the worker looks forgotten, also those that it runs."""
 
     async def compare(self: Reconciler, worker_id: str, held: object) -> Reconciliation:
-        self.reply_lost = False
-        self.next += self.lease_seconds / 4
+        self._reply_lost = False
+        self.due_at = monotonic() + self.lease_seconds / 4
         return Reconciliation(await self.engine.held(worker_id))
 
     replace(Reconciler, compare=compare)

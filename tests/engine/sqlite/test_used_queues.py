@@ -6,12 +6,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from headrace.engine.sqlite.thread import Transaction
 
 from headrace.engine.sqlite import thread
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.insert import insert
-from headrace.engine.sqlite.queues import QUEUE_SEEN
+from headrace.engine.sqlite.insert import QUEUE_SEEN, insert
 from tests.engine.sqlite.conftest import Maker, writer_of
 from tests.support.verbs import a_job, enqueue
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from headrace.engine.sqlite.connection.thread import Transaction
-from headrace.engine.sqlite.queues import open_queues
 from headrace.engine.sqlite.rows import Claimable, claimed, decode_claimable
 from headrace.engine.sqlite.sql import query
 from headrace.model.job import ClaimedJob
@@ -23,6 +22,8 @@ RESERVED_KEYS = query("reserved_keys")
 WORKER_ALIVE = query("worker_alive")
 OFFER = query("worker_offer")
 HELD = query("held")
+QUEUES_READY = query("queues_ready")
+QUEUES_NAMED = query("queues_named")
 
 # Arguments of more bytes than this are not worth the detour through JSON.
 SMALL = 4_096
@@ -42,7 +43,7 @@ def claim(
     alive = connection.execute(WORKER_ALIVE, (worker_id,)).fetchone() if limit > 0 else None
     if alive is None:
         return []
-    names = open_queues(transaction, queues)
+    names = _open_queues(transaction, queues)
     offered = [] if alive[0] == NOTHING else _offered(transaction, worker_id, alive[0])
     if len(names) == 1 and not offered:
         found = _read(transaction, CLAIMABLE, (*names, limit, now))
@@ -65,6 +66,19 @@ def claim(
     chosen = msgspec.json.encode([each.seq for each in found]).decode()
     connection.execute(CLAIM, (worker_id, now, chosen))
     return _complete(transaction, found)
+
+
+def _open_queues(transaction: Transaction, queues: Sequence[str] | None) -> set[str]:
+    """Return the queues to look at: of these, or those with ready jobs; none that is paused.
+
+    A queue's row tells only that it is paused, so a million queues that were used once cost
+    nothing.
+    """
+    execute = transaction.connection.execute
+    if queues is None:
+        return {name for (name,) in execute(QUEUES_READY)}
+    asked = msgspec.json.encode(queues).decode()
+    return {name for (name,) in execute(QUEUES_NAMED, (asked,))}
 
 
 def _read(transaction: Transaction, statement: str, asked: tuple[Any, ...]) -> list[Claimable]:
@@ -113,7 +127,7 @@ def _open(
     if not offered:
         return []
     asked = list({queue for queue, _ in offered}) if queues is None else queues
-    names = open_queues(transaction, asked)
+    names = _open_queues(transaction, asked)
     return [line for line in offered if line[0] in names]
 
 

@@ -86,7 +86,7 @@ class Batch:
         self.suspended: list[tuple[int, str, str]] = []
         self.reserved: dict[str, set[str]] = {}
         self.freed: Counter[lanes.Place] = Counter()
-        self.arrivals = lanes.Arrivals()
+        self.arrivals: lanes.Arrivals | None = None
 
     def settle(self, settlements: Sequence[Settlement]) -> list[str]:
         """Judge each settlement, then write all that were accepted."""
@@ -122,10 +122,12 @@ class Batch:
             connection.executemany(REQUEUE, self.requeued)
         if self.suspended:
             connection.executemany(SUSPEND, self.suspended)
-        self.arrivals.admit(self.transaction, self.freed)
-        for place in self.arrivals.widths:
-            self.freed.pop(place, None)
-        lanes.release(self.transaction, self.freed)
+        if self.arrivals is not None:
+            self.arrivals.admit(self.transaction, self.freed)
+            for place in self.arrivals.widths:
+                self.freed.pop(place, None)
+        if self.freed:
+            lanes.release(self.transaction, self.freed)
         for queue, tasks in self.reserved.items():
             named = msgspec.json.encode(sorted(tasks)).decode()
             connection.execute(RESERVE_NEXT, (queue, named))
@@ -231,7 +233,7 @@ class Batch:
             self.transaction.made_ready.add(queue)
         else:
             state = WAITING
-            self.arrivals.add((queue, lane), width, new=False)
+            self._wait_in((queue, lane), width)
         self.requeued.append(
             (
                 state,
@@ -255,4 +257,9 @@ class Batch:
         self.transaction.made_ready.add(queue)
         if lane is not None and not pinned:
             # Somebody better may have begun to wait since.
-            self.arrivals.add((queue, lane), width, new=False)
+            self._wait_in((queue, lane), width)
+
+    def _wait_in(self, place: lanes.Place, width: int) -> None:
+        if self.arrivals is None:
+            self.arrivals = lanes.Arrivals()
+        self.arrivals.add(place, width, new=False)

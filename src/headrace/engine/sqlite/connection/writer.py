@@ -6,9 +6,10 @@ import asyncio
 import concurrent.futures
 import contextlib
 import queue
+import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, WorkSignal
@@ -16,11 +17,10 @@ from headrace.engine.sqlite.connection.address import Address
 from headrace.engine.sqlite.connection.opened_file import OpenedFile
 from headrace.engine.sqlite.connection.opening import (
     BUSY_SECONDS,
-    begin_writing,
+    error_code,
     is_full,
     prepare,
     translated,
-    wait_by_turns,
 )
 from headrace.engine.sqlite.connection.request import Ticket
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
@@ -34,6 +34,8 @@ POLL_BUSY_SECONDS = 0.002
 POLL_IDLE_SECONDS = 0.015
 IDLE_AFTER_SECONDS = 1.0
 UNSEEN = -1
+# Between two tries to begin while another process writes.
+TURN_SECONDS = (0.0002, 0.0015)
 
 READY_EXISTS = query("ready_exists")
 CANCELLING = query("cancelling")
@@ -110,7 +112,7 @@ class Writer(ConnectionThread):
     def _prepare(self, connection: sqlite3.Connection) -> None:
         prepare(connection, self._address)
         self._used_lately.clear()
-        wait_by_turns(connection)
+        connection.execute("PRAGMA busy_timeout = 0")  # `begin_writing` does the waiting
         self._seen_version = _data_version(connection)
         self._seen_resumed = _resumed(connection)
 
@@ -268,3 +270,23 @@ def _data_version(connection: sqlite3.Connection) -> int:
 def _resumed(connection: sqlite3.Connection) -> float:
     [(times,)] = connection.execute(RESUMED).fetchall()
     return float(times)
+
+
+def begin_writing(connection: sqlite3.Connection, limit: float, wanted: Sized) -> bool:
+    """Begin a write transaction as soon as no other process is in one. False: not yet, and somebody
+    wants something else meanwhile.
+
+    SQLite's own waiting sleeps up to 100 ms at a time, so under load the same process always wins.
+    Transactions here take a few milliseconds: asking every millisecond or so is fair to all.
+    """
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+                raise
+            time.sleep(random.uniform(*TURN_SECONDS))  # noqa: S311 - not for secrets
+            if wanted:
+                return False
+        else:
+            return True
