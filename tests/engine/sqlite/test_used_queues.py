@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.engine.sqlite import thread
+from headrace.engine.sqlite.connection import thread
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.engine.sqlite.insert import QUEUE_SEEN, insert
