@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterable
 
 from headrace.engine.base import CancelSignal, WorkSignal
+from headrace.engine.sqlite.connection.migrate import prepare
 from headrace.engine.sqlite.connection.opened_file import OpenedFile
 from headrace.engine.sqlite.connection.opening import (
     BUSY_SECONDS,
     begin_writing,
     is_full,
-    prepare,
     translated,
     wait_by_turns,
 )
@@ -70,6 +70,8 @@ class Writer(ConnectionThread):
     that the path names after it, so an answer means: it is on disk.
     """
 
+    # Set before the thread starts.
+    may_migrate = True
     _seen_version = 0
     _seen_resumed = 0.0
     _changed_at = 0.0
@@ -99,7 +101,7 @@ class Writer(ConnectionThread):
         return end
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        prepare(connection, self._address)
+        prepare(connection, self._address, migrate=self.may_migrate)
         wait_by_turns(connection)
         self._seen_version = _data_version(connection)
         self._seen_resumed = _resumed(connection)
