@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Sized
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, WorkSignal
 from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.migrate import prepare
 from headrace.engine.sqlite.connection.opened_file import OpenedFile
 from headrace.engine.sqlite.connection.opening import (
     BUSY_SECONDS,
     error_code,
     is_full,
-    prepare,
     translated,
 )
 from headrace.engine.sqlite.connection.request import Ticket
@@ -76,6 +76,8 @@ class Writer(ConnectionThread):
     that the path names after it, so an answer means: it is on disk.
     """
 
+    # Set before the thread starts.
+    may_migrate = True
     _seen_version = 0
     _seen_resumed = 0.0
     _changed_at = 0.0
@@ -110,7 +112,7 @@ class Writer(ConnectionThread):
         return end
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        prepare(connection, self._address)
+        prepare(connection, self._address, migrate=self.may_migrate)
         self._used_lately.clear()
         connection.execute("PRAGMA busy_timeout = 0")  # `begin_writing` does the waiting
         self._seen_version = _data_version(connection)

@@ -4,7 +4,10 @@
 -- delivered when, and only if, the caller commits.
 -- Answers like `insert_jobs`. A first row with the number 0 says that a queue's row does not tell that it
 -- is used now, or that this transaction does not see it: another one has to write that down.
-CREATE FUNCTION insert_jobs_within(p_offset double precision, p_jobs text)
+--
+-- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
+-- 7 cancelled.
+CREATE OR REPLACE FUNCTION insert_jobs_within(p_offset double precision, p_jobs text)
 RETURNS TABLE (ordinal integer, existing uuid)
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
