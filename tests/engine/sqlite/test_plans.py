@@ -14,7 +14,8 @@ import pytest
 
 from headrace.engine.sqlite import insert
 from headrace.engine.sqlite.connection.address import Address
-from headrace.engine.sqlite.connection.opening import connect, prepare
+from headrace.engine.sqlite.connection.migrate import prepare
+from headrace.engine.sqlite.connection.opening import connect
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import query
 from tests.support.verbs import a_job
