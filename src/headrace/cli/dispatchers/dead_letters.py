@@ -10,13 +10,13 @@ from typing import Any
 import click
 import msgspec
 
+from headrace.api_types.responses import DeadLetterView
 from headrace.cli.command import argument, group
 from headrace.cli.dispatchers.dead_letter_backend import LetterVerbs, letter_verbs
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.formatting import ago, bytes_of, plural
 from headrace.cli.output import JsonList, Table, is_terminal, print_fields, print_json, print_line
 from headrace.cli.session import Session
-from headrace.client.admin_views import DeadLetterView
 from headrace.client.errors import NotFound
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import InvalidInput, JobConflict

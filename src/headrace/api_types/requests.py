@@ -1,4 +1,4 @@
-"""What callers send: requests as structs, checked by msgspec, and as JSON schema for OpenAPI."""
+"""Bodies of requests. The server checks them when it decodes; the client fills them in."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ from headrace.model.names import NAME_LIMIT, TEXT_LIMIT
 from headrace.model.policy import LONGEST_TIMEOUT
 from headrace.model.status import Status
 from headrace.model.times import LONGEST_WAIT
-from headrace.server.auth.keys import FASTEST, Scope
 
 NAME = rf"^[A-Za-z0-9_][A-Za-z0-9_.:\-]{{0,{NAME_LIMIT - 1}}}$"
 TEXT = rf"^[^\x00-\x1f\x7f]{{1,{TEXT_LIMIT}}}$"
 UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 BATCH_JOBS = 1_000
+FASTEST = 1_000_000.0
 
+Scope = Literal["read", "write", "admin"]
+Missed = Literal["skip", "latest", "all"]
 Name = Annotated[str, Meta(pattern=NAME)]
 Text = Annotated[str, Meta(pattern=TEXT)]
 Moment = Annotated[datetime, Meta(tz=True)]
 Reason = Annotated[str, Meta(min_length=1, max_length=1_000)]
 
 
-class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A job to be run. What is left out, or null, is as the task has it; `timeout` null is none."""
+class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A job to enqueue. What is left out, or null, is as the task has it; `timeout` null is none.
+
+    A client makes it with `client.job(…)`.
+    """
 
     task: Name
-    args: dict[str, Any] = {}
+    # A factory of its own, so that a client sends it also when it is empty.
+    args: dict[str, Any] = msgspec.field(default_factory=lambda: {})
     queue: Name | None = None
     priority: int | float | None = None
     delay: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] | None = None
@@ -54,14 +60,14 @@ class CancelRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Reason = "cancelled over the API"
 
 
-class RetryRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RetryRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """From which stage on; without one, from the first that is unfinished."""
 
     from_stage: Text | None = msgspec.field(name="from", default=None)
 
 
 class EmptyRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Nothing to say."""
+    """No fields."""
 
 
 # Lists only: with "or a single one" msgspec 0.22 now and then crashes when Python exits.
@@ -84,7 +90,7 @@ class FilterRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, om
     until: Moment | UnsetType = UNSET
 
 
-class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """An action on all jobs that match. With `dry_run` they are only counted."""
 
     action: Literal["cancel", "retry"]
@@ -102,7 +108,7 @@ class ScheduleRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     params: dict[str, Any] = {}
     allow_overlap: bool = True
     enabled: bool = True
-    missed: Literal["skip", "latest", "all"] = "latest"
+    missed: Missed = "latest"
 
 
 class TriggerRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -121,12 +127,18 @@ class KeyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     rate: Annotated[float, Meta(gt=0, le=FASTEST)] | None = None
 
 
-job_decoder = msgspec.json.Decoder(JobRequest)
-batch_decoder = msgspec.json.Decoder(BatchRequest)
-cancel_decoder = msgspec.json.Decoder(CancelRequest)
-retry_decoder = msgspec.json.Decoder(RetryRequest)
-empty_decoder = msgspec.json.Decoder(EmptyRequest)
-bulk_decoder = msgspec.json.Decoder(BulkRequest)
-schedule_decoder = msgspec.json.Decoder(ScheduleRequest)
-trigger_decoder = msgspec.json.Decoder(TriggerRequest)
-key_decoder = msgspec.json.Decoder(KeyRequest)
+class ExecuteRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A workflow to run. With `key`, a second request makes no second run."""
+
+    workflow_id: Name
+    params: dict[str, Any] = {}
+    version: int | Annotated[str, Meta(max_length=100)] | None = None
+    key: Text | None = None
+
+
+class RunRetryRequest(
+    msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename={"step": "from"}
+):
+    """From which step to run again; null: what did not complete."""
+
+    step: Annotated[str, Meta(max_length=64)] | None = None
