@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from headrace.admin.keys import create_key, list_keys, revoke_key
 from headrace.api_types.responses import KeyView, NewKey
 from headrace.cli.command import argument, group
 from headrace.cli.errors import notice
@@ -14,7 +15,6 @@ from headrace.cli.filters import parts
 from headrace.cli.output import print_json, print_line, print_table
 from headrace.cli.session import Session
 from headrace.errors import InvalidInput
-from headrace.server.auth.keys import create_key, list_keys, revoke_key
 
 commands = group("Create, list and revoke keys for the HTTP API.")
 
