@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -195,8 +196,10 @@ class SqliteEngine:
             lambda it: prune.find(it, older_than=older_than, keep=keep, limit=limit)
         )
         pruned = await self._write(lambda it: prune.prune(it, found))
-        await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
-        await self._forget(queues.find_unused, queues.forget, "", limit)
+        if pruned < limit:
+            # The last of several steps: lanes and queues are looked through once.
+            await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
+            await self._forget(queues.find_unused, queues.forget, (-math.inf, ""), limit)
         return pruned
 
     async def _forget(

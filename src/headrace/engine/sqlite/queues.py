@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -21,6 +22,9 @@ QUEUE_FORGET = query("queue_forget")
 QUEUE_SEEN = query("queue_seen")
 
 KEPT_SECONDS = 86_400.0
+
+Use = tuple[float, str]
+"""When a queue was used last, and its name."""
 
 
 def open_queues(transaction: Transaction, queues: Sequence[str] | None) -> set[str]:
@@ -38,16 +42,28 @@ def use(transaction: Transaction, names: set[str]) -> None:
     transaction.connection.executemany(QUEUE_SEEN, [(name, now) for name in names])
 
 
-def find_unused(transaction: Transaction, after: str, limit: int) -> list[str]:
-    """Queues behind one of them that may be forgotten, in their order. Only reads."""
-    rows = transaction.connection.execute(QUEUES_UNUSED, (*_lately(transaction), after, limit))
-    return [name for (name,) in rows]
+def find_unused(transaction: Transaction, after: Use, limit: int) -> list[Use]:
+    """Queues that nobody has used lately and that may be forgotten, in the order of their last use,
+    behind one of them. Only reads.
+    """
+    before, ahead = _lately(transaction)
+    if after[0] < before:
+        rows = transaction.connection.execute(QUEUES_UNUSED, (*after, before, limit)).fetchall()
+        if len(rows) == limit:
+            return rows
+    else:
+        rows = []
+    # A time that is far ahead is of a clock that was wrong.
+    after, limit = max(after, (ahead, "")), limit - len(rows)
+    return (
+        rows + transaction.connection.execute(QUEUES_UNUSED, (*after, math.inf, limit)).fetchall()
+    )
 
 
-def forget(transaction: Transaction, names: list[str]) -> None:
+def forget(transaction: Transaction, uses: list[Use]) -> None:
     """Forget these queues, but for those that were used or paused in the meantime."""
     lately = _lately(transaction)
-    transaction.connection.executemany(QUEUE_FORGET, [(name, *lately) for name in names])
+    transaction.connection.executemany(QUEUE_FORGET, [(name, *lately) for _, name in uses])
 
 
 def _lately(transaction: Transaction) -> tuple[float, float]:
