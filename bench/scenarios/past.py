@@ -24,7 +24,7 @@ from headrace.engine.postgres.address import parse_address
 from headrace.engine.redis.address import Address
 
 PROGRAM = "bench.scenarios.past_program"
-TURNS = 7
+TURNS = 5
 JOBS = 300
 DAY_SECONDS = 90_000.0
 WORKERS_IN_A_ROUND = 100

@@ -217,3 +217,20 @@ BEGIN
     SET died_at = clock_timestamp() + p_offset * interval '1 second'
     WHERE w.id = p_worker AND w.died_at IS NULL;
 END $$;
+
+-- Mark dead workers that hold nothing: `lost` does not ask for their jobs again. A claim keeps the row
+-- of its worker locked until it ends. One that is under way is left for the next time, and the
+-- statement after the lock sees the jobs of those that have ended; a dead worker begins none.
+CREATE FUNCTION mark_emptied_workers()
+RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    numbers integer[];
+BEGIN
+    numbers := ARRAY(
+        SELECT w.number FROM worker w WHERE w.died_at IS NOT NULL AND NOT w.emptied
+        ORDER BY w.number FOR UPDATE SKIP LOCKED
+    );
+    UPDATE worker w SET emptied = true
+    WHERE w.number = ANY (numbers)
+        AND NOT EXISTS (SELECT FROM job j WHERE j.holder = w.number AND j.state = 3);
+END $$;

@@ -24,7 +24,7 @@ WITH now AS (
 ), dead AS (
     SELECT number FROM lapsed
     UNION ALL
-    SELECT number FROM worker WHERE died_at IS NOT NULL
+    SELECT number FROM worker WHERE died_at IS NOT NULL AND NOT emptied
 )
 SELECT j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
     j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
