@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.engine.sqlite.thread import ConnectionThread, Transaction
@@ -87,7 +87,7 @@ async def test_dead_workers_cost_sweeps_and_new_workers_nothing(
     async def new_worker(name: str) -> None:
         await sqlite_engine.retire(await a_worker(sqlite_engine, name))
 
-    verbs = {
+    verbs: dict[str, Callable[[], Awaitable[object]]] = {
         "lost": lambda: sqlite_engine.lost(10),
         "prune": lambda: sqlite_engine.prune(keep=0),
         "register": lambda: new_worker("new"),
