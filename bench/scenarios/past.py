@@ -22,8 +22,8 @@ import redis
 from bench.figures import Finding
 from bench.program import WARM_UP
 from bench.scenarios.stage import Stage
-from headrace.engine.postgres.address import parse_address
-from headrace.engine.redis.address import Address
+from headrace.engine.postgres.connection.address import parse_address
+from headrace.engine.redis.connection.address import Address
 
 PROGRAM = "bench.scenarios.past_program"
 TURNS = 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Awaitable, Callable
 
+from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.thread import ConnectionThread, Transaction
 from headrace.model.outcome import Completed, Settlement
 from tests.engine.sqlite.conftest import writer_of
 from tests.support.verbs import a_job, a_worker, claim
