@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.sqlite import (
-    audit,
     claim,
     control,
     insert,
@@ -23,7 +22,6 @@ from headrace.engine.sqlite import (
     settle,
     upkeep,
     views,
-    waits,
 )
 from headrace.engine.sqlite import notes as note
 from headrace.engine.sqlite.connection import forks
@@ -114,7 +112,7 @@ class SqliteEngine:
 
     async def audit(self) -> list[Finding]:
         """Check the invariants in one snapshot."""
-        return await self._read(audit.audit)
+        return await self._read(report.audit)
 
     # --- producing
 
@@ -190,11 +188,11 @@ class SqliteEngine:
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
         """Make suspended jobs due whose wait is over."""
-        return await self._write(lambda it: waits.wake(it, ids))
+        return await self._write(lambda it: upkeep.wake(it, ids))
 
     async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
         """Ids of suspended jobs."""
-        return await self._read(lambda it: waits.suspended(it, after, limit))
+        return await self._read(lambda it: upkeep.suspended(it, after, limit))
 
     async def lost(self, limit: int) -> list[LostJob]:
         """The jobs that dead workers hold."""
@@ -242,7 +240,7 @@ class SqliteEngine:
 
     async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
         """Deliver an event to an unfinished job."""
-        return await self._write(lambda it: waits.signal(it, job_id, event, body))
+        return await self._write(lambda it: upkeep.signal(it, job_id, event, body))
 
     async def rerun_without(
         self,
