@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from headrace.dispatchers.adapter import Message, QueueAdapter
+from headrace.dispatchers.events.adapter import Message, QueueAdapter
 
 
 class FolderAdapter(QueueAdapter):

@@ -10,10 +10,10 @@ import redis.asyncio
 
 from bench.bare.bare import BATCH, Bare, number_in, parts
 from bench.program import main, recorder
-from headrace.engine.redis.address import Address
 from headrace.engine.redis.codec import insert_arguments
+from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.store import call_of
 from headrace.engine.redis.scripts import script
-from headrace.engine.redis.store import call_of
 from headrace.model.ids import new_id
 from headrace.model.job import NewJob
 

@@ -8,9 +8,9 @@ import time
 
 from bench.bare.bare import BATCH, Bare, number_in, parts
 from bench.program import main, recorder
-from headrace.engine.sqlite.address import parse_address
 from headrace.engine.sqlite.claim import SMALL
-from headrace.engine.sqlite.connection import connect
+from headrace.engine.sqlite.connection.address import parse_address
+from headrace.engine.sqlite.connection.opening import connect
 from headrace.engine.sqlite.sql import query
 from headrace.model.ids import new_id
 

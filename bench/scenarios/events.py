@@ -26,7 +26,7 @@ from tests.support.processes import until
 import headrace
 from bench.figures import Finding
 from bench.scenarios.stage import Stage
-from headrace.dispatchers.events import QueueDispatcher
+from headrace.dispatchers.events.dispatcher import QueueDispatcher
 
 MESSAGES = 100_000
 BAD = 100
@@ -111,7 +111,7 @@ class Rates:
         async with app, self._counting():
             dispatcher = QueueDispatcher(app, self.topic.adapter(group=uuid4().hex, **SESSION))
             async with dispatcher:
-                await until(lambda: dispatcher.reader.connected, "the join", LIMIT_SECONDS)
+                await until(lambda: dispatcher.receiver.connected, "the join", LIMIT_SECONDS)
                 began = time.perf_counter()
                 await until(
                     lambda: dispatcher.counts.stored == self.count, "the last job", LIMIT_SECONDS

@@ -23,11 +23,11 @@ import headrace
 from headrace.model.ids import new_id
 from headrace.model.job import Job
 from headrace.model.status import State
-from headrace.server.answers import Answers
-from headrace.server.bodies import JobRequest
-from headrace.server.keys import FASTEST, create_key
-from headrace.server.redact import Redactor
-from headrace.server.run import BACKLOG, Listener, bind, listening, url_of
+from headrace.server.auth.keys import FASTEST, create_key
+from headrace.server.auth.redact import Redactor
+from headrace.server.listen import BACKLOG, Listener, bind, listening, url_of
+from headrace.server.requests import JobRequest
+from headrace.server.responses import Answers
 
 BODY = {"task": "send", "args": {"to": "ada@example.com", "subject": "Hello", "number": 7}}
 KNOWN = 1_000

@@ -44,8 +44,8 @@ from headrace.errors import (
     WorkerUnhealthy,
 )
 from headrace.model.artifact import Artifact
-from headrace.model.child import FailedChild
 from headrace.model.context import Context
+from headrace.model.durable.children import FailedChild
 from headrace.model.job import Job, JobFilter
 from headrace.model.lane import Lane
 from headrace.model.retry import RetryPolicy

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace import family
+from headrace import job_tree
 from headrace.clock import Clock
 from headrace.config import Settings, load
 from headrace.enqueue import OnProgress
@@ -35,7 +35,7 @@ from headrace.task.codec import encode
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from headrace.dispatchers.schedules import ScheduleOptions, Schedules
+    from headrace.dispatchers.cron.schedules import ScheduleOptions, Schedules
     from headrace.loop import Loop
     from headrace.model.schedule import Schedule
     from headrace.telemetry import Telemetry
@@ -78,7 +78,7 @@ class App(Opening):
     def schedules(self) -> Schedules:
         """When tasks run by the clock. Schedules are kept in the engine."""
         try:
-            from headrace.dispatchers.schedules import Schedules  # noqa: PLC0415 - an extra
+            from headrace.dispatchers.cron.schedules import Schedules  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as error:
             raise MissingDriver(
                 f'schedules need {error.name}; install it: pip install "headrace[cron]"'
@@ -194,7 +194,7 @@ class App(Opening):
         children that it made, and theirs.
         """
         before = await self.get(job_id)
-        if not await family.cancel(self._engine, [before.id], reason):
+        if not await job_tree.cancel(self._engine, [before.id], reason):
             now = await self.get(job_id)
             raise JobConflict(f"job {job_id} is {now.status} already and cannot be cancelled")
         return await self.get(job_id)
@@ -214,7 +214,7 @@ class App(Opening):
                 f"event {event!r}: the value takes {len(body):,} bytes, the limit is "
                 f"{self.payload_limit:,}; keep it elsewhere and pass a reference"
             )
-        delivery = await family.deliver(self._engine, parse_id(job_id), event, body)
+        delivery = await job_tree.deliver(self._engine, parse_id(job_id), event, body)
         if delivery in ("delivered", "already"):
             return delivery
         now = await self.get(job_id)
@@ -229,7 +229,7 @@ class App(Opening):
             await self.workflows.retry(before, from_stage)
             return await self.get(job_id)
         if from_stage is not None:
-            await family.rerun_from(self._engine, before, from_stage)
+            await job_tree.rerun_from(self._engine, before, from_stage)
         elif not await self.rerun([before]):
             now = await self.get(job_id)
             raise JobConflict(f"job {job_id} is {now.status}: it needs no retry")
@@ -254,7 +254,7 @@ class App(Opening):
     def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
         """The loops that every orchestrator runs: they keep the store moving, and tell of it."""
         # Programs that only enqueue need none of this.
-        from headrace.monitor.published import Publish  # noqa: PLC0415
+        from headrace.monitor.worker_metrics import Publish  # noqa: PLC0415
         from headrace.upkeep import loops  # noqa: PLC0415
 
         publish = Publish(engine=self._engine, telemetry=telemetry, worker=worker, clock=self.clock)

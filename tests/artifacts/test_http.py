@@ -12,7 +12,7 @@ import pytest
 
 import headrace
 from headrace.artifacts.index import files_of
-from headrace.server.downloads import disposition, safe_media_type
+from headrace.server.http.downloads import disposition, safe_media_type
 from tests.artifacts.test_store import files as files_below
 from tests.server.conftest import client_of, problem, run_jobs
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.artifacts import ArtifactStore, handed_in, open_store, place
+from headrace.artifacts import ArtifactStore, open_store, pending_uploads, place
 from headrace.artifacts.index import files_of
 from headrace.clock import Clock
 from headrace.engine.base import Engine
@@ -230,7 +230,7 @@ async def test_handed_in_files_go_with_their_job(app: headrace.App, clock: Clock
         ]
     done, waiting = (answer["job_id"] for answer in answers)
     await app.cancel(done)
-    assert await records(app.engine, handed_in.KIND) == sorted([done, waiting])
+    assert await records(app.engine, pending_uploads.KIND) == sorted([done, waiting])
     paths = [
         file.path
         for job_id in (done, waiting)
@@ -243,14 +243,14 @@ async def test_handed_in_files_go_with_their_job(app: headrace.App, clock: Clock
     assert await app.engine.prune(older_than=3_600) == 1
     await loop.tick()
     assert await there(app.artifacts, paths) == [False, True]
-    assert await records(app.engine, handed_in.KIND) == [waiting]
+    assert await records(app.engine, pending_uploads.KIND) == [waiting]
 
 
 async def test_files_whose_job_never_came_are_removed_after_a_while(
     app: headrace.App, clock: Clock
 ) -> None:
     job_id = new_id()
-    await handed_in.expect(app.engine, job_id)
+    await pending_uploads.expect(app.engine, job_id)
     paths = await put(app.artifacts, job_id)
     loop = the_loop(app)
     await loop.tick()
@@ -258,7 +258,7 @@ async def test_files_whose_job_never_came_are_removed_after_a_while(
     clock.advance(3_700)
     await loop.tick()
     assert await there(app.artifacts, paths) == [False, False]
-    assert await records(app.engine, handed_in.KIND) == []
+    assert await records(app.engine, pending_uploads.KIND) == []
 
 
 async def test_every_worker_runs_it(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ async def test_jobs_with_handed_in_files_are_looked_at_once_in_a_while(
     monkeypatch.setattr(files, "BATCH", 5)
     jobs = [NewJob(id=new_id(), task="t", queue="q", args=b"{}", max_attempts=1) for _ in range(12)]
     for job in jobs:
-        await handed_in.expect(app.engine, job.id)
+        await pending_uploads.expect(app.engine, job.id)
     await app.engine.insert(jobs)
     asked: list[str] = []
     get = app.engine.get

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 import redis
 
-from headrace.cli.bench_store import PREFIX
+from headrace.cli.bench.store import PREFIX
 from headrace.engine.open import open_engine
 from headrace.model.job import JobFilter
 from tests.conftest import Servers, store_url

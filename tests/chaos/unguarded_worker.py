@@ -22,8 +22,8 @@ from headrace.engine.open import open_engine
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 from headrace.model.worker import Renewal, WorkerStats
-from headrace.orchestrator.reconcile import Found, Reconciler
-from headrace.orchestrator.stages import Stages
+from headrace.orchestrator.claiming.reconcile import Reconciler, Reconciliation
+from headrace.orchestrator.durable.stages import Stages
 
 
 class Unaware:
@@ -99,12 +99,12 @@ def without_stages() -> None:
 def without_reconciling() -> None:
     """Every job that is leased to the worker looks forgotten, also those that it runs."""
 
-    async def look(self: Reconciler, worker_id: str, held: object) -> Found:
+    async def compare(self: Reconciler, worker_id: str, held: object) -> Reconciliation:
         self.reply_lost = False
         self.next += self.lease_seconds / 4
-        return Found(await self.engine.held(worker_id))
+        return Reconciliation(await self.engine.held(worker_id))
 
-    replace(Reconciler, look=look)
+    replace(Reconciler, compare=compare)
 
 
 def without_stop() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
-from headrace.cli.children import Children
-from headrace.cli.loading import load_app, reconfigure
+from headrace.cli.app_loader import load_app, reconfigure
 from headrace.cli.session import TOUR
+from headrace.cli.up.processes import Children
 
 
 async def test_a_stop_that_is_cancelled_forgets_no_process(tmp_path: Path) -> None:

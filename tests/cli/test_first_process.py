@@ -19,7 +19,8 @@ import ctypes
 import os
 import sys
 
-from headrace.cli import first_process, main
+from headrace.cli import main
+from headrace.cli.services import first_process
 
 assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0
 first_process.FIRST = os.getpid()

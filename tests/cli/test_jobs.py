@@ -52,7 +52,7 @@ def test_everything_about_a_job(cli: Cli) -> None:
 
 def test_stages_are_shown(cli: Cli) -> None:
     job_id = cli("enqueue", "tour.stages").out.strip()
-    cli("worker", "--app", "headrace.cli.tour", "--exit-when-idle")
+    cli("worker", "--app", "headrace.cli.up.tour", "--exit-when-idle")
     shown = cli("jobs", "show", job_id, "--json").json
     assert shown["result"] == {"pages": 3, "words": 15}
     assert [stage["name"] for stage in shown["stages"]] == ["fetching", "counting"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.app import App
-from headrace.cli.loading import load_app, reconfigure
+from headrace.cli.app_loader import load_app, reconfigure
 from headrace.errors import InvalidInput
 
 Write = Callable[[str, str], None]

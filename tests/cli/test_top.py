@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace.cli.top_picture import Picture, throughput
-from headrace.cli.top_screen import cut, screen
-from headrace.cli.words import width
+from headrace.cli.formatting import width
+from headrace.cli.top.layout import cut, screen
+from headrace.cli.top.snapshot import Picture, throughput
 from headrace.model.job import Job
 from headrace.model.status import State
 from headrace.model.views import LaneView, QueueView

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 import headrace
-from headrace.server.run import listening
+from headrace.server.listen import listening
 from tests.conftest import Servers, store_url
 
 T = TypeVar("T")

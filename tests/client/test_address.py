@@ -100,6 +100,6 @@ def test_a_missing_httpx_names_the_extra() -> None:
 
 
 def test_who_only_enqueues_does_not_import_httpx() -> None:
-    assert python("import sys, headrace, headrace.cli.jobs; print('httpx' in sys.modules)") == (
-        "False"
-    )
+    assert python(
+        "import sys, headrace, headrace.cli.jobs.list; print('httpx' in sys.modules)"
+    ) == ("False")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.model.ids import new_id
-from headrace.server.keys import create_key
+from headrace.server.auth.keys import create_key
 from tests.cli.conftest import Cli, Ran
 from tests.client.conftest import Served
 

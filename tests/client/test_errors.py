@@ -14,7 +14,7 @@ from headrace import JobFilter
 from headrace.client import AccessDenied, RateLimited
 from headrace.errors import HeadraceError
 from headrace.model.ids import new_id
-from headrace.server.keys import create_key, revoke_key
+from headrace.server.auth.keys import create_key, revoke_key
 from tests.client.conftest import Served, eventually
 
 Verb = Callable[[Any], Awaitable[Any]]

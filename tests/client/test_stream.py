@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import headrace
 from headrace.client import UnexpectedAnswer
-from headrace.client.stream import Event, parse
+from headrace.client.sse import Event, parse
 from headrace.model.ids import new_id
 from tests.client.scripted import answer, events, hang_up, problem, scripted
 from tests.client.test_trouble import A_JOB

@@ -10,7 +10,7 @@ import pytest
 
 import headrace
 from headrace.client import AccessDenied, RateLimited, UnexpectedAnswer
-from headrace.client.wire import JobRequest
+from headrace.client.job_codec import JobRequest
 from headrace.model.ids import new_id
 from tests.client.scripted import answer, hang_up, keep_silent, problem, scripted
 from tests.support.servers import free_port

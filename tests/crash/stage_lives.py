@@ -24,8 +24,8 @@ import msgspec
 
 import headrace
 from headrace.errors import WaitTimedOut
-from headrace.model.kept import STAGE
-from headrace.model.note import Note
+from headrace.model.durable.entries import STAGE
+from headrace.model.durable.writes import Note
 from tests.crash import journal
 from tests.crash.journal import Line
 

@@ -13,8 +13,8 @@ from collections import Counter
 import msgspec
 import pytest
 
+from headrace.model.durable.entries import STAGE
 from headrace.model.job import JobFilter
-from headrace.model.kept import STAGE
 from headrace.model.status import Status
 from tests.crash import journal, stage_lives
 from tests.crash.conftest import FAMILIES, Scene

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headrace.model.awaited import Awaited
+from headrace.model.durable.awaited import Awaited
 from headrace.model.job import NewJob
 from headrace.model.status import State
-from headrace.model.transitions import allowed
+from tests.engine.transitions import allowed
 
 Place = tuple[str, str]
 """A queue and a lane in it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.errors import RecordConflict
-from headrace.model.awaited import EVENT, Awaited, AwaitedChildren, AwaitedEvent
+from headrace.model.durable.awaited import EVENT, Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.views import Delivery, RecordChange
 from tests.engine.reference_parts import ModelJob, Workforce
 

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.engine.base import Engine, LeaseKeeper
 from headrace.errors import RecordConflict
+from headrace.model.durable.writes import Note
 from headrace.model.job import ClaimedJob, Job, NewJob
-from headrace.model.note import Note
 from headrace.model.outcome import Outcome, Settlement
 from headrace.model.status import State
 from headrace.model.views import RecordChange

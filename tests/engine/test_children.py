@@ -9,7 +9,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.model.awaited import AwaitedChildren
+from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.ids import new_id
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Cancelled, Outcome, Settlement, Snoozed, TimedOut

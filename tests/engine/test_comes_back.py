@@ -7,7 +7,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.model.note import Entry, Note
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.outcome import Completed, Outcome, Released, Retry, Settlement, Snoozed
 from headrace.model.status import Status
 from tests.support.verbs import (

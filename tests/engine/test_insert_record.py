@@ -9,7 +9,7 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import RecordConflict
-from headrace.model.note import Entry, Note
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.views import RecordChange
 from tests.engine.conftest import Opener
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue

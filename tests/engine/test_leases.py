@@ -6,8 +6,8 @@ import asyncio
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
+from headrace.model.durable.writes import Note
 from headrace.model.job import LostJob
-from headrace.model.note import Note
 from headrace.model.outcome import Completed, Retry, Settlement
 from headrace.model.status import Status
 from headrace.model.worker import WorkerStats

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.engine.base import Engine
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.ids import new_id
-from headrace.model.note import Entry, Note
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, retry, the_job
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
+from headrace.model.durable.writes import Note
 from headrace.model.job import JobFilter
-from headrace.model.note import Note
 from headrace.model.outcome import Completed, Retry, Settlement, Snoozed
 from headrace.model.status import Status
 from headrace.model.times import LATEST

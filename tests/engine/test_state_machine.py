@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 )
 
 from headrace.engine.open import open_engine
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.ids import new_id
-from headrace.model.note import Entry, Note
 from headrace.model.outcome import (
     Cancelled,
     Completed,

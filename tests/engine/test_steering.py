@@ -8,8 +8,8 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.ids import new_id
-from headrace.model.note import Entry, Note
 from headrace.model.outcome import Cancelled, Completed, Retry, Settlement
 from headrace.model.status import Status
 from tests.engine.conftest import Opener

@@ -8,9 +8,9 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.model.awaited import EVENT, Awaited, AwaitedChildren, AwaitedEvent
+from headrace.model.durable.awaited import EVENT, Awaited, AwaitedChildren, AwaitedEvent
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.job import JobFilter
-from headrace.model.note import Entry, Note
 from headrace.model.outcome import Settlement, Snoozed
 from headrace.model.status import Status
 from headrace.model.views import RecordChange

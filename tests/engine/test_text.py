@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headrace.engine.base import Engine
-from headrace.model.note import Entry, Note
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.outcome import Cancelled, Failed, Failure, Outcome, Retry, Settlement, TimedOut
 from headrace.model.status import Status
 from headrace.model.worker import WorkerStats

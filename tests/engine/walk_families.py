@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from headrace.model.awaited import EVENT, AwaitedChildren, AwaitedEvent
+from headrace.model.durable.awaited import EVENT, AwaitedChildren, AwaitedEvent
 from headrace.model.job import JobFilter, NewJob
 from headrace.model.outcome import Outcome, Settlement, Snoozed
 from headrace.model.status import State

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace.client.wire import make_request
+from headrace.client.job_codec import make_request
 from headrace.config import Settings
 from headrace.enqueue import stored
 from headrace.errors import InvalidInput, InvalidSetting, RetryLater, Snooze

@@ -31,14 +31,16 @@ from headrace.model.outcome import (
 )
 from headrace.model.policy import TaskPolicy
 from headrace.model.retry import LONGEST_DELAY, RetryPolicy
-from headrace.orchestrator import ahead, settle, verdict
-from headrace.orchestrator.ahead import Arrivals, Pace
-from headrace.orchestrator.attempt import Attempt, Reason
-from headrace.orchestrator.identity import introduce, renamed
-from headrace.orchestrator.journal import entry_of, failure_of, shorten
+from headrace.orchestrator.claiming import prefetch
+from headrace.orchestrator.claiming.poll_backoff import PollBackoff
+from headrace.orchestrator.claiming.prefetch import ClaimAges, PrefetchLimit
 from headrace.orchestrator.middleware import chain_of
-from headrace.orchestrator.poll import Poll
-from headrace.orchestrator.settle import SettleBuffer
+from headrace.orchestrator.running.attempt import Attempt, Reason
+from headrace.orchestrator.running.outcomes import outcome_of_error, outcome_of_interruption
+from headrace.orchestrator.settling import settle_buffer
+from headrace.orchestrator.settling.attempt_log import describe_failure, log_entry, shorten
+from headrace.orchestrator.settling.settle_buffer import SettleBuffer
+from headrace.orchestrator.worker_info import make_worker_info, with_unique_suffix
 from headrace.telemetry import Histogram, Telemetry
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -88,7 +90,7 @@ def test_what_an_error_means(
     error: BaseException, attempt: int, outcome: type[Outcome], delay: float | None
 ) -> None:
     policy = TaskPolicy(never_retry=("LookupError",))
-    decided = verdict.of_error(a_claimed_job(attempt=attempt), policy, error, now=1_000.0)
+    decided = outcome_of_error(a_claimed_job(attempt=attempt), policy, error, now=1_000.0)
     assert type(decided) is outcome
     assert getattr(decided, "delay", None) == delay
 
@@ -108,13 +110,13 @@ def test_what_an_error_means(
 def test_what_an_interruption_means(
     reason: Reason, fields: dict[str, Any], outcome: type[Outcome] | None
 ) -> None:
-    decided = verdict.of_interruption(a_claimed_job(**fields), TaskPolicy(), reason)
+    decided = outcome_of_interruption(a_claimed_job(**fields), TaskPolicy(), reason)
     assert decided is None if outcome is None else type(decided) is outcome
 
 
 def test_a_timeout_that_is_never_to_be_retried_is_not() -> None:
     policy = TaskPolicy(never_retry=(TimeoutError,), retry=RetryPolicy())
-    assert isinstance(verdict.of_interruption(a_claimed_job(), policy, Reason.TIMEOUT), TimedOut)
+    assert isinstance(outcome_of_interruption(a_claimed_job(), policy, Reason.TIMEOUT), TimedOut)
 
 
 # --- attempt
@@ -151,18 +153,18 @@ def test_a_failure_tells_the_handlers_own_frames() -> None:
     try:
         handler()
     except KeyError as error:
-        failure = failure_of(error)
+        failure = describe_failure(error)
     assert (failure.type, failure.message) == ("KeyError", "'nothing'")
     assert "in handler" in (failure.traceback or "")
-    assert failure_of(Unspeakable()).message == "<Unspeakable whose text raised RuntimeError>"
-    assert failure_of(ValueError()).message == "ValueError"
-    assert failure_of(ValueError("never raised")).traceback is None
+    assert describe_failure(Unspeakable()).message == "<Unspeakable whose text raised RuntimeError>"
+    assert describe_failure(ValueError()).message == "ValueError"
+    assert describe_failure(ValueError("never raised")).traceback is None
 
 
 def test_an_error_of_a_child_brings_its_traceback() -> None:
     error = ValueError("there")
     error.remote_traceback = "Traceback: over there"  # type: ignore[attr-defined]
-    assert failure_of(error).traceback == "Traceback: over there"
+    assert describe_failure(error).traceback == "Traceback: over there"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_an_error_of_a_child_brings_its_traceback() -> None:
     ],
 )
 def test_every_attempt_that_did_not_complete_leaves_a_line(outcome: Outcome, shown: str) -> None:
-    line = entry_of(a_claimed_job(), outcome, worker="w", started_at=NOW, ended_at=NOW)
+    line = log_entry(a_claimed_job(), outcome, worker="w", started_at=NOW, ended_at=NOW)
     assert line is not None
     assert b"\n" not in line
     entry = msgspec.json.decode(line, type=AttemptEntry)
@@ -185,60 +187,60 @@ def test_every_attempt_that_did_not_complete_leaves_a_line(outcome: Outcome, sho
 
 @pytest.mark.parametrize("outcome", [Completed(), Released()])
 def test_completed_and_unstarted_ones_leave_none(outcome: Outcome) -> None:
-    assert entry_of(a_claimed_job(), outcome, worker="w", started_at=None, ended_at=NOW) is None
+    assert log_entry(a_claimed_job(), outcome, worker="w", started_at=None, ended_at=NOW) is None
 
 
 # --- claiming ahead
 
 
 def test_a_new_worker_is_cautious_and_learns() -> None:
-    pace = Pace(10)
-    assert pace.ahead() == 0
+    prefetch_limit = PrefetchLimit(10)
+    assert prefetch_limit.count() == 0
     for _ in range(200):
-        pace.learn(0.0001)
-    assert pace.ahead() == ahead.LIMIT
+        prefetch_limit.observe_duration(0.0001)
+    assert prefetch_limit.count() == prefetch.LIMIT
     for _ in range(200):
-        pace.learn(0.01)
-    assert 45 <= pace.ahead() <= 50
-    pace.learn(10)
-    assert pace.ahead() == 0
+        prefetch_limit.observe_duration(0.01)
+    assert 45 <= prefetch_limit.count() <= 50
+    prefetch_limit.observe_duration(10)
+    assert prefetch_limit.count() == 0
 
 
 def test_misjudged_jobs_make_it_cautious_again() -> None:
-    pace = Pace(10)
+    prefetch_limit = PrefetchLimit(10)
     for _ in range(200):
-        pace.learn(0.0001)
-    pace.misjudged()
-    assert pace.ahead() == 0
+        prefetch_limit.observe_duration(0.0001)
+    prefetch_limit.reset()
+    assert prefetch_limit.count() == 0
 
 
 def test_large_jobs_are_not_hoarded() -> None:
-    pace = Pace(10)
+    prefetch_limit = PrefetchLimit(10)
     for _ in range(200):
-        pace.learn(0.0001)
-    pace.weigh(1_048_576)
-    assert pace.ahead() == 32
+        prefetch_limit.observe_duration(0.0001)
+    prefetch_limit.observe_size(1_048_576)
+    assert prefetch_limit.count() == 32
     for _ in range(10):
-        pace.weigh(10)
-    assert pace.ahead() == ahead.LIMIT
+        prefetch_limit.observe_size(10)
+    assert prefetch_limit.count() == prefetch.LIMIT
 
 
 def test_arrivals_know_how_long_jobs_have_waited() -> None:
-    arrivals = Arrivals()
-    assert arrivals.oldest() is None
-    arrivals.add(3, 100.0)
-    arrivals.add(2, 100.5)
-    assert (arrivals.unstarted, arrivals.oldest()) == (5, 100.0)
-    assert arrivals.overdue(100.9) == 0
-    assert arrivals.overdue(101.1) == 3
-    arrivals.gone += 2
-    assert arrivals.overdue(101.1) == 1
-    assert arrivals.overdue(101.6) == 3
-    arrivals.gone += 1
-    assert (arrivals.unstarted, arrivals.oldest()) == (2, 100.5)
-    arrivals.gone += 2
-    assert arrivals.oldest() is None
-    assert arrivals.overdue(1_000) == 0
+    ages = ClaimAges()
+    assert ages.oldest() is None
+    ages.add(3, 100.0)
+    ages.add(2, 100.5)
+    assert (ages.count, ages.oldest()) == (5, 100.0)
+    assert ages.overdue(100.9) == 0
+    assert ages.overdue(101.1) == 3
+    ages.gone += 2
+    assert ages.overdue(101.1) == 1
+    assert ages.overdue(101.6) == 3
+    ages.gone += 1
+    assert (ages.count, ages.oldest()) == (2, 100.5)
+    ages.gone += 2
+    assert ages.oldest() is None
+    assert ages.overdue(1_000) == 0
 
 
 # --- settling
@@ -254,7 +256,7 @@ def test_outcomes_stay_until_they_are_sent() -> None:
     buffer.pending.extend(made)
     batch = buffer.take()
     assert batch == made
-    buffer.unsent(batch, suspicious=False)
+    buffer.put_back(batch, may_be_poisoned=False)
     assert list(buffer.pending) == made
     batch = buffer.take()
     assert batch == made
@@ -264,11 +266,11 @@ def test_outcomes_stay_until_they_are_sent() -> None:
 
 def test_a_batch_is_bounded_in_number_and_size() -> None:
     buffer = SettleBuffer()
-    buffer.pending.extend(outcomes(settle.BATCH + 5))
-    assert [len(buffer.take()), len(buffer.take())] == [settle.BATCH, 5]
-    buffer.pending.extend(outcomes(5, b"x" * (settle.BATCH_BYTES // 2)))
+    buffer.pending.extend(outcomes(settle_buffer.BATCH + 5))
+    assert [len(buffer.take()), len(buffer.take())] == [settle_buffer.BATCH, 5]
+    buffer.pending.extend(outcomes(5, b"x" * (settle_buffer.BATCH_BYTES // 2)))
     assert len(buffer.take()) == 2
-    buffer.pending.extend(outcomes(1, b"x" * (settle.BATCH_BYTES * 2)))
+    buffer.pending.extend(outcomes(1, b"x" * (settle_buffer.BATCH_BYTES * 2)))
     assert len(buffer.take()) == 2
 
 
@@ -281,14 +283,14 @@ def test_an_outcome_that_breaks_its_batch_is_found_and_replaced() -> None:
         trips += 1
         batch = buffer.take()
         if any(each.job_id == bad and isinstance(each.outcome, Completed) for each in batch):
-            buffer.unsent(batch, suspicious=True)
+            buffer.put_back(batch, may_be_poisoned=True)
         else:
             done |= {each.job_id: type(each.outcome) for each in batch}
             buffer.sent(batch)
     assert done.pop(bad) is Failed
     assert set(done.values()) == {Completed}
     assert len(done) == 19
-    assert not buffer.narrowed
+    assert not buffer.isolating
 
 
 # --- the rest
@@ -316,12 +318,12 @@ async def test_a_chain_calls_its_layers_from_the_outside_in() -> None:
 
 
 def test_a_worker_has_a_name_of_its_own() -> None:
-    one, two = (introduce(name=None, queues=(), slots=3, tasks=()) for _ in range(2))
+    one, two = (make_worker_info(name=None, queues=(), slots=3, tasks=()) for _ in range(2))
     assert one.name != two.name
     assert one.id != two.id
     assert str(one.pid) in one.name
-    assert introduce(name="mine", queues=("q",), slots=1, tasks=()).name == "mine"
-    assert len(renamed("x" * 128)) == 128
+    assert make_worker_info(name="mine", queues=("q",), slots=1, tasks=()).name == "mine"
+    assert len(with_unique_suffix("x" * 128)) == 128
 
 
 def test_histograms_count_and_add_up() -> None:
@@ -347,7 +349,7 @@ def test_counters_add_up_over_tasks() -> None:
 
 
 def test_an_idle_worker_looks_less_and_less_often() -> None:
-    poll, pauses = Poll(), []
+    poll, pauses = PollBackoff(), []
     now = 100.0
     for _ in range(7):
         poll.empty(now, listening=True)
@@ -361,16 +363,16 @@ def test_an_idle_worker_looks_less_and_less_often() -> None:
 
 
 def test_signals_that_are_for_others_are_worth_less_and_less() -> None:
-    poll, now = Poll(), 100.0
+    poll, now = PollBackoff(), 100.0
     poll.empty(now, listening=True)
-    assert poll.hushed_until <= now, "the first signal is always worth a look"
+    assert poll.ignore_signals_until <= now, "the first signal is always worth a look"
     hushes = []
     for _ in range(8):
         now += 0.001
         poll.empty(now, listening=True)
-        hushes.append(round(poll.hushed_until - now, 3))
+        hushes.append(round(poll.ignore_signals_until - now, 3))
     assert hushes == [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.05, 0.05]
     poll.empty(now + 1, listening=True)
-    assert poll.hushed_until <= now + 1
+    assert poll.ignore_signals_until <= now + 1
     poll.found(now + 1)
-    assert poll.hushed_until == 0
+    assert poll.ignore_signals_until == 0

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 import headrace
-from headrace.server.keys import create_key
-from headrace.server.run import listening
+from headrace.server.auth.keys import create_key
+from headrace.server.listen import listening
 from tests.conftest import ENGINES, Servers, store_url
 from tests.support.processes import Process, until
 

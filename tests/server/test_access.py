@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 import headrace
 import headrace.server
 from headrace.model.ids import new_id
-from headrace.server.keys import SCOPES, create_key, revoke_key
+from headrace.server.auth.keys import SCOPES, create_key, revoke_key
 from tests.server.conftest import a_key, bearer, client_of, problem
 
 OPEN = {"/healthz", "/readyz"}

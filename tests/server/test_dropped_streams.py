@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from headrace.model.status import Status
-from headrace.monitor.steps import Seen
-from headrace.monitor.streams import Change, Follower
-from headrace.server.events import EventStream
+from headrace.monitor.change_reconstruction import Seen
+from headrace.monitor.subscribers import Change, Follower
+from headrace.server.http.sse import EventStream
 
 
 async def test_a_stream_notices_between_two_events_that_its_caller_has_gone() -> None:

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 import headrace
-from headrace.monitor import changes, streams
-from headrace.monitor.steps import Seen
-from headrace.server import events
-from headrace.server.keys import revoke_key
-from headrace.server.state import Service
+from headrace.monitor import changes, subscribers
+from headrace.monitor.change_reconstruction import Seen
+from headrace.server.auth.keys import revoke_key
+from headrace.server.http import sse
+from headrace.server.service import Service
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
 from tests.server.reader import Stream
 from tests.support.processes import until
@@ -143,7 +143,7 @@ async def test_one_who_comes_back_is_told_what_was_missed(
 async def test_heartbeats_keep_a_silent_stream_open(
     local: httpx.AsyncClient, local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(sse, "HEARTBEAT", 0.05)
     job = await local_app.enqueue("add", {"a": 1, "b": 2})
     async with Stream(local, f"/jobs/{job.id}/events") as stream:
         await until(lambda: stream.comments.count("still here") >= 3)
@@ -152,7 +152,7 @@ async def test_heartbeats_keep_a_silent_stream_open(
 async def test_a_revoked_key_ends_its_streams(
     local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "HEARTBEAT", 0.1)
+    monkeypatch.setattr(sse, "HEARTBEAT", 0.1)
     key = await a_key(local_app, "read")
     job = await local_app.enqueue("add", {"a": 1, "b": 2})
     async with (
@@ -197,9 +197,9 @@ async def test_one_who_leaves_leaves_nothing(
 
 
 async def test_one_who_is_too_slow_is_let_go_and_can_come_back() -> None:
-    follower = streams.Follower()
-    for number in range(streams.LONGEST_QUEUE + 1):
-        follower.offer(streams.Change(number, "j", "t", "q", _SEEN, b"{}"))
+    follower = subscribers.Follower()
+    for number in range(subscribers.LONGEST_QUEUE + 1):
+        follower.offer(subscribers.Change(number, "j", "t", "q", _SEEN, b"{}"))
     assert follower.lost
     assert follower.over
     assert await follower.next(0.01) is None

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import headrace
-from headrace.server.limits import DEEPEST, too_deep
+from headrace.server.http.body import DEEPEST, too_deep
 from tests.server.conftest import client_of, problem
 
 TEXTS = [

@@ -14,8 +14,8 @@ import headrace
 from headrace.model.ids import new_id
 from headrace.model.job import Job
 from headrace.model.status import State
-from headrace.server.answers import Answers
-from headrace.server.redact import Redactor
+from headrace.server.auth.redact import Redactor
+from headrace.server.responses import Answers
 from tests.server.conftest import problem, run_jobs
 from tests.support.processes import until
 

@@ -10,8 +10,8 @@ import pytest
 
 import headrace
 from headrace.errors import InvalidInput, InvalidSetting
-from headrace.server import keys
-from headrace.server.run import bind, check_reach, is_loopback, listening
+from headrace.server.auth import keys
+from headrace.server.listen import bind, check_reach, is_loopback, listening
 from tests.server.conftest import a_key, bearer, client_of, problem
 from tests.support.processes import until
 from tests.support.servers import free_port

@@ -14,8 +14,8 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.monitor import published, snapshot
-from headrace.monitor.published import Publish
+from headrace.monitor import snapshot, worker_metrics
+from headrace.monitor.worker_metrics import Publish
 from headrace.telemetry import OTHERS, TaskCounters, Telemetry
 from tests.server.conftest import address_of, client_of
 from tests.support.processes import Processes, until
@@ -24,7 +24,7 @@ from tests.support.processes import Processes, until
 async def test_numbers_for_prometheus(
     local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(published, "PAUSE", 0.1)
+    monkeypatch.setattr(worker_metrics, "PAUSE", 0.1)
     orchestrator = headrace.JobOrchestrator(local_app, name="here")
     async with client_of(local_app) as client, orchestrator:
         await local_app.enqueue("add", {"a": 1, "b": 2})
@@ -138,25 +138,25 @@ async def test_a_worker_that_does_nothing_writes_nothing_down(app: headrace.App)
     publish = Publish(engine=app.engine, telemetry=telemetry, worker=lambda: name, clock=clock)
 
     async def written() -> list[str]:
-        return [record.key for record in await app.engine.record_list(published.KIND)]
+        return [record.key for record in await app.engine.record_list(worker_metrics.KIND)]
 
     telemetry.renewals += 1
     await publish.tick()
     assert await written() == []
     telemetry.of("add", "default").completed += 1
     await publish.tick()
-    [before] = await app.engine.record_list(published.KIND)
+    [before] = await app.engine.record_list(worker_metrics.KIND)
     telemetry.renewals += 1
     await publish.tick()
-    [after] = await app.engine.record_list(published.KIND)
+    [after] = await app.engine.record_list(worker_metrics.KIND)
     assert after.version == before.version
     # Once a minute it does, and takes away what those have left who did not end in good order.
-    clock.advance(published.IDLE_PAUSE)
-    await app.engine.record_put(published.KIND, "killed", b"{}")
+    clock.advance(worker_metrics.IDLE_PAUSE)
+    await app.engine.record_put(worker_metrics.KIND, "killed", b"{}")
     name = "renamed"
     await publish.tick()
     assert await written() == ["killed", "renamed"]
-    clock.advance(published.FORGET_AFTER.total_seconds() + 1)
+    clock.advance(worker_metrics.FORGET_AFTER.total_seconds() + 1)
     await publish.tick()
     assert "killed" not in await written()
     await publish.stop()
@@ -196,22 +196,22 @@ async def test_a_worker_tells_of_the_queues_that_it_served_lately(
 
     async def told() -> Telemetry:
         await publish.tick()
-        return published.decode(await app.engine.record_list(published.KIND))["w"]
+        return worker_metrics.decode(await app.engine.record_list(worker_metrics.KIND))["w"]
 
     pairs_of(telemetry, 20)
     assert len((await told()).tasks) == 20
-    clock.advance(published.FOLD_AFTER / 2)
+    clock.advance(worker_metrics.FOLD_AFTER / 2)
     pairs_of(telemetry, 5)
     telemetry.of("add", "once-4").count("failed")
     assert len((await told()).tasks) == 20
-    clock.advance(published.FOLD_AFTER / 2 + 1)
+    clock.advance(worker_metrics.FOLD_AFTER / 2 + 1)
     pairs_of(telemetry, 1, "new")
     after = await told()
     queues = {queue for _, queue in after.tasks}
     assert queues == {"new-0", OTHERS, *(f"once-{number}" for number in range(5))}
     assert after.outcomes() == telemetry.outcomes() == {"completed": 26, "failed": 1}
     assert after.of(OTHERS, OTHERS).run.count == 15
-    monkeypatch.setattr(published, "MOST_PAIRS", 3)
+    monkeypatch.setattr(worker_metrics, "MOST_PAIRS", 3)
     pairs_of(telemetry, 1)
     after = await told()
     assert len(after.tasks) == 3 + 1
@@ -226,7 +226,7 @@ async def test_a_worker_tells_of_the_queues_that_it_served_lately(
 async def test_many_queues_are_written_down_in_pieces(
     app: headrace.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(published, "PIECE", 10)
+    monkeypatch.setattr(worker_metrics, "PIECE", 10)
     made: list[int] = []
     turns = 0
 
@@ -234,8 +234,8 @@ async def test_many_queues_are_written_down_in_pieces(
         made.append(turns)
         return one(counters)
 
-    one = published._task
-    monkeypatch.setattr(published, "_task", counted)
+    one = worker_metrics._task
+    monkeypatch.setattr(worker_metrics, "_task", counted)
     telemetry, clock = Telemetry(), Clock()
     publish = Publish(engine=app.engine, telemetry=telemetry, worker=lambda: "w", clock=clock)
     pairs_of(telemetry, 95)
@@ -262,13 +262,13 @@ async def test_many_queues_are_written_down_in_pieces(
 async def test_a_busy_worker_takes_away_what_killed_ones_have_left(app: headrace.App) -> None:
     telemetry, clock = Telemetry(), app.clock
     publish = Publish(engine=app.engine, telemetry=telemetry, worker=lambda: "w", clock=clock)
-    for number in range(2 * published.TIDY_STEP + 3):
-        await app.engine.record_put(published.KIND, f"killed-{number}", b"{}")
-    clock.advance(published.FORGET_AFTER.total_seconds() + 1)
-    await app.engine.record_put(published.KIND, "alive", b"{}")
+    for number in range(2 * worker_metrics.TIDY_STEP + 3):
+        await app.engine.record_put(worker_metrics.KIND, f"killed-{number}", b"{}")
+    clock.advance(worker_metrics.FORGET_AFTER.total_seconds() + 1)
+    await app.engine.record_put(worker_metrics.KIND, "alive", b"{}")
     for _ in range(2):
         pairs_of(telemetry, 1)
         await publish.tick()
-    left = [record.key for record in await app.engine.record_list(published.KIND)]
+    left = [record.key for record in await app.engine.record_list(worker_metrics.KIND)]
     assert left == ["alive", "w"]
     await publish.stop()

@@ -14,7 +14,7 @@ import pytest
 
 import headrace
 import headrace.server
-from headrace.server import openapi
+from headrace.server.openapi.document import document as openapi
 from tests.server.conftest import a_key, client_of
 from tests.server.test_access import ROUTES
 

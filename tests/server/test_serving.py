@@ -17,7 +17,7 @@ from fastapi import FastAPI
 import headrace
 import headrace.server
 from headrace.errors import MissingDriver
-from headrace.server.run import Listener, listening
+from headrace.server.listen import Listener, listening
 from tests.server.conftest import a_key, address_of, bearer, client_of, make_app, problem, run_jobs
 from tests.server.reader import Stream
 from tests.support.processes import Processes, until

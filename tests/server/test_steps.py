@@ -12,7 +12,7 @@ from headrace.model.ids import new_id
 from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry, Failure
 from headrace.model.status import State, Status
-from headrace.monitor.steps import birth, look, parse_seen, steps
+from headrace.monitor.change_reconstruction import birth, look, parse_seen, steps
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 import headrace
-from headrace import family
+from headrace import job_tree
 from headrace.clock import Clock
-from headrace.model.awaited import EVENT
+from headrace.model.durable.awaited import EVENT
+from headrace.model.durable.entries import CHILDREN, SLEEP, STAGE, WAIT
+from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
-from headrace.model.kept import CHILDREN, SLEEP, STAGE, WAIT
-from headrace.model.note import StoredEntry
 from headrace.model.status import Status
 from headrace.upkeep import Replaced
 from tests.orchestrator.conftest import LIMIT, Worker
@@ -144,7 +144,7 @@ async def test_children_are_cancelled_though_whoever_ran_their_parent_again_died
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(family, "cancel_replaced", died)
+        patched.setattr(job_tree, "cancel_replaced", died)
         with pytest.raises(SystemExit):
             await app.retry(job.id, from_stage="one")
     assert (await app.get(job.id)).status is Status.PENDING
@@ -152,7 +152,7 @@ async def test_children_are_cancelled_though_whoever_ran_their_parent_again_died
     await worker(app).run_until_idle()
     second, first = (await app.list(JobFilter(parent=job.id))).jobs
     assert (first.status, second.status) == (Status.CANCELLED, Status.SCHEDULED)
-    assert await app.engine.record_list(family.REPLACED) == []
+    assert await app.engine.record_list(job_tree.REPLACED) == []
 
 
 async def test_children_of_replaced_ones_are_cancelled_though_whoever_cancelled_these_died(
@@ -179,7 +179,7 @@ async def test_children_of_replaced_ones_are_cancelled_though_whoever_cancelled_
     await worker(app).run_until_idle()
     [child] = (await app.list(JobFilter(parent=job.id))).jobs
     with monkeypatch.context() as patched:
-        patched.setattr(family, "cancel_children", died)
+        patched.setattr(job_tree, "cancel_children", died)
         with pytest.raises(SystemExit):
             await app.retry(job.id, from_stage="one")
     assert (await app.get(child.id)).status is Status.CANCELLED

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 import headrace
-from headrace.model.awaited import AwaitedEvent
+from headrace.model.durable.awaited import AwaitedEvent
 from headrace.model.status import Status
 from headrace.testing import override
 from tests.orchestrator.conftest import Worker

@@ -11,7 +11,7 @@ import headrace
 from headrace.engine.parts import SHORT_BYTES
 from headrace.model.job import Job
 from headrace.model.status import Status
-from headrace.orchestrator import children
+from headrace.orchestrator.durable import children
 from tests.orchestrator.conftest import Worker, ended
 
 COUNT = 6

@@ -11,7 +11,7 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.model.kept import SLEEP
+from headrace.model.durable.entries import SLEEP
 from headrace.model.status import Status
 from tests.orchestrator.conftest import Worker
 

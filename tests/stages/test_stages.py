@@ -11,7 +11,7 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.model.kept import STAGE, stage_name, stage_view
+from headrace.model.durable.entries import STAGE, stage_name, stage_view
 from headrace.model.status import Status
 from tests.orchestrator.conftest import Worker
 

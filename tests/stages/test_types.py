@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 import headrace
 from headrace.model.status import Status
-from headrace.orchestrator.steps import encode_value
+from headrace.orchestrator.durable.stage_call import encode_value
 from tests.orchestrator.conftest import Worker
 
 if TYPE_CHECKING:
@@ -170,6 +170,6 @@ async def test_a_result_that_its_annotation_does_not_fit_is_refused_at_once(
 
 def test_plain_values_are_not_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most stages return these: they cost nothing more."""
-    monkeypatch.setattr("headrace.orchestrator.steps.decoder_of", None)
+    monkeypatch.setattr("headrace.orchestrator.durable.stage_call.decoder_of", None)
     for value in (None, True, 3, 2.5, "text"):
         encode_value("one", value, unsaid)

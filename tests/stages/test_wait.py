@@ -9,7 +9,7 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.model.awaited import AwaitedEvent
+from headrace.model.durable.awaited import AwaitedEvent
 from headrace.model.status import Status
 from tests.orchestrator.conftest import Worker, became, ended
 

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.model.job import ClaimedJob, LostJob
 from headrace.model.outcome import AttemptEntry, Cancelled, Failed, Outcome, Retry, TimedOut
-from headrace.upkeep.decide import outcome_of_lost, settlement_of_lost
+from headrace.upkeep.lost_jobs import outcome_of_lost, settlement_of_lost
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

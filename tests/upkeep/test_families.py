@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headrace import family
+from headrace import job_tree
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.model.awaited import AwaitedChildren, AwaitedEvent
+from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.outcome import Snoozed
 from headrace.model.status import Status
 from headrace.upkeep import Sweep, Wake
@@ -96,7 +96,7 @@ async def test_a_cancel_that_was_cut_short_is_completed_by_the_next(engine: Engi
     await engine.cancel([parent])
     await engine.cancel([child.id])
     assert await status(engine, grandchild) is Status.PENDING
-    assert await family.cancel(engine, [parent]) == {}
+    assert await job_tree.cancel(engine, [parent]) == {}
     assert await status(engine, grandchild) is Status.CANCELLED
     [running] = [each for each in children if each != child.id]
     assert await status(engine, running) is Status.RUNNING

@@ -13,8 +13,8 @@ from headrace.artifacts.store import Stored
 from headrace.engine.base import Engine
 from headrace.errors import InvalidInput, InvalidName
 from headrace.model.artifact import Artifact
+from headrace.model.durable.writes import Entry, StoredEntry
 from headrace.model.job import Job
-from headrace.model.note import Entry, StoredEntry
 
 KIND = "artifact"
 """Entries of this kind are the index."""

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Concatenate, ParamSpec
 import typer
 
 from headrace.cli.errors import hush
-from headrace.cli.light import LightCommand, LightGroup
 from headrace.cli.session import Session
+from headrace.cli.startup import LightCommand, LightGroup
 
 P = ParamSpec("P")
 Body = Callable[Concatenate[Session, P], Coroutine[Any, Any, int | None]]

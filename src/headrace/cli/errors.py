@@ -16,7 +16,7 @@ import traceback
 
 import typer
 
-from headrace.cli.words import clean
+from headrace.cli.formatting import clean
 from headrace.errors import EngineError, HeadraceError, InvalidInput, WorkerUnhealthy
 
 OK = 0

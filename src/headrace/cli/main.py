@@ -15,33 +15,33 @@ import typer
 
 from headrace.cli.command import AppName, Debug, Url, group
 from headrace.cli.errors import report
-from headrace.cli.first_process import leave_the_first_process
-from headrace.cli.light import LightGroup
+from headrace.cli.services.first_process import leave_the_first_process
+from headrace.cli.startup import LightGroup
 from headrace.version import __version__
 
 # In the order of the help. Only the module of the command that runs is imported, so that a worker
 # carries nothing that it does not need.
 COMMANDS = {
-    "up": "headrace.cli.up",
-    "worker": "headrace.cli.worker",
-    "server": "headrace.cli.server",
-    "dispatcher": "headrace.cli.dispatcher",
-    "dead-letters": "headrace.cli.dead_letters",
-    "enqueue": "headrace.cli.enqueue",
-    "jobs": "headrace.cli.jobs",
-    "artifacts": "headrace.cli.artifacts",
-    "running": "headrace.cli.running",
-    "top": "headrace.cli.top",
-    "queues": "headrace.cli.queues",
-    "lanes": "headrace.cli.lanes",
-    "schedules": "headrace.cli.schedules",
-    "workflows": "headrace.cli.workflows",
-    "workers": "headrace.cli.workers",
-    "keys": "headrace.cli.keys",
-    "prune": "headrace.cli.prune",
-    "bench": "headrace.cli.bench",
-    "doctor": "headrace.cli.doctor",
-    "version": "headrace.cli.version",
+    "up": "headrace.cli.up.command",
+    "worker": "headrace.cli.services.worker",
+    "server": "headrace.cli.services.server",
+    "dispatcher": "headrace.cli.dispatchers.command",
+    "dead-letters": "headrace.cli.dispatchers.dead_letters",
+    "enqueue": "headrace.cli.enqueue.command",
+    "jobs": "headrace.cli.jobs.list",
+    "artifacts": "headrace.cli.admin.artifacts",
+    "running": "headrace.cli.jobs.running",
+    "top": "headrace.cli.top.command",
+    "queues": "headrace.cli.admin.queues",
+    "lanes": "headrace.cli.admin.lanes",
+    "schedules": "headrace.cli.schedules.command",
+    "workflows": "headrace.cli.workflows.command",
+    "workers": "headrace.cli.admin.workers",
+    "keys": "headrace.cli.admin.keys",
+    "prune": "headrace.cli.admin.prune",
+    "bench": "headrace.cli.bench.command",
+    "doctor": "headrace.cli.admin.doctor",
+    "version": "headrace.cli.admin.version",
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.cli.words import clean, width
+from headrace.cli.formatting import clean, width
 
 Progress = Callable[[int], None]
 

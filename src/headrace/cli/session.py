@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.app import App
+from headrace.cli.app_loader import load_app, reconfigure
+from headrace.cli.backend import Direct, Verbs
 from headrace.cli.errors import tell
-from headrace.cli.light import lighten_httpx
-from headrace.cli.loading import load_app, reconfigure
-from headrace.cli.verbs import Direct, Verbs
+from headrace.cli.startup import lighten_httpx
 from headrace.config import Settings, load
 from headrace.engine.open import redacted
-from headrace.engine.sqlite.address import parse_address
+from headrace.engine.sqlite.connection.address import parse_address
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
     from headrace.client import Client
 
-TOUR = "headrace.cli.tour:app"
+TOUR = "headrace.cli.up.tour:app"
 # How often a request is repeated while a server is away. A person waits: tell soon.
 RETRIES = 2
 
@@ -78,7 +78,7 @@ class Session:
             async with self.store() as app:
                 yield Direct(app)
             return
-        from headrace.cli.remote import Remote  # noqa: PLC0415
+        from headrace.cli.remote_backend import Remote  # noqa: PLC0415
 
         async with self.client() as client:
             yield Remote(client)

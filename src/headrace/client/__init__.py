@@ -24,7 +24,7 @@ from headrace.client.admin_views import (
 )
 from headrace.client.client import Client
 from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
-from headrace.client.runs import RunBegun
+from headrace.client.job_codec import JobOptions, JobRequest
 from headrace.client.sync import SyncClient
 from headrace.client.uploads import File
 from headrace.client.views import (
@@ -34,7 +34,7 @@ from headrace.client.views import (
     RunningSummary,
     TaskView,
 )
-from headrace.client.wire import JobOptions, JobRequest
+from headrace.client.workflows import RunBegun
 from headrace.model.artifact import Artifact
 
 __all__ = [

@@ -9,21 +9,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from headrace.client.base import given
 from headrace.client.batches import batches
-from headrace.client.calls import Call
 from headrace.client.files import Files
-from headrace.client.remote import given
-from headrace.client.runs import Runs
-from headrace.client.stream import follow
-from headrace.client.uploads import File, form_fields, read_files
-from headrace.client.views import (
-    BulkAnswer,
-    DeliveryAnswer,
-    EntryList,
-    Reasons,
-    ResultAnswer,
-)
-from headrace.client.wire import (
+from headrace.client.job_codec import (
     BatchAnswer,
     JobList,
     JobOptions,
@@ -33,6 +22,17 @@ from headrace.client.wire import (
     filter_fields,
     make_request,
 )
+from headrace.client.request import Call
+from headrace.client.sse import follow
+from headrace.client.uploads import File, form_fields, read_files
+from headrace.client.views import (
+    BulkAnswer,
+    DeliveryAnswer,
+    EntryList,
+    Reasons,
+    ResultAnswer,
+)
+from headrace.client.workflows import Runs
 from headrace.errors import (
     HeadraceError,
     InvalidArguments,
@@ -40,10 +40,10 @@ from headrace.errors import (
     JobFailed,
     ResultTimeout,
 )
+from headrace.model.durable.writes import StoredEntry
 from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.names import check_text
-from headrace.model.note import StoredEntry
 from headrace.model.views import Delivery, JobPage
 from headrace.task.codec import encode
 

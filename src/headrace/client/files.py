@@ -9,11 +9,11 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from headrace.client.calls import Call, pause
+from headrace.client.base import Remote
 from headrace.client.errors import UnexpectedAnswer
-from headrace.client.remote import Remote
+from headrace.client.job_codec import decode
+from headrace.client.request import Call, pause
 from headrace.client.views import ArtifactList
-from headrace.client.wire import decode
 from headrace.errors import EngineUnavailable
 from headrace.model.artifact import Artifact
 from headrace.model.ids import parse_id

@@ -13,15 +13,15 @@ from typing import Any, Literal, Self, TypeVar, Unpack
 
 from headrace.client.client import Client as AsyncClient
 from headrace.client.client import OnProgress
-from headrace.client.runs import SyncRuns
-from headrace.client.sync_administration import SyncAdministration
+from headrace.client.job_codec import JobOptions, JobRequest
+from headrace.client.sync_admin import SyncAdministration
 from headrace.client.uploads import File
 from headrace.client.views import BulkAnswer, Running, TaskView
-from headrace.client.wire import JobOptions, JobRequest
+from headrace.client.workflows import SyncRuns
 from headrace.loop_thread import LoopThread
 from headrace.model.artifact import Artifact
+from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
-from headrace.model.note import StoredEntry
 from headrace.model.views import Delivery, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 

@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 
 from headrace.client.address import Address
-from headrace.client.calls import LONGEST_WAIT, Answer, Call, pause
+from headrace.client.error_mapping import error_for
 from headrace.client.errors import RateLimited
-from headrace.client.problems import error_for
+from headrace.client.request import LONGEST_WAIT, Answer, Call, pause
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
 from headrace.version import __version__
 

@@ -1,8 +1,8 @@
-"""What starts work: the clock, and messages.
+"""Create jobs from schedules (cron) and from broker messages (events).
 
     from headrace.dispatchers import CronDispatcher, QueueDispatcher
 
-Each needs an extra, `cron` or one of a broker, so nothing is imported before it is asked for.
+Each needs an extra, `cron` or one of a broker, so each is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.dispatchers.adapter import QueueAdapter
-    from headrace.dispatchers.cron import CronDispatcher
-    from headrace.dispatchers.events import QueueDispatcher
+    from headrace.dispatchers.cron.dispatcher import CronDispatcher
+    from headrace.dispatchers.events.adapter import QueueAdapter
+    from headrace.dispatchers.events.dispatcher import QueueDispatcher
     from headrace.model.schedule import Schedule
 
 __all__ = ["CronDispatcher", "QueueAdapter", "QueueDispatcher", "Schedule"]
 
 _PLACES = {
-    "CronDispatcher": "headrace.dispatchers.cron",
-    "QueueAdapter": "headrace.dispatchers.adapter",
-    "QueueDispatcher": "headrace.dispatchers.events",
+    "CronDispatcher": "headrace.dispatchers.cron.dispatcher",
+    "QueueAdapter": "headrace.dispatchers.events.adapter",
+    "QueueDispatcher": "headrace.dispatchers.events.dispatcher",
     "Schedule": "headrace.model.schedule",
 }
 

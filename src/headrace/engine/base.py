@@ -45,8 +45,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from headrace.clock import Clock
+from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob, Inserted, Job, JobFilter, LostJob, NewJob
-from headrace.model.note import Note, StoredEntry
 from headrace.model.outcome import Settlement
 from headrace.model.views import (
     Delivery,

@@ -48,7 +48,7 @@ def in_memory(url: str) -> bool:
     """Whether the jobs are in the memory of the process that has opened the engine."""
     if urlsplit(url).scheme != "sqlite":
         return False
-    from headrace.engine.sqlite.address import parse_address  # noqa: PLC0415
+    from headrace.engine.sqlite.connection.address import parse_address  # noqa: PLC0415
 
     return parse_address(url).path is None
 

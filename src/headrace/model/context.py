@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, TypeVar, overload
 
 from headrace.model.artifact import Artifacts
-from headrace.model.child import OnFailure
+from headrace.model.durable.children import OnFailure
 from headrace.model.job import NewJob
 from headrace.model.retry import RetryPolicy
 

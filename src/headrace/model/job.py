@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from headrace.model.awaited import Awaited
+from headrace.model.durable.awaited import Awaited
 from headrace.model.outcome import AttemptEntry
 from headrace.model.status import State, Status
 from headrace.model.times import check_aware

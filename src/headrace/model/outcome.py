@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from headrace.model.awaited import Awaited
+from headrace.model.durable.awaited import Awaited
 
 MESSAGE_LIMIT = 4_000
 TRACEBACK_LIMIT = 8_000

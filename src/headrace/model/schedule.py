@@ -118,7 +118,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a schedule has come. It outlives the schedule: its past is never done again."""
+    """How far a schedule has come. It outlives the schedule by a day, in case it comes back."""
 
     cursor: datetime | None = None
     runs: list[Run] = []

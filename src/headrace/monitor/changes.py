@@ -18,10 +18,10 @@ from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
 from headrace.model.job import Job
 from headrace.model.status import Status
+from headrace.monitor.all_jobs_scan import Known, Survey
+from headrace.monitor.change_reconstruction import Seen, birth, look, steps
 from headrace.monitor.paging import reads
-from headrace.monitor.steps import Seen, birth, look, steps
-from headrace.monitor.streams import LONGEST_QUEUE, Change, Follower, Wanted
-from headrace.monitor.survey import Known, Survey
+from headrace.monitor.subscribers import LONGEST_QUEUE, Change, Follower, Wanted
 
 log = logging.getLogger("headrace.server")
 

@@ -14,7 +14,7 @@ from headrace.engine.base import Engine
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.dispatchers import dispatchers
-from headrace.monitor.published import KIND, decode
+from headrace.monitor.worker_metrics import KIND, decode
 from headrace.telemetry import Telemetry
 
 if TYPE_CHECKING:

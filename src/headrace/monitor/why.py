@@ -6,7 +6,7 @@ from headrace.engine.base import Viewing
 from headrace.model.job import Job
 from headrace.model.status import State
 from headrace.model.worker import Worker
-from headrace.monitor.waiting import why_suspended
+from headrace.monitor.wait_text import why_suspended
 
 
 async def why(engine: Viewing, job: Job, now: float) -> list[str]:

@@ -24,18 +24,18 @@ __all__ = ["create", "serve"]
 
 
 def create(app: App, **options: Any) -> FastAPI:
-    """The API over an App. The options are those of `headrace.server.factory.create`."""
+    """The API over an App. The options are those of `headrace.server.app.create`."""
     try:
-        from headrace.server.factory import create as make  # noqa: PLC0415 - needs FastAPI
+        from headrace.server.app import create as make  # noqa: PLC0415 - needs FastAPI
     except ModuleNotFoundError as error:
         raise _missing(error) from error
     return make(app, **options)
 
 
 async def serve(app: App, **options: Any) -> None:
-    """Serve the API until cancelled. The options are those of `headrace.server.run.serve`."""
+    """Serve the API until cancelled. The options are those of `headrace.server.listen.serve`."""
     try:
-        from headrace.server.run import serve as listen  # noqa: PLC0415 - needs uvicorn
+        from headrace.server.listen import serve as listen  # noqa: PLC0415 - needs uvicorn
     except ModuleNotFoundError as error:
         raise _missing(error) from error
     await listen(app, **options)

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from headrace.errors import HeadraceError
 from headrace.monitor.snapshot import Snapshot
-from headrace.server.state import Service
+from headrace.server.service import Service
 from headrace.telemetry import Histogram, Telemetry
 from headrace.version import __version__
 

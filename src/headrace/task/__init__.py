@@ -2,7 +2,7 @@
 
 from headrace.task.registry import Registry
 from headrace.task.signature import Signature
-from headrace.task.staged import stage
+from headrace.task.stage import stage
 from headrace.task.task import Door, Task, TaskOptions
 
 __all__ = [

@@ -14,7 +14,7 @@ from headrace.loop import Loop
 from headrace.upkeep.due import Due
 from headrace.upkeep.files import Files
 from headrace.upkeep.prune import Prune
-from headrace.upkeep.replaced import Replaced
+from headrace.upkeep.replaced_children import Replaced
 from headrace.upkeep.sweep import Sweep
 from headrace.upkeep.wake import Wake
 

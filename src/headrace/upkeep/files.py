@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 
-from headrace.artifacts import ArtifactStore, handed_in
+from headrace.artifacts import ArtifactStore, pending_uploads
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineError, EngineUnavailable, InvalidInput
@@ -44,7 +44,7 @@ class Files(Loop):
         self.engine = engine
         self.artifacts = artifacts
         self.clock = clock
-        self._after = {PRUNED: "", handed_in.KIND: ""}
+        self._after = {PRUNED: "", pending_uploads.KIND: ""}
         self._tidied = 0.0
         # When the walk over jobs with uploads begins that is under way, or was the last.
         self._walked = 0.0
@@ -61,7 +61,7 @@ class Files(Loop):
             first, self._after[kind] = not self._after[kind], ""
             if len(records) == BATCH:
                 self._after[kind] = records[-1].key
-            elif first and kind == handed_in.KIND:
+            elif first and kind == pending_uploads.KIND:
                 self._walk_pause = 0.0  # so few cost nothing
             more = more or len(records) == BATCH
             await self.remove(records)
@@ -75,12 +75,12 @@ class Files(Loop):
     def _kinds(self) -> tuple[str, ...]:
         """Pruned jobs each time. Those with uploads, most of which exist, seldom if many."""
         now = self.clock.now()
-        if not self._after[handed_in.KIND]:
+        if not self._after[pending_uploads.KIND]:
             if abs(now - self._walked) < self._walk_pause:
                 return (PRUNED,)
             self._walked = now
             self._walk_pause = WALK_EVERY * random.uniform(0.8, 1.2)  # noqa: S311 - only a jitter
-        return (PRUNED, handed_in.KIND)
+        return (PRUNED, pending_uploads.KIND)
 
     async def remove(self, records: list[Record]) -> int:
         """Remove the files of these jobs where they are gone, and answer of how many jobs.

@@ -7,11 +7,11 @@ import random
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.family import cancel_children
+from headrace.job_tree import cancel_children
 from headrace.loop import Loop
 from headrace.model.job import LostJob
 from headrace.model.outcome import Cancelled, Settlement
-from headrace.upkeep.decide import settlement_of_lost
+from headrace.upkeep.lost_jobs import settlement_of_lost
 
 log = logging.getLogger("headrace.sweep")
 

@@ -14,7 +14,7 @@ from headrace.workflows.model import Workflow
 from headrace.workflows.references import Place
 
 try:
-    from headrace.yaml_reader import BadDocument, Document, read_document
+    from headrace.config_files import BadDocument, Document, read_document
 except ModuleNotFoundError as error:
     raise MissingDriver(
         f'workflow files need {error.name}; install it: pip install "headrace[workflows]"'
@@ -92,7 +92,7 @@ def _convert(document: Document) -> Workflow:
 
 
 def _told(document: Document, place: Place, reason: str) -> str:
-    return f"{document.at(place)}: {reason}{document.hint(place)}"
+    return f"{document.at(place)}: {reason}"
 
 
 def _place(path: str) -> Place:

@@ -14,12 +14,12 @@ import msgspec
 from headrace.engine.base import Engine
 from headrace.engine.parts import parts
 from headrace.errors import InvalidInput, NotRetryable
-from headrace.model.awaited import AwaitedChildren
 from headrace.model.context import Context
+from headrace.model.durable.awaited import AwaitedChildren
+from headrace.model.durable.entries import CHILDREN, STAGE, ChildrenRecord
+from headrace.model.durable.writes import StoredEntry
 from headrace.model.ids import nth_id
 from headrace.model.job import Job, NewJob
-from headrace.model.kept import CHILDREN, STAGE, ChildrenRecord
-from headrace.model.note import StoredEntry
 from headrace.model.policy import TaskPolicy
 from headrace.model.retry import LONGEST_DELAY, RetryPolicy
 from headrace.model.status import Status
@@ -29,7 +29,7 @@ from headrace.workflows.plan import StepEnd, fatal, next_steps, result_of, scope
 from headrace.workflows.references import resolve
 
 if TYPE_CHECKING:
-    from headrace.orchestrator.context import JobContext
+    from headrace.orchestrator.running.context import JobContext
 
 TASK = "headrace.workflow"
 # A run only begins and collects. Workers that die under it are not its fault.

@@ -10,10 +10,10 @@ import msgspec
 
 from headrace.engine.base import Engine
 from headrace.errors import InvalidInput, JobConflict, UnknownWorkflow
-from headrace.family import rerun_without
+from headrace.job_tree import rerun_without
+from headrace.model.durable.entries import CHILDREN, STAGE, StageRecord
+from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
-from headrace.model.kept import CHILDREN, STAGE, StageRecord
-from headrace.model.note import StoredEntry
 from headrace.workflows.model import Step, Workflow
 from headrace.workflows.plan import StepEnd
 from headrace.workflows.run import TASK, child_ids, get_all

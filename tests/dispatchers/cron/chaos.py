@@ -10,9 +10,9 @@ from typing import Any, cast
 import headrace
 from headrace.clock import Clock
 from headrace.config import Settings
-from headrace.dispatchers.cron import CronDispatcher
-from headrace.dispatchers.schedules import Schedules
-from headrace.dispatchers.settings import CronSettings
+from headrace.dispatchers.cron.dispatcher import CronDispatcher
+from headrace.dispatchers.cron.schedules import Schedules
+from headrace.dispatchers.cron.settings import CronSettings
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
 from headrace.task import Task

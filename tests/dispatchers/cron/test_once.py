@@ -14,7 +14,7 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.dispatchers.cron import CronDispatcher
+from headrace.dispatchers.cron.dispatcher import CronDispatcher
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from headrace.errors import EngineUnavailable

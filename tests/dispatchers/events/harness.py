@@ -14,12 +14,12 @@ from aiobotocore.session import get_session  # type: ignore[import-untyped]
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
 
-from headrace.dispatchers.adapter import QueueAdapter
-from headrace.dispatchers.adapters.kafka import KafkaAdapter
-from headrace.dispatchers.adapters.nats import NatsAdapter
-from headrace.dispatchers.adapters.rabbitmq import RabbitmqAdapter
-from headrace.dispatchers.adapters.redis_streams import RedisStreamsAdapter
-from headrace.dispatchers.adapters.sqs import SqsAdapter
+from headrace.dispatchers.events.adapter import QueueAdapter
+from headrace.dispatchers.events.adapters.kafka import KafkaAdapter
+from headrace.dispatchers.events.adapters.nats import NatsAdapter
+from headrace.dispatchers.events.adapters.rabbitmq import RabbitmqAdapter
+from headrace.dispatchers.events.adapters.redis_streams import RedisStreamsAdapter
+from headrace.dispatchers.events.adapters.sqs import SqsAdapter
 
 
 class Topic(ABC):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from headrace.dispatchers.adapter import QueueAdapter
+from headrace.dispatchers.events.adapter import QueueAdapter
 from tests.dispatchers.events.harness import Topic
 from tests.support.processes import ROOT
 

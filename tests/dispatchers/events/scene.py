@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 import headrace
-from headrace.dispatchers.adapter import QueueAdapter
-from headrace.dispatchers.dead_letters import DeadLetter, DeadLetters
-from headrace.dispatchers.events import QueueDispatcher
+from headrace.dispatchers.events.adapter import QueueAdapter
+from headrace.dispatchers.events.dead_letters import DeadLetter, DeadLetters
+from headrace.dispatchers.events.dispatcher import QueueDispatcher
 from headrace.model.job import Job
 from tests.dispatchers.events import program
 from tests.support.processes import Process, Processes, until

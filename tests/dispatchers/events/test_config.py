@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from headrace.dispatchers.adapters.kafka import KafkaAdapter
-from headrace.dispatchers.load_adapter import make_adapter
-from headrace.dispatchers.queue_config import read_queue_config
+from headrace.dispatchers.events.adapters.kafka import KafkaAdapter
+from headrace.dispatchers.events.config import read_queue_config
+from headrace.dispatchers.events.load_adapter import make_adapter
 from headrace.errors import InvalidSetting
 
 KAFKA = """\
@@ -62,13 +62,16 @@ def test_a_file_says_all_that_an_adapter_needs(tmp_path: Path) -> None:
         ("adapter: 'no.such.module:Thing'\n", "cannot be loaded"),
         ("adapter: 'pathlib:Path'\n", "must be a class made from"),
         ("adapter: 'pathlib:Nothing'\n", "there is none"),
-        ("adapter: 'headrace.dispatchers.adapter:QueueAdapter'\n", "lacks: abandon, complete"),
+        (
+            "adapter: 'headrace.dispatchers.events.adapter:QueueAdapter'\n",
+            "lacks: abandon, complete",
+        ),
         ("adapter: 'os system'\n", "package.module:Class"),
         ("batch_size: 5\n", "names no adapter"),
         ("", "names no adapter"),
         ("# nothing\n", "names no adapter"),
         ("---\n", "names no adapter"),
-        ("adapter: no\n", "YAML reads no as false: quote it if text is meant ("),
+        ("adapter: no\n", 'unknown adapter "no"; known: kafka'),
         ("- a\n- b\n", "must have names with values"),
         ("adapter: [kafka\n", "is not valid YAML"),
         ("adapter: kafka\noptions: {topics: [a], group: '${NOT_SET}'}\n", "variable NOT_SET"),

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.engine.postgres.address import Address, parse_address
+from headrace.engine.postgres.connection.address import Address, parse_address
 from headrace.engine.postgres.engine import PostgresEngine
 from tests.conftest import Servers, store_url
 from tests.engine.conftest import Opener

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
-from headrace.engine.postgres.address import Address
+from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from tests.engine.postgres.conftest import Raw
 from tests.support.verbs import a_worker, claim, complete, enqueue

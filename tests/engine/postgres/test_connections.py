@@ -16,7 +16,7 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.errors import EngineUnavailable
-from headrace.model.note import Note
+from headrace.model.durable.writes import Note
 from headrace.model.worker import WorkerStats
 from tests.engine.postgres.conftest import Raw
 from tests.support.servers import PostgresServer, postgres_binaries

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headrace.engine.postgres.deadline import Deadline
+from headrace.engine.postgres.connection.deadline import Deadline
 
 LIMIT = 10.0
 

@@ -10,8 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from headrace.engine.postgres import producing
-from headrace.engine.postgres.address import Address
+from headrace.engine.postgres import insert
+from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.enqueue import Enqueuer
 from headrace.errors import EngineUnavailable, KeyInDoubt
@@ -124,7 +124,7 @@ async def test_a_transaction_may_enqueue_outside_of_itself_while_others_wait_for
 async def test_who_has_waited_long_enough_is_told_and_leaves_nothing_behind(
     postgres: PostgresEngine, address: Address, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(producing, "LONGEST_DOUBT", 0.3)
+    monkeypatch.setattr(insert, "LONGEST_DOUBT", 0.3)
     async with open_transaction(address) as (connection, transaction):
         await postgres.insert_within(connection, [a_job(key="k")])
         for _ in range(2):

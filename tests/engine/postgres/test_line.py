@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from time import monotonic
 
+from headrace.engine.postgres.claim_cursor import Line
 from headrace.engine.postgres.engine import PostgresEngine
-from headrace.engine.postgres.line import Line
 from tests.engine.postgres.conftest import Raw
 from tests.support.verbs import a_worker, claim, complete, enqueue, retry
 

@@ -14,8 +14,8 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.postgres.engine import PostgresEngine
-from headrace.model.awaited import EVENT, AwaitedEvent
-from headrace.model.note import Note
+from headrace.model.durable.awaited import EVENT, AwaitedEvent
+from headrace.model.durable.writes import Note
 from headrace.model.outcome import Completed, Retry, Settlement, Snoozed
 from headrace.model.status import Status
 from tests.engine.conftest import Opener

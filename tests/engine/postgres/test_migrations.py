@@ -11,12 +11,12 @@ import asyncpg
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.postgres import migrate as migrate_module
-from headrace.engine.postgres.address import Address
+from headrace.engine.postgres.connection import migrate as migrate_module
+from headrace.engine.postgres.connection.address import Address
+from headrace.engine.postgres.connection.migrate import NEWEST
 from headrace.engine.postgres.engine import PostgresEngine
-from headrace.engine.postgres.migrate import NEWEST
 from headrace.errors import EngineError, SchemaTooNew
-from headrace.model.awaited import AwaitedChildren
+from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Snoozed
 from tests.engine.postgres.conftest import Raw

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.engine.postgres import places
+from headrace.engine.postgres import claimed_lanes
+from headrace.engine.postgres.claimed_lanes import Places
 from headrace.engine.postgres.engine import PostgresEngine
-from headrace.engine.postgres.places import Places
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Settlement
 from headrace.model.status import State
@@ -59,7 +59,7 @@ def test_what_is_settled_is_forgotten() -> None:
 
 
 def test_jobs_that_never_come_back_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "LIMIT", 3)
+    monkeypatch.setattr(claimed_lanes, "LIMIT", 3)
     known = Places()
     for n in range(100):
         known.remember([job(f"{n}", "a")])

@@ -17,9 +17,9 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.postgres.engine import PostgresEngine
-from headrace.model.awaited import AwaitedChildren, AwaitedEvent
+from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.job import ClaimedJob, JobFilter
-from headrace.model.note import Entry, Note
 from headrace.model.outcome import (
     Completed,
     Failed,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from headrace.engine.postgres.connection.migrate import NEWEST
 from headrace.engine.postgres.engine import PostgresEngine
-from headrace.engine.postgres.migrate import NEWEST
 from headrace.engine.postgres.report import findings
 from tests.engine.postgres.conftest import Raw
 from tests.support.verbs import a_worker, claim, enqueue

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from headrace.engine.postgres.address import Address
+from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.job import NewJob
 from headrace.model.views import RecordChange

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 from chaos.proxy import Proxy
 
-from headrace.engine.postgres.address import parse_address
-from headrace.engine.postgres.link import Link
+from headrace.engine.postgres.connection.address import parse_address
+from headrace.engine.postgres.connection.connection import Link
 from headrace.errors import EngineUnavailable
 
 LIMIT = 60.0

@@ -19,9 +19,9 @@ import pytest
 
 from headrace.engine.base import Engine
 from headrace.engine.postgres.engine import PostgresEngine
-from headrace.model.awaited import Awaited, AwaitedChildren, AwaitedEvent
+from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.job import ClaimedJob, NewJob
-from headrace.model.note import Entry, Note
 from headrace.model.outcome import (
     Cancelled,
     Completed,

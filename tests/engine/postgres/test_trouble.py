@@ -7,11 +7,11 @@ import math
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.postgres.address import parse_address
+from headrace.engine.postgres.connection.address import parse_address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.errors import EngineUnavailable, InvalidInput, InvalidSetting, StorageFull
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.job import JobFilter
-from headrace.model.note import Entry, Note
 from headrace.model.outcome import Completed, Failed, Failure, Retry, Settlement, Snoozed
 from headrace.model.status import Status
 from tests.engine.postgres.conftest import Raw

@@ -16,10 +16,10 @@ from psycopg.rows import dict_row
 from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 
-from headrace.engine.postgres.address import Address
+from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.errors import InvalidInput
-from headrace.model.awaited import AwaitedChildren
+from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.outcome import Completed, Settlement, Snoozed
 from tests.engine.conftest import Opener
 from tests.engine.postgres.conftest import Raw

@@ -12,7 +12,7 @@ import sqlalchemy
 from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 
-from headrace.engine.postgres.address import Address
+from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.errors import InvalidInput
 from tests.engine.postgres.test_within import asyncpg_connection, sqlalchemy_url

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from headrace.engine.postgres.address import Address
+from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue
 

@@ -12,9 +12,9 @@ from uuid import uuid4
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.redis.address import Address
+from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.connection import Link
 from headrace.engine.redis.engine import RedisEngine
-from headrace.engine.redis.wire import Link
 from tests.conftest import ENGINES, Servers, store_url
 from tests.support.servers import RedisServer, redis_binaries
 

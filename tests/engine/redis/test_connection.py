@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.redis.address import Address
+from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.connection import Link
 from headrace.engine.redis.engine import RedisEngine
-from headrace.engine.redis.wire import Link
 from headrace.errors import EngineError, EngineUnavailable
 from headrace.model.worker import WorkerStats
 from tests.engine.redis.conftest import OwnServer, Starter, connections, eventually

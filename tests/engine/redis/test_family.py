@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from headrace.clock import Clock
+from headrace.engine.redis.connection.connection import Link
 from headrace.engine.redis.engine import RedisEngine
-from headrace.engine.redis.wire import Link
-from headrace.model.awaited import Awaited, AwaitedChildren, AwaitedEvent
+from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.outcome import Released, Snoozed
 from tests.engine.redis.conftest import commands_of
 from tests.support.verbs import (

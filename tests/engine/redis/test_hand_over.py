@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from headrace.clock import Clock
+from headrace.engine.redis.connection.connection import Link
 from headrace.engine.redis.engine import RedisEngine
-from headrace.engine.redis.wire import Link
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Released
 from headrace.model.status import Status

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.clock import Clock
+from headrace.engine.redis.connection.connection import Link
 from headrace.engine.redis.engine import RedisEngine
-from headrace.engine.redis.wire import Link
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from headrace.engine.parts import PART_BYTES
+from headrace.engine.redis.connection.connection import Link
 from headrace.engine.redis.engine import RedisEngine
-from headrace.engine.redis.wire import Link
 from headrace.errors import EngineUnavailable
 from tests.engine.redis.conftest import connections
 from tests.support.verbs import a_worker, claim, complete, enqueue

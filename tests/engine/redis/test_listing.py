@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.engine.redis import listing
+from headrace.engine.redis import job_list
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.ids import new_id
 from headrace.model.job import JobFilter
@@ -41,8 +41,8 @@ FILTERS: list[dict[str, Any]] = [
 async def test_every_way_finds_the_same_jobs(
     redis_engine: RedisEngine, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(listing, "_FEW", few)
-    monkeypatch.setattr(listing, "_STRETCH", 7)
+    monkeypatch.setattr(job_list, "_FEW", few)
+    monkeypatch.setattr(job_list, "_STRETCH", 7)
     chance = random.Random(7)
     jobs = [
         a_job(
@@ -97,9 +97,9 @@ async def test_every_way_finds_the_same_jobs(
 async def test_lanes_are_found_over_many_steps(
     redis_engine: RedisEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headrace.engine.redis import viewing
+    from headrace.engine.redis import views
 
-    monkeypatch.setattr(viewing, "_LANES_AT_ONCE", 3)
+    monkeypatch.setattr(views, "_LANES_AT_ONCE", 3)
     for n in range(11):
         await redis_engine.insert([a_job(queue=f"q{n % 2}", lane=f"l{n}") for _ in range(1 + n)])
     lanes = await redis_engine.lanes(limit=4)

@@ -10,12 +10,12 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.redis import scripts
-from headrace.engine.redis.address import Address
+from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.connection import Link
 from headrace.engine.redis.engine import RedisEngine
-from headrace.engine.redis.wire import Link
-from headrace.model.awaited import AwaitedChildren, AwaitedEvent
+from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
+from headrace.model.durable.writes import Entry, Note
 from headrace.model.job import JobFilter
-from headrace.model.note import Entry, Note
 from headrace.model.outcome import Failed, Released, Retry, Snoozed
 from headrace.model.status import Status
 from headrace.model.views import RecordChange

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headrace.clock import Clock
+from headrace.engine.redis.connection.connection import Link
 from headrace.engine.redis.engine import RedisEngine
 from headrace.engine.redis.lifecycle import SCHEMA_VERSION
-from headrace.engine.redis.wire import Link
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew, StorageFull
 from headrace.model.outcome import Failed, Failure, Settlement
 from headrace.model.status import Status

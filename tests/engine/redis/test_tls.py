@@ -15,10 +15,10 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.engine.redis.address import Address
-from headrace.engine.redis.blocking import BlockingLink
+from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.blocking import BlockingLink
+from headrace.engine.redis.connection.errors import unavailable
 from headrace.engine.redis.engine import RedisEngine
-from headrace.engine.redis.faults import unavailable
 from headrace.errors import EngineError, EngineUnavailable, InvalidSetting
 from headrace.model.worker import WorkerStats
 from tests.conftest import Servers

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from headrace.clock import Clock
+from headrace.engine.sqlite.connection.thread import Transaction
+from headrace.engine.sqlite.connection.writer import Writer
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.thread import Transaction
-from headrace.engine.sqlite.writer import Writer
 
 Maker = Callable[[str], Awaitable[SqliteEngine]]
 

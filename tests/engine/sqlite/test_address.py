@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.engine.sqlite.address import Address, parse_address
+from headrace.engine.sqlite.connection.address import Address, parse_address
 from headrace.errors import InvalidSetting
 
 

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 import headrace.sync
-from headrace.engine.sqlite import forks
-from headrace.engine.sqlite.connection import BUSY_SECONDS, begin_writing
+from headrace.engine.sqlite.connection import forks
+from headrace.engine.sqlite.connection.opened_file import OpenedFile
+from headrace.engine.sqlite.connection.opening import BUSY_SECONDS, begin_writing
+from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
+from headrace.engine.sqlite.connection.writer import Writer
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.opened_file import OpenedFile
-from headrace.engine.sqlite.thread import ConnectionThread, Transaction
-from headrace.engine.sqlite.writer import Writer
 from headrace.errors import EngineError, EngineUnavailable
 from tests.app.conftest import make_app
 from tests.engine.sqlite.conftest import Maker, writer_of
@@ -158,7 +158,7 @@ def test_a_fork_does_not_wait_for_another_program_that_writes(
         waits.set()
         return begin_writing(*given)
 
-    monkeypatch.setattr("headrace.engine.sqlite.writer.begin_writing", waiting)
+    monkeypatch.setattr("headrace.engine.sqlite.connection.writer.begin_writing", waiting)
     behind = sqlite3.connect(path, isolation_level=None)
     behind.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor(1) as pool:

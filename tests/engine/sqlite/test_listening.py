@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.engine.sqlite import writer
+from headrace.engine.sqlite.connection import writer
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.model.outcome import Completed, Settlement
 from tests.engine.sqlite.conftest import Maker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.thread import Transaction
 from headrace.model.outcome import Completed, Settlement
 from tests.engine.sqlite.conftest import writer_of
 from tests.support.verbs import a_job, a_worker, claim, enqueue

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.engine.sqlite import connection as connections
-from headrace.engine.sqlite.connection import SCHEMA_VERSION
+from headrace.engine.sqlite.connection import opening as connections
+from headrace.engine.sqlite.connection.opening import SCHEMA_VERSION
 from headrace.engine.sqlite.sql import migrations
-from headrace.model.awaited import AwaitedEvent
+from headrace.model.durable.awaited import AwaitedEvent
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Snoozed
 from headrace.model.status import Status

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.sqlite import connection as connections
-from headrace.engine.sqlite.address import Address
-from headrace.engine.sqlite.connection import SCHEMA_VERSION, translated
+from headrace.engine.sqlite.connection import opening as connections
+from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.opening import SCHEMA_VERSION, translated
+from headrace.engine.sqlite.connection.thread import ConnectionThread, Reader
+from headrace.engine.sqlite.connection.writer import Writer
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.thread import ConnectionThread, Reader
-from headrace.engine.sqlite.writer import Writer
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew
 from tests.engine.sqlite.conftest import Maker
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, the_job

@@ -13,10 +13,10 @@ from importlib import resources
 import pytest
 
 from headrace.engine.sqlite import insert
-from headrace.engine.sqlite.address import Address
-from headrace.engine.sqlite.connection import connect, prepare
+from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.opening import connect, prepare
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 from tests.support.verbs import a_job
 
 BY_SEQ = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.engine.sqlite import prune
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.thread import Transaction
 from tests.engine.sqlite.conftest import writer_of
 from tests.support.verbs import a_job, enqueue
 

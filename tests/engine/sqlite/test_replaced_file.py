@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from headrace.engine.base import Engine
-from headrace.engine.sqlite import thread
+from headrace.engine.sqlite.connection import thread
+from headrace.engine.sqlite.connection.opened_file import OpenedFile, identity
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.opened_file import OpenedFile, identity
-from headrace.engine.sqlite.thread import Transaction
 from headrace.errors import EngineError, EngineUnavailable, StoreReplaced
 from headrace.model.job import JobFilter
 from headrace.model.worker import WorkerStats

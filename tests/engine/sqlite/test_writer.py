@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.thread import Transaction
 from headrace.errors import InvalidInput, RecordConflict, StorageFull
 from headrace.model.outcome import Completed, Failure, Retry, Settlement
 from headrace.model.status import Status

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from headrace import App
-from headrace.orchestrator.isolation import state
+from headrace.orchestrator.isolation.child import loading_guard
 
 app = App("sqlite://")
 
@@ -23,7 +23,7 @@ async def dawdle() -> None:
     await asyncio.sleep(1000)
 
 
-if state._loading:
+if loading_guard._loading:
     # Says that it has begun, then waits until it is let through.
     gate = Path(os.environ["HEADRACE_TEST_GATE"])
     gate.with_name("loading").write_text(f"{os.getpid()}")

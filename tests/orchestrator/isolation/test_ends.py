@@ -14,7 +14,7 @@ import pytest
 
 from headrace.model.retry import retryable
 from headrace.orchestrator.isolation import ChildDied, ProcessPool
-from headrace.orchestrator.isolation.process import ChildProcess
+from headrace.orchestrator.isolation.child_process import ChildProcess
 from tests.orchestrator.isolation import handlers
 from tests.orchestrator.isolation.conftest import (
     RecordingContext,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.errors import NotRetryable
-from headrace.orchestrator.isolation.failures import describe, rebuild
+from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from tests.orchestrator.isolation import handlers
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from headrace import App, Job, JobFailed, JobOrchestrator, Status
 from headrace.artifacts import open_store
-from headrace.orchestrator.isolation import process as process_module
-from headrace.orchestrator.isolation.messages import FromChild, decode_from_child
+from headrace.orchestrator.isolation import child_process as process_module
+from headrace.orchestrator.isolation.protocol import FromChild, decode_from_child
 from headrace.task import Task
 from headrace.testing import override
 from tests.orchestrator.isolation import handlers

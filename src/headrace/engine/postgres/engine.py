@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from headrace.engine.postgres.migrate import migrate
-from headrace.engine.postgres.producing import Producing
+from headrace.engine.postgres.connection.migrate import migrate
+from headrace.engine.postgres.control import Steering
+from headrace.engine.postgres.insert import Producing
 from headrace.engine.postgres.report import findings
 from headrace.engine.postgres.sql import query
-from headrace.engine.postgres.steering import Steering
 from headrace.engine.postgres.upkeep import Upkeep
-from headrace.engine.postgres.viewing import Viewing
-from headrace.engine.postgres.working import Working
+from headrace.engine.postgres.views import Viewing
+from headrace.engine.postgres.worker import Working
 from headrace.model.views import EngineReport, Finding
 
 _REPORT = query("report")

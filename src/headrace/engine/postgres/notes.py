@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from headrace.engine.postgres.rows import storable_or_none
 from headrace.engine.text import storable
-from headrace.model.note import Note
+from headrace.model.durable.writes import Note
 
 
 def merged(notes: Sequence[Note]) -> list[Note]:

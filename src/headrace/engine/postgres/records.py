@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.engine.postgres import rows
+from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.sql import query
-from headrace.engine.postgres.store import Store
 from headrace.errors import RecordConflict
 from headrace.model.views import Record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.engine.text import storable
-from headrace.model.awaited import decode_awaited
+from headrace.model.durable.awaited import decode_awaited
 from headrace.model.job import ClaimedJob, Job, LostJob
 from headrace.model.status import State
 from headrace.model.views import LaneView, QueueView, Record

@@ -1,21 +1,17 @@
-"""Reads the statements in queries/ and migrations/: one file per operation."""
+"""The statements and migrations of this engine."""
 
 from __future__ import annotations
 
-from importlib import resources
+from headrace.engine import sql_files
 
-_FOLDER = resources.files("headrace.engine.postgres")
+_PACKAGE = "headrace.engine.postgres"
 
 
 def query(name: str) -> str:
-    """The statement in queries/<name>.sql."""
-    return _FOLDER.joinpath("queries", f"{name}.sql").read_text(encoding="utf-8")
+    """Return a statement of queries/."""
+    return sql_files.queries(_PACKAGE)[name]
 
 
 def migrations() -> list[tuple[int, str]]:
-    """Every migration by its number."""
-    files = sorted(
-        (path for path in _FOLDER.joinpath("migrations").iterdir() if path.name.endswith(".sql")),
-        key=lambda path: path.name,
-    )
-    return [(int(path.name[:4]), path.read_text(encoding="utf-8")) for path in files]
+    """Return every migration by its number."""
+    return [(each.number, each.text) for each in sql_files.migrations(_PACKAGE)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.engine.postgres import rows
+from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.sql import query
-from headrace.engine.postgres.store import Store
 from headrace.engine.text import checked_cursor, is_id
 from headrace.model.job import LostJob
 from headrace.model.times import kept_delay

@@ -10,11 +10,11 @@ from typing import Literal
 
 import msgspec
 
-from headrace.engine.redis.wire import Part
+from headrace.engine.redis.connection.connection import Part
 from headrace.engine.text import storable
-from headrace.model.awaited import Awaited, AwaitedEvent, decode_awaited, encode_awaited
+from headrace.model.durable.awaited import Awaited, AwaitedEvent, decode_awaited, encode_awaited
+from headrace.model.durable.writes import Note
 from headrace.model.job import Job, NewJob
-from headrace.model.note import Note
 from headrace.model.outcome import (
     Cancelled,
     Completed,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from headrace.engine.redis.control import Steering
+from headrace.engine.redis.insert import Producing
+from headrace.engine.redis.job_list import Listing
 from headrace.engine.redis.lifecycle import Lifecycle
-from headrace.engine.redis.listing import Listing
-from headrace.engine.redis.producing import Producing
 from headrace.engine.redis.records import Records
-from headrace.engine.redis.steering import Steering
 from headrace.engine.redis.upkeep import Upkeep
-from headrace.engine.redis.working import Working
+from headrace.engine.redis.worker import Working
 
 
 class RedisEngine(Lifecycle, Producing, Working, Upkeep, Steering, Listing, Records):

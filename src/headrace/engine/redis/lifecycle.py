@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from headrace.engine.redis.store import Store
+from headrace.engine.redis.connection.store import Store
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew
 from headrace.model.views import EngineReport, Finding
 

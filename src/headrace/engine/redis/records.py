@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from headrace.engine.redis.codec import at
-from headrace.engine.redis.store import Store
+from headrace.engine.redis.connection.store import Store
 from headrace.errors import RecordConflict
 from headrace.model.views import Record
 

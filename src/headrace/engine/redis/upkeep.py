@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from headrace.engine.redis.claims import claimed
+from headrace.engine.redis.claim import claimed
 from headrace.engine.redis.codec import at, read_record
-from headrace.engine.redis.store import Store
+from headrace.engine.redis.connection.store import Store
 from headrace.model.job import LostJob
 from headrace.model.views import Due
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 from headrace.model.views import Finding
 
 REMEDY = "This is a defect in Headrace: keep a copy of the file and report it."

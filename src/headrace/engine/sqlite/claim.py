@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.queues import open_queues
 from headrace.engine.sqlite.rows import Claimable, claimed, decode_claimable
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 from headrace.model.job import ClaimedJob
 
 CLAIM = query("claim")

@@ -11,28 +11,28 @@ from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSign
 from headrace.engine.sqlite import (
     audit,
     claim,
-    forks,
+    control,
     insert,
     lanes,
-    note,
+    lease,
     prune,
     queues,
     records,
     report,
     settle,
-    steering,
-    suspended,
     upkeep,
     views,
-    workers,
+    waits,
 )
-from headrace.engine.sqlite.address import parse_address
-from headrace.engine.sqlite.connection import check_library
-from headrace.engine.sqlite.thread import ConnectionThread, Reader, T, Transaction
-from headrace.engine.sqlite.writer import Writer
+from headrace.engine.sqlite import notes as note
+from headrace.engine.sqlite.connection import forks
+from headrace.engine.sqlite.connection.address import parse_address
+from headrace.engine.sqlite.connection.opening import check_library
+from headrace.engine.sqlite.connection.thread import ConnectionThread, Reader, T, Transaction
+from headrace.engine.sqlite.connection.writer import Writer
 from headrace.errors import EngineUnavailable
+from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob, Inserted, Job, JobFilter, LostJob, NewJob
-from headrace.model.note import Note, StoredEntry
 from headrace.model.outcome import Settlement
 from headrace.model.views import (
     Delivery,
@@ -115,19 +115,19 @@ class SqliteEngine:
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
         """Introduce a worker and start its lease."""
-        await self._write(lambda it: workers.register(it, worker, lease_seconds))
+        await self._write(lambda it: lease.register(it, worker, lease_seconds))
 
     async def know(self, worker: WorkerInfo) -> None:
         """A worker knows other tasks than it said."""
-        await self._write(lambda it: workers.know(it, worker))
+        await self._write(lambda it: lease.know(it, worker))
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
         """Make the object that renews this worker's lease."""
-        return workers.Keeper(self._open_writer(), worker_id, lease_seconds)
+        return lease.Keeper(self._open_writer(), worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
         """A worker takes leave."""
-        await self._write(lambda it: workers.retire(it, worker_id))
+        await self._write(lambda it: lease.retire(it, worker_id))
 
     async def exchange(
         self,
@@ -177,15 +177,15 @@ class SqliteEngine:
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
         """Make suspended jobs due whose wait is over."""
-        return await self._write(lambda it: suspended.wake(it, ids))
+        return await self._write(lambda it: waits.wake(it, ids))
 
     async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
         """Ids of suspended jobs."""
-        return await self._read(lambda it: suspended.suspended(it, after, limit))
+        return await self._read(lambda it: waits.suspended(it, after, limit))
 
     async def lost(self, limit: int) -> list[LostJob]:
         """The jobs that dead workers hold."""
-        return await self._write(lambda it: workers.lost(it, limit))
+        return await self._write(lambda it: lease.lost(it, limit))
 
     async def prune(
         self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
@@ -217,15 +217,15 @@ class SqliteEngine:
 
     async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
         """Cancel jobs, or ask running ones to stop."""
-        return await self._write(lambda it: steering.cancel(it, ids, reason))
+        return await self._write(lambda it: control.cancel(it, ids, reason))
 
     async def rerun(self, ids: Sequence[str]) -> list[str]:
         """Run finished jobs again, and scheduled ones now."""
-        return await self._write(lambda it: steering.rerun(it, ids))
+        return await self._write(lambda it: control.rerun(it, ids))
 
     async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
         """Deliver an event to an unfinished job."""
-        return await self._write(lambda it: suspended.signal(it, job_id, event, body))
+        return await self._write(lambda it: waits.signal(it, job_id, event, body))
 
     async def rerun_without(
         self,
@@ -236,13 +236,11 @@ class SqliteEngine:
         record: RecordChange | None = None,
     ) -> bool:
         """Run a finished job again without some of its entries."""
-        return await self._write(
-            lambda it: steering.rerun_without(it, job_id, names, token, record)
-        )
+        return await self._write(lambda it: control.rerun_without(it, job_id, names, token, record))
 
     async def pause(self, queue: str, paused: bool) -> None:
         """Stop or resume handing out a queue's jobs."""
-        await self._write(lambda it: steering.pause(it, queue, paused))
+        await self._write(lambda it: control.pause(it, queue, paused))
 
     async def now(self) -> float:
         """This machine's time: whoever shares the file is on this machine."""
@@ -276,7 +274,7 @@ class SqliteEngine:
 
     async def workers(self) -> list[Worker]:
         """Workers, living ones first."""
-        return await self._read(workers.workers)
+        return await self._read(lease.workers)
 
     # --- records
 

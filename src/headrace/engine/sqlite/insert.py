@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.engine.sqlite import lanes, queues, records
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 from headrace.model.job import Inserted, NewJob
 from headrace.model.times import kept_delay, kept_time
 from headrace.model.views import RecordChange

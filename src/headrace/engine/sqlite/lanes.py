@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 
 Place = tuple[str, str]
 """A queue and a lane in it."""

@@ -8,9 +8,9 @@ import sqlite3
 
 import msgspec
 
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 
 PRUNE_OLD = query("prune_old")
 PRUNE_AGAIN = query("prune_again")

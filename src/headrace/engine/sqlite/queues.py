@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 
 QUEUES_READY = query("queues_ready")
 QUEUES_NAMED = query("queues_named")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 from headrace.engine.sqlite.views import record, record_get
 from headrace.errors import RecordConflict
 from headrace.model.views import Record

@@ -7,9 +7,9 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from headrace.engine.sqlite.address import Address
-from headrace.engine.sqlite.connection import SCHEMA_VERSION
-from headrace.engine.sqlite.thread import Transaction
+from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.opening import SCHEMA_VERSION
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.model.views import EngineReport, Finding
 
 LOW_DISK_BYTES = 500_000_000

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from headrace.engine.sqlite.sql import query
-from headrace.model.awaited import decode_awaited
+from headrace.model.durable.awaited import decode_awaited
 from headrace.model.job import ClaimedJob, Job, OnCrash
 from headrace.model.status import State
 from headrace.model.times import moment_of

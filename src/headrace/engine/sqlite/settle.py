@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from headrace.engine.sqlite import lanes
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 from headrace.engine.text import storable
 from headrace.errors import InvalidInput
-from headrace.model.awaited import Awaited, encode_awaited
+from headrace.model.durable.awaited import Awaited, encode_awaited
 from headrace.model.outcome import (
     Cancelled,
     Completed,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from headrace.engine.sqlite import lanes
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import Row
 from headrace.engine.sqlite.settle import READY, WAITING
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 from headrace.model.views import Due
 
 DUE = query("due")

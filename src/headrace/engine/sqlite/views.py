@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, job, moment
 from headrace.engine.sqlite.sql import query
-from headrace.engine.sqlite.thread import Transaction
 from headrace.engine.text import checked_cursor
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State, Status

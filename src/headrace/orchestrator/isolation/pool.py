@@ -8,13 +8,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from headrace.model.job import ClaimedJob
-from headrace.orchestrator.durable import DurableContext
+from headrace.orchestrator.durable.context import DurableContext
+from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
+from headrace.orchestrator.isolation.child_process import ChildProcess
+from headrace.orchestrator.isolation.error_transport import is_memory_error, rebuild
 from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted
-from headrace.orchestrator.isolation.failures import is_memory_error, rebuild
-from headrace.orchestrator.isolation.messages import Raised, Returned, Target
-from headrace.orchestrator.isolation.process import ChildProcess
-from headrace.orchestrator.isolation.state import refuse_while_loading
-from headrace.orchestrator.isolation.target import locate, settings_of
+from headrace.orchestrator.isolation.protocol import Raised, Returned, Target
+from headrace.orchestrator.isolation.task_reference import locate, settings_of
 from headrace.task import Task
 
 JOBS_PER_CHILD = 1_000

@@ -13,13 +13,13 @@ from headrace.artifacts.index import file_of, files_of
 from headrace.artifacts.names import NAME_LIMIT
 from headrace.errors import ArtifactNotFound, InvalidName
 from headrace.model.artifact import Artifact
-from headrace.server.answers import listed
-from headrace.server.auth import router
-from headrace.server.documents import answers, page
-from headrace.server.downloads import BYTES, Download
-from headrace.server.problems import Refused
+from headrace.server.auth.guard import router
+from headrace.server.http.downloads import BYTES, Download
+from headrace.server.http.problems import Refused
+from headrace.server.openapi.helpers import answers, page
+from headrace.server.responses import listed
 from headrace.server.routes.job import JobId, the_job
-from headrace.server.state import service_of
+from headrace.server.service import service_of
 
 reading = router("read")
 

@@ -9,15 +9,15 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.dispatchers.dead_letters import DeadLetter, DeadLetterNotFound, DeadLetters
-from headrace.server.answers import answer, listed
-from headrace.server.auth import caller_of, router
-from headrace.server.bodies import TEXT, EmptyRequest, empty_decoder
-from headrace.server.documents import accepts, answers, page
-from headrace.server.limits import read_optional_json
-from headrace.server.problems import Refused
-from headrace.server.redact import Redactor
-from headrace.server.state import Service, service_of
+from headrace.dispatchers.events.dead_letters import DeadLetter, DeadLetterNotFound, DeadLetters
+from headrace.server.auth.guard import caller_of, router
+from headrace.server.auth.redact import Redactor
+from headrace.server.http.body import read_optional_json
+from headrace.server.http.problems import Refused
+from headrace.server.openapi.helpers import accepts, answers, page
+from headrace.server.requests import TEXT, EmptyRequest, empty_decoder
+from headrace.server.responses import answer, listed
+from headrace.server.service import Service, service_of
 
 reading, steering = router("read"), router("admin")
 

@@ -8,14 +8,14 @@ from fastapi import Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.monitor.steps import parse_seen
-from headrace.monitor.streams import Change
-from headrace.server.auth import Caller, caller_of, router
-from headrace.server.documents import answers
-from headrace.server.events import MEDIA_TYPE, EventStream, StillWelcome, check_room
+from headrace.monitor.change_reconstruction import parse_seen
+from headrace.monitor.subscribers import Change
+from headrace.server.auth.guard import Caller, caller_of, router
 from headrace.server.filters import Names
+from headrace.server.http.sse import MEDIA_TYPE, EventStream, StillWelcome, check_room
+from headrace.server.openapi.helpers import answers
 from headrace.server.routes.job import JobId, the_job
-from headrace.server.state import Service, service_of
+from headrace.server.service import Service, service_of
 
 reading = router("read")
 

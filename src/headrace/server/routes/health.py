@@ -8,11 +8,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from headrace.server.answers import answer
-from headrace.server.auth import caller_of, router
-from headrace.server.documents import answers
+from headrace.server.auth.guard import caller_of, router
 from headrace.server.metrics import exposition
-from headrace.server.state import service_of
+from headrace.server.openapi.helpers import answers
+from headrace.server.responses import answer
+from headrace.server.service import service_of
 
 open_, local = router("open"), router("local")
 

@@ -9,15 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.errors import JobFailed, ResultTimeout
+from headrace.model.durable.entries import STAGE, stage_view
 from headrace.model.job import Job
-from headrace.model.kept import STAGE, stage_view
-from headrace.server.answers import answer, listed
-from headrace.server.auth import caller_of, router
-from headrace.server.bodies import CancelRequest, RetryRequest, cancel_decoder, retry_decoder
-from headrace.server.documents import accepts, answers, page
-from headrace.server.limits import read_optional_json
-from headrace.server.problems import Refused
-from headrace.server.state import service_of
+from headrace.server.auth.guard import caller_of, router
+from headrace.server.http.body import read_optional_json
+from headrace.server.http.problems import Refused
+from headrace.server.openapi.helpers import accepts, answers, page
+from headrace.server.requests import CancelRequest, RetryRequest, cancel_decoder, retry_decoder
+from headrace.server.responses import answer, listed
+from headrace.server.service import service_of
 
 reading, writing = router("read"), router("write")
 

@@ -8,21 +8,21 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace import family
+from headrace import job_tree
 from headrace.errors import HeadraceError
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
 from headrace.monitor.paging import fitting, pages, weight
-from headrace.server.answers import JobBody, answer, listed
-from headrace.server.auth import caller_of, router
-from headrace.server.bodies import batch_decoder, bulk_decoder, job_decoder
-from headrace.server.documents import accepts, answers, named, page
+from headrace.server.auth.guard import caller_of, router
+from headrace.server.build_job import make_job
 from headrace.server.filters import Cursor, Limit, body_filter, job_cursor, job_filter
-from headrace.server.hand_in import make_job
-from headrace.server.limits import media_type, read_json
-from headrace.server.problems import Refused, refused
-from headrace.server.state import service_of
-from headrace.server.upload import enqueue_upload, with_header_key
+from headrace.server.http.body import media_type, read_json
+from headrace.server.http.problems import Refused, refused
+from headrace.server.http.uploads import enqueue_upload, with_header_key
+from headrace.server.openapi.helpers import accepts, answers, named, page
+from headrace.server.requests import batch_decoder, bulk_decoder, job_decoder
+from headrace.server.responses import JobBody, answer, listed
+from headrace.server.service import service_of
 
 reading, writing = router("read"), router("write")
 
@@ -156,7 +156,9 @@ async def bulk(request: Request) -> Response:
         matched += len(batch)
         ids += batch[: SHOWN_IDS - len(ids)]
         if batch and not asked.dry_run:
-            done = await (family.cancel(engine, batch, asked.reason) if cancel else app.rerun(some))
+            done = await (
+                job_tree.cancel(engine, batch, asked.reason) if cancel else app.rerun(some)
+            )
             changed += len(done)
     if changed:
         await service.audit.changed(

@@ -8,15 +8,15 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.server import keys
-from headrace.server.answers import answer, listed
-from headrace.server.auth import caller_of, router
-from headrace.server.bodies import key_decoder
-from headrace.server.documents import accepts, answers, page
+from headrace.server.auth import keys
+from headrace.server.auth.guard import caller_of, router
 from headrace.server.filters import Limit
-from headrace.server.limits import read_json
-from headrace.server.problems import Refused
-from headrace.server.state import service_of
+from headrace.server.http.body import read_json
+from headrace.server.http.problems import Refused
+from headrace.server.openapi.helpers import accepts, answers, page
+from headrace.server.requests import key_decoder
+from headrace.server.responses import answer, listed
+from headrace.server.service import service_of
 
 steering = router("admin")
 

@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.model.names import check_name
-from headrace.server.answers import answer, listed
-from headrace.server.auth import caller_of, router
-from headrace.server.bodies import NAME, EmptyRequest, empty_decoder
-from headrace.server.documents import accepts, answers, page
-from headrace.server.limits import read_optional_json
-from headrace.server.state import service_of
+from headrace.server.auth.guard import caller_of, router
+from headrace.server.http.body import read_optional_json
+from headrace.server.openapi.helpers import accepts, answers, page
+from headrace.server.requests import NAME, EmptyRequest, empty_decoder
+from headrace.server.responses import answer, listed
+from headrace.server.service import service_of
 
 reading, steering = router("read"), router("admin")
 

@@ -8,9 +8,10 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.server.answers import answer, listed
-from headrace.server.auth import caller_of, router
-from headrace.server.bodies import (
+from headrace.server.auth.guard import caller_of, router
+from headrace.server.http.body import read_json, read_optional_json
+from headrace.server.openapi.helpers import accepts, answers, page
+from headrace.server.requests import (
     NAME,
     EmptyRequest,
     TriggerRequest,
@@ -18,9 +19,8 @@ from headrace.server.bodies import (
     schedule_decoder,
     trigger_decoder,
 )
-from headrace.server.documents import accepts, answers, page
-from headrace.server.limits import read_json, read_optional_json
-from headrace.server.state import Service, service_of
+from headrace.server.responses import answer, listed
+from headrace.server.service import Service, service_of
 
 reading, steering = router("read"), router("admin")
 
@@ -34,7 +34,7 @@ async def find(request: Request) -> Response:
     service = _service(request)
     app = service.app
     schedules = app.schedules
-    from headrace.dispatchers.look import views  # noqa: PLC0415 - an extra
+    from headrace.dispatchers.cron.views import views  # noqa: PLC0415 - an extra
 
     found = await views(schedules, app.clock.utcnow())
     return listed("schedules", [_shown(service, each) for each in found])
@@ -130,7 +130,7 @@ async def next_times(
     """When it fires next, in its own time zone and in UTC."""
     app = _service(request).app
     schedule = (await app.schedules.get(name)).schedule
-    from headrace.dispatchers.look import next_times as look  # noqa: PLC0415 - an extra
+    from headrace.dispatchers.cron.views import next_times as look  # noqa: PLC0415 - an extra
 
     return answer(
         {
@@ -159,7 +159,7 @@ async def _enable(request: Request, name: str, *, enabled: bool) -> Response:
 async def _view(service: Service, name: str) -> dict[str, Any]:
     app = service.app
     schedules = app.schedules
-    from headrace.dispatchers.look import view  # noqa: PLC0415 - an extra
+    from headrace.dispatchers.cron.views import view  # noqa: PLC0415 - an extra
 
     return _shown(service, await view(schedules, name, app.clock.utcnow(), runs=RUNS))
 

@@ -9,13 +9,13 @@ from fastapi import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.server.answers import answer
-from headrace.server.auth import caller_of, router
-from headrace.server.bodies import TEXT
-from headrace.server.documents import JSON, answers
-from headrace.server.limits import read_optional_json
+from headrace.server.auth.guard import caller_of, router
+from headrace.server.http.body import read_optional_json
+from headrace.server.openapi.helpers import JSON, answers
+from headrace.server.requests import TEXT
+from headrace.server.responses import answer
 from headrace.server.routes.job import JobId, the_job
-from headrace.server.state import service_of
+from headrace.server.service import service_of
 
 writing = router("write")
 

@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from headrace.monitor.dispatchers import dispatchers
 from headrace.monitor.running import running as look
-from headrace.server.answers import answer, listed
-from headrace.server.auth import caller_of, router
-from headrace.server.bodies import NAME
-from headrace.server.documents import answers, page
+from headrace.server.auth.guard import caller_of, router
 from headrace.server.filters import Limit, Text
-from headrace.server.state import service_of
-from headrace.server.task_schemas import shown_task
+from headrace.server.openapi.helpers import answers, page
+from headrace.server.openapi.task_schemas import shown_task
+from headrace.server.requests import NAME
+from headrace.server.responses import answer, listed
+from headrace.server.service import service_of
 
 reading = router("read")
 

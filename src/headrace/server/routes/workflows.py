@@ -10,14 +10,14 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.server.answers import answer, listed
-from headrace.server.auth import Caller, caller_of, router
-from headrace.server.bodies import NAME, Name, Text
-from headrace.server.documents import accepts, answers, page
-from headrace.server.limits import read_json, read_optional_json
-from headrace.server.problems import Refused
+from headrace.server.auth.guard import Caller, caller_of, router
+from headrace.server.http.body import read_json, read_optional_json
+from headrace.server.http.problems import Refused
+from headrace.server.openapi.helpers import accepts, answers, page
+from headrace.server.requests import NAME, Name, Text
+from headrace.server.responses import answer, listed
 from headrace.server.routes.job import JobId, the_job
-from headrace.server.state import Service, service_of
+from headrace.server.service import Service, service_of
 from headrace.workflows.model import Workflow
 
 reading, writing = router("read"), router("write")

@@ -1,0 +1,87 @@
+"""`headrace queues`: how long they are; pause and resume them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from headrace.cli.command import command, group
+from headrace.cli.errors import tell
+from headrace.cli.formatting import span
+from headrace.cli.output import is_terminal, print_json, print_line, print_table
+from headrace.cli.session import Session
+from headrace.model.names import check_name
+
+commands = group("List queues; pause and resume them.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The queue.")]
+
+
+@command(commands, "list")
+async def list_queues(session: Session) -> None:
+    """List queues with their depth and the age of the oldest pending job.
+
+    \b
+    Example:
+      headrace queues list
+    """
+    async with session.verbs() as verbs:
+        queues = await verbs.queues()
+    if session.json:
+        print_json({"queues": queues})
+    elif not queues and is_terminal():
+        print_line("No queues yet; a queue is there once a job was put in it.")
+    else:
+        print_table(
+            ("QUEUE", "STATE", "READY", "WAITING", "SCHEDULED", "RUNNING", "OLDEST"),
+            [
+                (
+                    queue.name,
+                    "paused" if queue.paused else "open",
+                    f"{queue.ready:,}",
+                    f"{queue.waiting:,}",
+                    f"{queue.scheduled:,}",
+                    f"{queue.running:,}",
+                    "-" if queue.oldest_age is None else span(queue.oldest_age),
+                )
+                for queue in queues
+            ],
+            right=("READY", "WAITING", "SCHEDULED", "RUNNING", "OLDEST"),
+        )
+
+
+@command(commands, "pause")
+async def pause(session: Session, *, name: Name) -> None:
+    """Stop handing out a queue's jobs. Running ones go on; new ones may still come in.
+
+    \b
+    Example:
+      headrace queues pause mail
+    """
+    await _set(session, name, paused=True)
+
+
+@command(commands, "resume")
+async def resume(session: Session, *, name: Name) -> None:
+    """Hand out a queue's jobs again.
+
+    \b
+    Example:
+      headrace queues resume mail
+    """
+    await _set(session, name, paused=False)
+
+
+async def _set(session: Session, name: str, *, paused: bool) -> None:
+    check_name("queue", name)
+    async with session.verbs() as verbs:
+        known = {queue.name for queue in await verbs.queues()}
+        await (verbs.pause if paused else verbs.resume)(name)
+    if name not in known:
+        others = f"; known: {', '.join(sorted(known))}" if known else ""
+        tell(f'note: queue "{name}" is not known; it is once a job is put in it{others}')
+    if session.json:
+        print_json({"queue": name, "paused": paused})
+    else:
+        print_line(f"Queue {name} is {'paused' if paused else 'open'}.")

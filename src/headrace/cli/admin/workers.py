@@ -1,0 +1,47 @@
+"""`headrace workers`: who works, on what, and since when."""
+
+from __future__ import annotations
+
+from headrace.cli.command import command, group
+from headrace.cli.formatting import ago, bytes_of
+from headrace.cli.output import is_terminal, print_json, print_line, print_table
+from headrace.cli.session import Session
+from headrace.cli.top.layout import state
+
+commands = group("Who works, on what, and since when.")
+
+
+@command(commands, "workers")
+async def workers(session: Session) -> None:
+    """Show workers, their queues and their load.
+
+    \b
+    Example:
+      headrace workers
+    """
+    async with session.verbs() as verbs:
+        found = await verbs.workers()
+        now = verbs.now()
+    if session.json:
+        print_json({"workers": found})
+    elif not found and is_terminal():
+        print_line("No worker yet. Start one with: headrace worker --app module:app")
+    else:
+        print_table(
+            ("WORKER", "STATE", "QUEUES", "BUSY", "MEMORY", "CPU", "HEARTBEAT", "STARTED", "PID"),
+            [
+                (
+                    worker.name,
+                    state(worker),
+                    ",".join(worker.queues) or "all",
+                    f"{worker.running}/{worker.slots}",
+                    bytes_of(worker.memory_bytes),
+                    f"{worker.cpu_percent:.0f}%",
+                    ago(worker.heartbeat_at, now),
+                    ago(worker.started_at, now),
+                    f"{worker.pid}@{worker.host}",
+                )
+                for worker in found
+            ],
+            right=("BUSY", "MEMORY", "CPU"),
+        )

@@ -1,0 +1,109 @@
+"""`headrace bench`: how fast your own engine is, measured beside your jobs and not on them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from headrace.cli.bench.steps import CALLERS, LEAST, Measured, measure
+from headrace.cli.bench.store import scratch
+from headrace.cli.command import command, group, whole
+from headrace.cli.errors import tell
+from headrace.cli.formatting import plural
+from headrace.cli.output import print_json, print_line, print_table
+from headrace.cli.session import Session
+from headrace.config import Settings
+from headrace.engine.open import redacted
+from headrace.errors import InvalidInput
+from headrace.signals import on_stop_signals
+
+commands = group("Measure your engine.")
+
+MOST = 1_000_000
+
+
+@command(commands, "bench")
+async def bench(
+    session: Session,
+    *,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", parser=whole, help="Jobs for each step, 100 to 1,000,000.")
+    ] = 10_000,
+) -> int:
+    """Measure how fast your engine takes jobs in and works them off.
+
+    In a store of its own next to yours (a file, a schema or a namespace whose name begins with
+    headrace_bench), which is removed afterwards: your jobs are not touched, but the server is kept
+    busy for as long as it takes, a minute or two at most.
+
+    The jobs do nothing, and the worker runs in this process with as many slots as yours have.
+
+    \b
+    Examples:
+      headrace bench
+      headrace bench --url postgresql://app@db/app --jobs 50000 --json
+    """
+    if not LEAST <= jobs <= MOST:
+        raise InvalidInput(f"--jobs must be between {LEAST} and {MOST:,}, got {jobs}")
+    settings = session.settings
+    if settings.app is not None and session.url is None:
+        settings = session.load_app().settings
+    if session.remote:
+        tell(f"note: this measures the engine itself: {redacted(settings.url)}")
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - a command runs in a task
+    # A signal must not leave our store behind. Also Ctrl-C is handled here: a program that was
+    # started in the background does not get it otherwise.
+    with on_stop_signals(lambda _: task.cancel()) as received:
+        try:
+            async with scratch(settings.url) as store:
+                alike = msgspec.structs.replace(
+                    settings, url=store.url, app=None, queues=(), worker_name=None
+                )
+                version, measured = await measure(alike, store, jobs, quiet=session.json)
+        except asyncio.CancelledError:
+            if received:
+                return 128 + received[0]
+            raise
+    _answer(session, settings, version, measured, jobs)
+    return 0
+
+
+def _answer(
+    session: Session, settings: Settings, version: str, measured: Measured, jobs: int
+) -> None:
+    if session.json:
+        found: dict[str, Any] = msgspec.to_builtins(measured)
+        shown = {"engine": version, "url": redacted(settings.url), "jobs": jobs}
+        print_json({**shown, "slots": settings.max_workers, **found})
+        return
+    print_line(f"{version} at {redacted(settings.url)}")
+    print_line()
+    rate, span = _rate, _milliseconds
+    print_table(
+        ("MEASURED", "RESULT"),
+        [
+            ("enqueue, one after the other", rate(measured.enqueue_one)),
+            (f"enqueue, {CALLERS} callers at once", rate(measured.enqueue_hundred)),
+            ("enqueue, many in one call", rate(measured.enqueue_many)),
+            (f"run jobs that do nothing, {settings.max_workers} slots", rate(measured.drain)),
+            ("idle worker, enqueue to first line, half", span(measured.latency_p50)),
+            ("idle worker, enqueue to first line, 99 of 100", span(measured.latency_p99)),
+        ],
+        right=("RESULT",),
+    )
+    print_line()
+    print_line(
+        f"With {plural(measured.stored, 'job')} in a store of its own, which is removed again."
+    )
+
+
+def _rate(value: float | None) -> str:
+    return "too slow to tell" if value is None else f"{value:,.0f} jobs/s"
+
+
+def _milliseconds(value: float | None) -> str:
+    return "too slow to tell" if value is None else f"{value:.1f} ms"

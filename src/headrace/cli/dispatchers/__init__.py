@@ -1,0 +1,1 @@
+"""`headrace dispatcher` and `headrace dead-letters`."""

@@ -1,0 +1,66 @@
+"""`headrace dispatcher`: what starts work, by the clock or by messages."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.cli.command import command, group
+from headrace.cli.dispatchers.events import add_queue
+from headrace.cli.formatting import plural
+from headrace.cli.output import print_json_line
+from headrace.cli.services.logs import log_to_stderr
+from headrace.cli.session import Session
+from headrace.engine.open import redacted
+
+commands = group("Make jobs by the clock, or of messages.")
+log = logging.getLogger("headrace.cron")
+
+Config = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", help="Settings, schedules (config/dispatcher.yaml)."),
+]
+
+
+@command(commands, "cron")
+async def cron(
+    session: Session,
+    *,
+    config: Config = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
+) -> int:
+    """Make the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
+
+    Schedules that the App declares, and those of the file, are stored first. Any number of
+    dispatchers may run: each time of a schedule makes one job.
+
+    \b
+    Examples:
+      headrace dispatcher cron --app shop.jobs
+      headrace dispatcher cron --app shop.jobs --config config/dispatcher.yaml
+    """
+    app = session.load_app()
+    schedules = app.schedules  # tells how to install what is missing
+    from headrace.dispatchers.cron.run import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
+
+    dispatcher = cron_dispatcher(app, None if config is None else Path(config))
+    log_to_stderr(verbose=verbose, quiet=quiet)
+    declared = len(schedules.declared) + sum(map(len, dispatcher.files.values()))
+    log.info(
+        "Cron dispatcher %s on %s, %s declared",
+        *(dispatcher.id, redacted(app.settings.url), plural(declared, "schedule")),
+    )
+    try:
+        code = await run_cron(dispatcher)
+    finally:
+        await app.close()
+    if session.json:
+        print_json_line({"event": "stopped", "code": code, "made": dispatcher.firing.made})
+    return code
+
+
+add_queue(commands)

@@ -1,0 +1,224 @@
+"""`headrace dead-letters`: messages that made no job, why, and another try."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from headrace.cli.command import command, group, whole
+from headrace.cli.dispatchers.dead_letter_backend import LetterVerbs, letter_verbs
+from headrace.cli.errors import FAILED, OK, tell
+from headrace.cli.formatting import ago, bytes_of, plural
+from headrace.cli.output import (
+    JsonList,
+    Table,
+    is_terminal,
+    print_fields,
+    print_json,
+    print_line,
+)
+from headrace.cli.session import Session
+from headrace.client.admin_views import DeadLetterView
+from headrace.client.errors import NotFound
+from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
+from headrace.errors import InvalidInput, JobConflict
+
+commands = group("Messages that made no job: list, show, replay, remove.")
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Whole ids.")]
+Everything = Annotated[bool, typer.Option("--all", help="All of them.")]
+Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Only of this topic.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a bulk change.")]
+
+
+@command(commands, "list")
+async def list_letters(
+    session: Session,
+    *,
+    topic: Topic = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", parser=whole, help="How many at most.")
+    ] = 100,
+) -> None:
+    """List messages that were set aside, by id.
+
+    \b
+    Example:
+      headrace dead-letters list --topic orders
+    """
+    if limit < 1:
+        raise InvalidInput(f"--limit must be at least 1, got {limit}")
+    table = Table(("ID", "TOPIC", "SIZE", "SET ASIDE", "REASON"), right=("SIZE",))
+    document = JsonList("dead_letters") if session.json else None
+    shown = 0
+    async with letter_verbs(session) as verbs:
+        now = verbs.now()
+        async for letter in verbs.every(topic):
+            if shown == limit:
+                tell(f"note: there are more; ask with --limit {limit * 10}")
+                break
+            shown += 1
+            if document is not None:
+                document.add([_fields(letter)])
+            else:
+                age = ago(letter.set_aside_at, now)
+                table.add([(letter.id, letter.topic, bytes_of(letter.size), age, letter.reason)])
+    if document is not None:
+        document.end()
+    elif not shown and is_terminal():
+        print_line("No message was set aside.")
+
+
+@command(commands, "show")
+async def show(
+    session: Session,
+    *,
+    letter_id: Annotated[str, typer.Argument(metavar="ID", help="Its whole id.")],
+    raw: Annotated[bool, typer.Option("--raw", help="Only the message, byte by byte.")] = False,
+) -> None:
+    """Show one message with all that is known about it.
+
+    \b
+    Examples:
+      headrace dead-letters show kafka:orders:3:1042
+      headrace dead-letters show kafka:orders:3:1042 --raw > message.json
+    """
+    async with letter_verbs(session) as verbs:
+        letter, now = await verbs.get(letter_id), verbs.now()
+    if raw:
+        sys.stdout.buffer.write(letter.raw)
+        sys.stdout.buffer.flush()
+    elif session.json:
+        print_json(_fields(letter) | {"raw": base64.b64encode(letter.raw).decode()})
+    else:
+        place = "-" if letter.partition is None else str(letter.partition)
+        print_fields(
+            [
+                ("id", letter.id),
+                ("adapter", letter.adapter),
+                ("topic", letter.topic),
+                ("partition", place),
+                ("offset", "-" if letter.offset is None else letter.offset),
+                ("set aside", f"{letter.set_aside_at:%Y-%m-%dT%H:%M:%SZ}, {_ago(letter, now)}"),
+                ("error", letter.error),
+                ("reason", letter.reason),
+                (
+                    "size",
+                    bytes_of(letter.size)
+                    + (", kept in part" if letter.kept_bytes < letter.size else ""),
+                ),
+                ("message", letter.raw.decode("utf-8", "backslashreplace")),
+            ]
+        )
+
+
+@command(commands, "replay")
+async def replay(
+    session: Session,
+    *,
+    ids: Ids = None,
+    everything: Everything = False,
+    topic: Topic = None,
+    yes: Yes = False,
+) -> int:
+    """Try messages again: with the task that was missing, or after its arguments were changed.
+
+    A message that makes a job now is gone from here; the others stay, and say why.
+
+    \b
+    Examples:
+      headrace dead-letters replay kafka:orders:3:1042 --app shop.jobs
+      headrace dead-letters replay --all --yes --app shop.jobs
+    """
+    async with letter_verbs(session, needs_app=True) as verbs:
+        wanted = await _wanted(verbs, ids, everything, topic, "replay", yes=yes)
+        return await _each(session, wanted, verbs.replay)
+
+
+@command(commands, "remove")
+async def remove(
+    session: Session,
+    *,
+    ids: Ids = None,
+    everything: Everything = False,
+    topic: Topic = None,
+    yes: Yes = False,
+) -> int:
+    """Forget messages for good.
+
+    \b
+    Examples:
+      headrace dead-letters remove kafka:orders:3:1042
+      headrace dead-letters remove --topic orders --yes
+    """
+    async with letter_verbs(session) as verbs:
+        wanted = await _wanted(verbs, ids, everything, topic, "remove", yes=yes)
+        return await _each(session, wanted, verbs.remove)
+
+
+async def _each(
+    session: Session,
+    wanted: list[str],
+    act: Callable[[str], Awaitable[dict[str, Any]]],
+) -> int:
+    """One after the other, so that each gets its own answer."""
+    answers: list[dict[str, Any]] = []
+    code = OK
+    for letter_id in wanted:
+        try:
+            answer = await act(letter_id)
+        except (InvalidInput, JobConflict, DeadLetterNotFound, NotFound) as error:
+            tell(f"error: {letter_id}: {error}")
+            answers.append({"id": letter_id, "done": False, "error": str(error)})
+            code = FAILED
+            continue
+        answers.append({"id": letter_id, "done": True, **answer})
+        if not session.json:
+            job = f"job {answer['job_id']}" if "job_id" in answer else "removed"
+            print_line(f"{letter_id}  {job}")
+    if session.json:
+        print_json({"dead_letters": answers})
+    elif not answers and is_terminal():
+        print_line("No message was set aside.")
+    return code
+
+
+async def _wanted(
+    verbs: LetterVerbs,
+    ids: list[str] | None,
+    everything: bool,
+    topic: str | None,
+    verb: str,
+    *,
+    yes: bool,
+) -> list[str]:
+    if ids and (everything or topic):
+        raise InvalidInput("give ids, or --all or --topic, not both")
+    if ids:
+        return ids
+    if not everything and topic is None:
+        raise InvalidInput("which messages? give ids, --topic or --all")
+    found = [letter.id async for letter in verbs.every(topic)]
+    if found and not yes:
+        if not sys.stdin.isatty():
+            raise InvalidInput(
+                f"this would {verb} {plural(len(found), 'message')}; add --yes to do it"
+            )
+        typer.confirm(f"{verb.capitalize()} {plural(len(found), 'message')}?", abort=True, err=True)
+    return found
+
+
+def _fields(letter: DeadLetterView) -> dict[str, Any]:
+    """What `--json` says about a letter, without the message itself."""
+    fields: dict[str, Any] = msgspec.structs.asdict(letter)
+    del fields["raw"]
+    return fields
+
+
+def _ago(letter: DeadLetterView, now: Any) -> str:
+    return ago(letter.set_aside_at, now)

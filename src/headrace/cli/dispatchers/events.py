@@ -1,0 +1,146 @@
+"""`headrace dispatcher queue`: make jobs of a broker's messages; `list`: who does, how far behind.
+
+The noun itself is in `headrace.cli.dispatchers.command`; it mounts these with `add_queue`.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from headrace.cli.command import command
+from headrace.cli.formatting import ago, plural, span
+from headrace.cli.output import is_terminal, print_json, print_json_line, print_line, print_table
+from headrace.cli.services.logs import log_to_stderr
+from headrace.cli.session import Session
+from headrace.dispatchers.events.config import DEFAULT, read_queue_config
+from headrace.dispatchers.events.dispatcher import QueueDispatcher
+from headrace.dispatchers.events.load_adapter import make_adapter
+from headrace.dispatchers.events.run import run_dispatcher
+from headrace.engine.open import redacted
+from headrace.model.names import check_name
+from headrace.monitor.dispatchers import dispatchers
+
+log = logging.getLogger("headrace.events")
+
+
+def add_queue(commands: typer.Typer) -> None:
+    """Add the verbs for events to the noun `dispatcher`."""
+    command(commands, "queue")(queue)
+    command(commands, "list")(list_dispatchers)
+
+
+async def queue(
+    session: Session,
+    *,
+    config: Annotated[
+        str, typer.Option("--config", metavar="FILE", help=f"Broker and options ({DEFAULT}).")
+    ] = str(DEFAULT),
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="A name of its own; made up.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check the file and the App, then stop.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
+) -> int:
+    """Make jobs of a broker's messages until SIGTERM or Ctrl-C.
+
+    Each message makes one job, however often it is delivered. One that cannot is set aside; see
+    `headrace dead-letters`. Any number of dispatchers may share the work.
+
+    \b
+    Examples:
+      headrace dispatcher queue --app shop.jobs
+      headrace dispatcher queue --app shop.jobs --config config/orders.yaml --check
+    """
+    app = session.load_app()
+    settings = read_queue_config(Path(config))
+    adapter = make_adapter(settings)
+    dispatcher = QueueDispatcher(
+        app,
+        adapter,
+        batch_size=settings.batch_size,
+        hold_seconds=settings.hold_seconds,
+        name=check_name("dispatcher", name) if name else settings.name,
+    )
+    if check:
+        answer = {"adapter": adapter.name, "tasks": sorted(app.tasks), "config": config}
+        if session.json:
+            print_json(answer)
+        else:
+            print_line(f"{config} is fine: {adapter.name}, {plural(len(app.tasks), 'task')}.")
+        return 0
+    log_to_stderr(verbose=verbose, quiet=quiet)
+    logging.getLogger("aiokafka").setLevel(logging.WARNING if verbose else logging.CRITICAL)
+    log.info("Messages of %s become jobs on %s", adapter.name, redacted(app.settings.url))
+    if not app.tasks:
+        log.warning("%s has no tasks, so every message will be set aside", app.settings.app)
+    try:
+        code = await run_dispatcher(dispatcher)
+    finally:
+        await app.close()
+    if session.json:
+        print_json_line(
+            {"event": "stopped", "code": code, **msgspec.to_builtins(dispatcher.counts)}
+        )
+    return code
+
+
+async def list_dispatchers(session: Session) -> None:
+    """List dispatchers. The lag is messages that are still to become jobs, or seconds for cron.
+
+    \b
+    Example:
+      headrace dispatcher list
+    """
+    found: list[dict[str, Any]]
+    if session.remote:
+        async with session.client() as client:
+            views = await client.dispatchers()
+        now = datetime.now(UTC)
+        found = msgspec.to_builtins(views, builtin_types=(datetime,))
+    else:
+        async with session.store() as app:
+            now = app.clock.utcnow()
+            found = await dispatchers(app.engine, now)
+    if session.json:
+        print_json({"dispatchers": found})
+    elif not found and is_terminal():
+        print_line("No dispatcher runs; start one with: headrace dispatcher cron")
+    else:
+        print_table(
+            ("DISPATCHER", "ADAPTER", "STATE", "LAG", "STORED", "SET ASIDE", "SEEN"),
+            [
+                (
+                    each["name"],
+                    each.get("adapter", "-"),
+                    _state(each),
+                    _lag(each),
+                    f"{each.get('stored', 0):,}",
+                    f"{each.get('set_aside', 0):,}",
+                    ago(each["seen_at"], now),
+                )
+                for each in found
+            ],
+            right=("LAG", "STORED", "SET ASIDE"),
+        )
+
+
+def _lag(dispatcher: dict[str, Any]) -> str:
+    if dispatcher.get("type") == "cron":
+        return span(dispatcher.get("late_seconds") or 0.0)
+    lag = dispatcher.get("lag")
+    return "-" if lag is None else f"{lag:,}"
+
+
+def _state(dispatcher: dict[str, Any]) -> str:
+    if dispatcher["silent"]:
+        return "lost"
+    return "ok" if dispatcher.get("healthy") else "unhealthy"

@@ -1,0 +1,1 @@
+"""`headrace jobs` and `headrace running`: list, show, follow and change jobs."""

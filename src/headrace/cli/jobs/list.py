@@ -1,0 +1,207 @@
+"""`headrace jobs`: look at jobs. Steering them is in `change.py`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import typer
+
+from headrace.cli import filters
+from headrace.cli.backend import Verbs
+from headrace.cli.command import command, group, whole
+from headrace.cli.formatting import ago
+from headrace.cli.jobs.change import add_steering
+from headrace.cli.jobs.follow import watch
+from headrace.cli.jobs.show import details, print_details
+from headrace.cli.output import JsonList, Table, is_terminal, print_json, print_line
+from headrace.cli.session import Session
+from headrace.errors import InvalidInput
+from headrace.model.job import Job, JobFilter
+from headrace.model.status import Status
+from headrace.model.views import JobPage
+from headrace.monitor.wait_text import waits_for
+
+commands = group("List, show, watch, cancel and retry jobs.")
+
+PAGE = 200
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The whole id, from `jobs list`.")]
+
+
+@command(commands, "list")
+async def list_jobs(
+    session: Session,
+    *,
+    status: filters.Statuses = None,
+    queue: filters.Queues = None,
+    task: filters.Tasks = None,
+    lane: filters.LaneName = None,
+    key: filters.Key = None,
+    source: filters.SourceName = None,
+    parent: filters.Parent = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", parser=whole, help="How many at most.")
+    ] = 50,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="ID", help="Go on after this job, from the last page.")
+    ] = None,
+    all_pages: Annotated[bool, typer.Option("--all", help="Every job, page by page.")] = False,
+) -> None:
+    """List jobs, newest first.
+
+    \b
+    Examples:
+      headrace jobs list --status failed,timeout --since 2h
+      headrace jobs list --queue mail --all --json | jq -r '.jobs[].job_id'
+    """
+    if limit < 1:
+        raise InvalidInput(f"--limit must be at least 1, got {limit}")
+    async with session.verbs() as verbs:
+        wanted = filters.make_filter(
+            verbs.now(),
+            status=status,
+            queue=queue,
+            task=task,
+            lane=lane,
+            key=key,
+            source=source,
+            parent=parent,
+            since=since,
+            until=until,
+        )
+        pages = _pages(verbs, wanted, cursor, None if all_pages else limit)
+        if session.json:
+            await _print_json(pages)
+        else:
+            await _print_table(pages, verbs)
+
+
+async def _pages(
+    verbs: Verbs, wanted: JobFilter, cursor: str | None, limit: int | None
+) -> AsyncIterator[JobPage]:
+    """Page by page, so that any number of jobs needs no more memory than a page."""
+    left = limit
+    while left is None or left > 0:
+        page = await verbs.list(
+            wanted, cursor=cursor, limit=PAGE if left is None else min(PAGE, left)
+        )
+        yield page
+        cursor = page.cursor
+        if cursor is None:
+            return
+        left = None if left is None else left - len(page.jobs)
+
+
+async def _print_json(pages: AsyncIterator[JobPage]) -> None:
+    document = JsonList("jobs")
+    cursor = None
+    async for page in pages:
+        document.add([job.to_dict() for job in page.jobs])
+        cursor = page.cursor
+    document.end(cursor=cursor)
+
+
+async def _print_table(pages: AsyncIterator[JobPage], verbs: Verbs) -> None:
+    headers = ("ID", "STATUS", "TASK", "QUEUE", "ATTEMPT", "CREATED", "LANE", "WHAT")
+    table = Table(headers, right=("ATTEMPT",))
+    count, cursor = 0, None
+    async for page in pages:
+        count += len(page.jobs)
+        cursor = page.cursor
+        if count or not is_terminal():
+            now = verbs.now()
+            table.add(
+                [
+                    (
+                        job.id,
+                        job.status.value,
+                        job.task,
+                        job.queue,
+                        f"{job.attempt}/{job.max_attempts}",
+                        ago(job.created_at, now),
+                        job.lane or "-",
+                        summary(job),
+                    )
+                    for job in page.jobs
+                ]
+            )
+    if is_terminal():
+        if not count:
+            print_line("No jobs match.")
+        elif cursor is not None:
+            print_line(f"More: add --cursor {cursor}, or --all.")
+
+
+def summary(job: Job) -> str:
+    """The one thing worth knowing about a job beside its status."""
+    match job.status:
+        case Status.RUNNING:
+            parts = [job.stage, job.message, f"{job.progress:.0f}%" if job.progress else None]
+            return " ".join(part for part in parts if part) or "-"
+        case Status.COMPLETED | Status.PENDING:
+            return "-"
+        case Status.SCHEDULED if job.awaits:
+            return f"waits for {waits_for(job.awaits)}"
+        case _:
+            error = (job.error or "").partition("\n")[0]
+            return (error if len(error) <= 80 else f"{error[:79]}…") or "-"
+
+
+@command(commands, "show")
+async def show(session: Session, *, job_id: JobId) -> None:
+    """Show everything about one job: arguments, result, error, attempts, stages.
+
+    \b
+    Example:
+      headrace jobs show 01980000-0000-7000-8000-000000000000
+    """
+    async with session.verbs() as verbs:
+        job = await verbs.get(job_id)
+        found = await details(verbs, job)
+    if session.json:
+        print_json(found)
+    else:
+        print_details(job, found, verbs.now())
+
+
+@command(commands, "why")
+async def why(session: Session, *, job_id: JobId) -> None:
+    """Say why a job is not running, or what it is doing.
+
+    \b
+    Example:
+      headrace jobs why 01980000-0000-7000-8000-000000000000
+    """
+    async with session.verbs() as verbs:
+        job = await verbs.get(job_id)
+        reasons = list(await verbs.why(job_id))
+    if session.json:
+        print_json({"job_id": job.id, "status": job.status, "reasons": reasons})
+    else:
+        for reason in reasons:
+            print_line(reason)
+
+
+@command(commands, "watch")
+async def watch_job(
+    session: Session,
+    *,
+    job_id: JobId,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Give up after: 30s, 10m, …")
+    ] = None,
+) -> int:
+    """Follow a job until it is finished. The exit code is 1 if it did not complete.
+
+    With --json each change is one line of JSON.
+
+    \b
+    Example:
+      headrace jobs watch 01980000-0000-7000-8000-000000000000 --timeout 10m
+    """
+    return await watch(session, job_id, timeout)
+
+
+add_steering(commands)

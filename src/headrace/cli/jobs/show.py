@@ -1,0 +1,174 @@
+"""One job, whole."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from headrace.cli.backend import Verbs
+from headrace.cli.formatting import ago, span, took
+from headrace.cli.output import print_fields, print_line, print_table
+from headrace.model.durable.writes import StoredEntry
+from headrace.model.job import Job
+from headrace.monitor.wait_text import waits_for
+
+
+async def details(verbs: Verbs, job: Job) -> dict[str, Any]:
+    """The job as `--json` shows it, with its stages and files."""
+    entries = await verbs.entries(job.id)
+    return {
+        **job.to_dict(),
+        "stages": [_stage(entry) for entry in entries if entry.kind == "stage"],
+        "entries": [
+            {"kind": entry.kind, "name": entry.name, "at": entry.at, "body": _json(entry.body)}
+            for entry in entries
+            if entry.kind != "stage"
+        ],
+    }
+
+
+def print_details(job: Job, found: dict[str, Any], now: datetime) -> None:
+    """The same for people."""
+    fields = _fields(job, now)
+    print_fields([(name, value) for name, value in fields if value is not None])
+    _section("Arguments", _pretty(found["args"]))
+    if job.result_json is not None:
+        _section("Result", _pretty(found["result"]))
+    if job.error is not None:
+        _section("Error", f"{job.error_type}: {job.error}" if job.error_type else job.error)
+        traceback = _last_traceback(job)
+        if traceback is not None:
+            _section("Traceback", traceback.rstrip())
+    if job.attempts:
+        print_line()
+        print_line("Attempts")
+        print_table(
+            ("  #", "OUTCOME", "ENDED", "TOOK", "WORKER", "ERROR"),
+            [
+                (
+                    f"  {entry.attempt}",
+                    entry.outcome,
+                    ago(entry.ended_at, now),
+                    took(entry.started_at, entry.ended_at),
+                    entry.worker,
+                    _line(f"{entry.failure.type}: {entry.failure.message}")
+                    if entry.failure
+                    else "-",
+                )
+                for entry in job.attempts
+            ],
+        )
+    if found["stages"]:
+        print_line()
+        print_line("Stages")
+        print_table(
+            ("  STAGE", "ATTEMPT", "FINISHED", "TOOK", "RESULT"),
+            [
+                (
+                    f"  {stage['name']}",
+                    "-" if stage["attempt"] is None else str(stage["attempt"]),
+                    ago(stage["at"], now),
+                    "-" if stage["seconds"] is None else span(stage["seconds"]),
+                    _line(stage["artifact"] or _compact(stage["result"])),
+                )
+                for stage in found["stages"]
+            ],
+        )
+    if found["entries"]:
+        print_line()
+        print_line("Kept")
+        print_table(
+            ("  KIND", "NAME", "WRITTEN", "CONTENT"),
+            [
+                (
+                    f"  {entry['kind']}",
+                    entry["name"],
+                    ago(entry["at"], now),
+                    _line(_compact(entry["body"])),
+                )
+                for entry in found["entries"]
+            ],
+        )
+
+
+def _fields(job: Job, now: datetime) -> list[tuple[str, object]]:
+    def when(moment: datetime | None) -> str | None:
+        return None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC ({ago(moment, now)})"
+
+    final = job.status.final
+    progress = f"{job.progress:.0f}%" + (f" {job.message}" if job.message else "")
+    return [
+        ("Job", job.id),
+        ("Status", job.status.value),
+        ("Cancel", "requested" if job.cancel_requested and not final else None),
+        ("Task", job.task),
+        ("Queue", job.queue),
+        ("Lane", f"{job.lane} (width {job.width})" if job.lane else None),
+        ("Priority", job.priority or None),
+        ("Key", job.key),
+        ("Source", job.source),
+        ("Parent", f"{job.parent} (group {job.group})" if job.group else job.parent),
+        ("Attempt", f"{job.attempt} of {job.max_attempts}"),
+        ("Stage", job.stage),
+        ("Progress", progress if job.progress or job.message else None),
+        ("Created", when(job.created_at)),
+        ("Waits for", waits_for(job.awaits) or None),
+        ("Due", when(job.run_at) if not final and job.run_at > now else None),
+        ("Started", when(job.started_at)),
+        ("Ended" if final else "Completed", when(job.completed_at)),
+        ("Took", took(job.started_at, job.completed_at) if job.completed_at else None),
+        ("Worker", job.worker),
+        ("Timeout", None if job.timeout is None else span(job.timeout)),
+        ("Meta", _compact(job.meta) if job.meta else None),
+    ]
+
+
+def _stage(entry: StoredEntry) -> dict[str, Any]:
+    """A finished stage: its result, or the artifact that holds a large one."""
+    body = _json(entry.body)
+    kept = body if isinstance(body, dict) else {}
+    return {
+        "name": entry.name,
+        "at": entry.at,
+        "seconds": kept.get("seconds"),
+        "attempt": kept.get("attempt"),
+        "tries": kept.get("tries", 1),
+        "result": kept.get("value"),
+        "artifact": kept.get("artifact"),
+    }
+
+
+def _last_traceback(job: Job) -> str | None:
+    for entry in reversed(job.attempts):
+        if entry.failure is not None:
+            return entry.failure.traceback
+    return None
+
+
+def _section(title: str, text: str) -> None:
+    print_line()
+    print_line(title)
+    for line in text.splitlines() or [""]:
+        print_line(f"  {line}")
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return body.decode("utf-8", "replace")
+
+
+def _compact(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _pretty(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _line(text: str, limit: int = 100) -> str:
+    first = text.partition("\n")[0]
+    return first if len(first) <= limit else f"{first[: limit - 1]}…"

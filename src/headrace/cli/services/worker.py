@@ -1,0 +1,170 @@
+"""`headrace worker`: run an App's tasks until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Awaitable
+from typing import Annotated, Any
+
+import typer
+
+from headrace.app import App
+from headrace.cli.app_loader import reconfigure
+from headrace.cli.command import command, group, whole
+from headrace.cli.errors import UNAVAILABLE
+from headrace.cli.filters import parts
+from headrace.cli.formatting import parse_span, plural
+from headrace.cli.output import print_json_line
+from headrace.cli.services.logs import log_to_stderr
+from headrace.cli.session import Session
+from headrace.engine.open import redacted
+from headrace.errors import WorkerUnhealthy
+from headrace.model.context import Context
+from headrace.model.job import ClaimedJob
+from headrace.model.names import check_name
+from headrace.orchestrator import CallNext, JobOrchestrator, run_worker
+from headrace.orchestrator.process import UNHEALTHY, exit_worker
+from headrace.version import __version__
+
+commands = group("Run an App's tasks until told to stop.")
+log = logging.getLogger("headrace.worker")
+
+
+@command(commands, "worker")
+async def worker(
+    session: Session,
+    *,
+    queues: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Serve only these; default WORKER_QUEUES, or all."),
+    ] = None,
+    max_workers: Annotated[
+        int | None, typer.Option(metavar="N", parser=whole, help="Jobs at once (10).")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A name of its own; made up by default.")
+    ] = None,
+    lease: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="How long it owns jobs unheard of (30s).")
+    ] = None,
+    grace: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="How long jobs may finish at a stop (30s).")
+    ] = None,
+    connection_retries: Annotated[
+        int | None,
+        typer.Option(metavar="N", parser=whole, help="Give up on the engine; default never."),
+    ] = None,
+    exit_when_idle: Annotated[
+        bool, typer.Option("--exit-when-idle", help="Run what may run now, then stop.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every job.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
+    stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
+) -> int:
+    """Run your tasks until SIGTERM or Ctrl-C.
+
+    Then running jobs may finish within the grace time, and unstarted ones are given back. A second
+    signal stops at once. The exit code is 3 if it gave up on the engine.
+
+    \b
+    Examples:
+      headrace worker --app shop.jobs
+      headrace worker --app shop.jobs:app --queues mail,scans --max-workers 20
+    """
+    app = reconfigure(
+        session.load_app(),
+        queues=None if queues is None else tuple(parts([queues])),
+        max_workers=max_workers,
+        worker_name=None if name is None else check_name("worker", name),
+        lease_seconds=None if lease is None else parse_span("--lease", lease),
+        grace_seconds=None if grace is None else parse_span("--grace", grace),
+        connection_retries=connection_retries,
+    )
+    log_to_stderr(verbose=verbose, quiet=quiet)
+    orchestrator = JobOrchestrator(app, middleware=(tell_job,) if verbose else ())
+    log.info("%s", introduction(app))
+    if not app.tasks:
+        log.warning("%s has no tasks; import the modules that define them", app.settings.app)
+    began = time.monotonic()
+    code = await serve(
+        orchestrator,
+        *([until_idle(orchestrator)] if exit_when_idle else []),
+        *([until_stdin_closes(orchestrator)] if stop_with_stdin else []),
+    )
+    await app.close()
+    if session.json:
+        print_json_line({"event": "stopped", "code": code, "seconds": time.monotonic() - began})
+    if orchestrator.stuck_threads:
+        exit_worker(orchestrator, code)
+    return code
+
+
+def introduction(app: App) -> str:
+    """Where this worker takes its jobs from, and what it can run."""
+    names = sorted(app.tasks)
+    listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+    return (
+        f"Headrace {__version__} on {redacted(app.settings.url)}, "
+        f"{plural(len(names), 'task')}: {listed or 'none'}"
+    )
+
+
+async def serve(orchestrator: JobOrchestrator, *beside: Awaitable[None]) -> int:
+    """Run a worker until it is told to stop, by a signal or by what runs beside it."""
+    helpers = [asyncio.ensure_future(each) for each in beside]
+    try:
+        code = await run_worker(orchestrator)
+    finally:
+        for helper in helpers:
+            helper.cancel()
+        ended = await asyncio.gather(*helpers, return_exceptions=True)
+    if code == UNHEALTHY:
+        return UNAVAILABLE  # it has told why in its log
+    for error in ended:
+        if isinstance(error, Exception):
+            raise error
+    return code
+
+
+async def until_idle(orchestrator: JobOrchestrator) -> None:
+    """Stop the worker when everything that may run now has run."""
+    await started(orchestrator)
+    try:
+        await orchestrator.run_until_idle()
+    except WorkerUnhealthy:
+        if orchestrator.running:
+            raise
+    await orchestrator.stop()
+
+
+async def until_stdin_closes(orchestrator: JobOrchestrator) -> None:
+    """Stop the worker when the process that started it has gone, in whatever way."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await reader.read()
+    await started(orchestrator)
+    await orchestrator.stop()
+
+
+async def started(orchestrator: JobOrchestrator) -> None:
+    """Wait until the worker runs; its engine may be away for now."""
+    while not orchestrator.running:  # noqa: ASYNC110 - it has no signal for it
+        await asyncio.sleep(0.02)
+
+
+async def tell_job(call_next: CallNext, job: ClaimedJob, context: Context) -> Any:
+    """A middleware that logs every attempt that returns; the worker logs the others by itself."""
+    began = time.monotonic()
+    result = await call_next()
+    log.info(
+        "Job %s (%s, attempt %d) returned after %.3f s",
+        job.id,
+        job.task,
+        context.attempt,
+        time.monotonic() - began,
+    )
+    return result

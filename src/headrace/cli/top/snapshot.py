@@ -1,0 +1,103 @@
+"""What `headrace top` shows, taken at one moment, and what happened between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from headrace.cli.backend import Verbs, running_now
+from headrace.model.views import LaneView, QueueView
+from headrace.model.worker import Worker
+from headrace.monitor.running import Running
+
+MOST_LANES = 50
+COMPLETED = "completed"
+# What ends a job for good, or an attempt of it, and is no success.
+FAILURES = ("failed", "timeout", "retry", "lost")
+
+Outcomes = Mapping[str, Mapping[str, int]]
+
+
+class Picture(msgspec.Struct, kw_only=True, frozen=True):
+    """Queues, running jobs, lanes and workers. `outcomes` are counts of attempts by worker."""
+
+    at: datetime
+    running: Running
+    queues: Sequence[QueueView]
+    lanes: Sequence[LaneView]
+    workers: Sequence[Worker]
+    outcomes: Outcomes
+
+    def to_dict(self, throughput: Throughput | None) -> dict[str, Any]:
+        """The shape of `headrace top --json`."""
+        return {
+            "at": self.at,
+            "queues": self.queues,
+            "running": [
+                {
+                    "job_id": job.id,
+                    "task": job.task,
+                    "queue": job.queue,
+                    "lane": job.lane,
+                    "stage": job.stage,
+                    "progress": job.progress,
+                    "message": job.message,
+                    "attempt": job.attempt,
+                    "worker": job.worker,
+                    "started_at": job.started_at,
+                    "elapsed_seconds": round(self.running.elapsed(job), 3),
+                }
+                for job in self.running.jobs
+            ],
+            "lanes": self.lanes,
+            "workers": self.workers,
+            "throughput": throughput,
+        }
+
+
+class Throughput(msgspec.Struct, kw_only=True, frozen=True):
+    """Attempts that ended in a second, over so many seconds."""
+
+    seconds: float
+    completed_per_second: float
+    failed_per_second: float
+
+
+async def look(verbs: Verbs) -> Picture:
+    """Take a picture."""
+    queues = await verbs.queues()
+    return Picture(
+        running=await running_now(verbs, queues),
+        queues=sorted(queues, key=lambda each: (-_depth(each), each.name)),
+        lanes=await verbs.lanes(queue=None, lane=None, limit=MOST_LANES),
+        workers=await verbs.workers(),
+        outcomes=await verbs.outcomes(),
+        at=verbs.now(),
+    )
+
+
+def throughput(before: Picture, after: Picture) -> Throughput | None:
+    """What ended between two pictures. Workers that came or went count for what is known."""
+    seconds = (after.at - before.at).total_seconds()
+    if seconds <= 0:
+        return None
+    completed = failed = 0
+    for worker, counts in after.outcomes.items():
+        known = before.outcomes.get(worker, {})
+        for outcome, count in counts.items():
+            # Fewer than before: it has started again, and counts from the beginning.
+            new = max(count - known.get(outcome, 0), 0)
+            completed += new if outcome == COMPLETED else 0
+            failed += new if outcome in FAILURES else 0
+    return Throughput(
+        seconds=round(seconds, 3),
+        completed_per_second=round(completed / seconds, 1),
+        failed_per_second=round(failed / seconds, 1),
+    )
+
+
+def _depth(queue: QueueView) -> int:
+    return queue.running + queue.ready + queue.waiting

@@ -1,0 +1,1 @@
+"""`headrace up`: everything in one process tree, with the tour."""

@@ -1,0 +1,232 @@
+"""`headrace up`: a worker and the built-in tour, with nothing to set up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import sys
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from headrace.app import App
+from headrace.cli.app_loader import load_app, reconfigure
+from headrace.cli.command import command, group, whole
+from headrace.cli.errors import tell
+from headrace.cli.formatting import plural
+from headrace.cli.output import print_json_line, print_line
+from headrace.cli.services.logs import log_to_stderr, without_jobs
+from headrace.cli.services.worker import serve, started
+from headrace.cli.session import TOUR, Session
+from headrace.cli.up.feed import Narrator
+from headrace.cli.up.processes import Children
+from headrace.cli.up.services import everything_else
+from headrace.engine.open import redacted
+from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
+from headrace.model.job import Job
+from headrace.model.status import Status
+from headrace.orchestrator import JobOrchestrator
+from headrace.orchestrator.process import exit_worker
+from headrace.version import __version__
+
+commands = group("A worker and the built-in tour.")
+
+LOOK_EVERY = 0.15
+LOOK_SELDOM = 0.5
+
+
+@command(commands, "up")
+async def up(
+    session: Session,
+    *,
+    tour: Annotated[
+        bool | None,
+        typer.Option("--tour/--no-tour", help="Run the tour; default: if no App is named."),
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", parser=whole, help="Worker processes.")] = 1,
+    server: Annotated[
+        bool, typer.Option("--server/--no-server", help="Serve the HTTP API as well.")
+    ] = True,
+    exit_when_idle: Annotated[
+        bool, typer.Option("--exit-when-idle", help="Stop when everything has run.")
+    ] = False,
+) -> int:
+    """Start everything: a worker, the HTTP API, schedules, and a short tour.
+
+    Jobs live in headrace.db in this folder unless HEADRACE_URL says otherwise. It stays until
+    Ctrl-C. With --json each event is one line of JSON.
+
+    \b
+    Examples:
+      headrace up
+      headrace up --app shop.jobs --workers 2
+    """
+    if not 1 <= workers <= 64:
+        raise InvalidInput(f"--workers must be between 1 and 64, got {workers}")
+    named = session.settings.app
+    if named is not None and tour:
+        raise InvalidInput("the tour has an App of its own; leave out --app, or --tour")
+    app = session.load_app() if named else reconfigure(load_app(TOUR), url=session.url, app=TOUR)
+    log_to_stderr(quiet=True)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(without_jobs)
+    await app.open()
+    # The tour's App knows nobody else's tasks, so it must not take their jobs.
+    orchestrator = JobOrchestrator(app, queues=None if named else ["tour"])
+    children = Children(app, count=workers - 1, queues=orchestrator.queues)
+    show = Show(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
+    async with everything_else(app, server=server and not exit_when_idle) as address:
+        show.banner(workers, address)
+        try:
+            code = await serve(orchestrator, show.run(tour=named is None if tour is None else tour))
+        finally:
+            await children.stop()
+    await show.look_back()
+    await app.close()
+    show.end(code)
+    if orchestrator.stuck_threads:
+        exit_worker(orchestrator, code)
+    return code
+
+
+def program() -> str:
+    """How to call us from here: by name, or by path where that is not on the search path."""
+    return "headrace" if shutil.which("headrace") else os.path.relpath(sys.argv[0])
+
+
+class Show:
+    """What somebody sees while the worker works."""
+
+    def __init__(
+        self,
+        session: Session,
+        app: App,
+        orchestrator: JobOrchestrator,
+        children: Children,
+        *,
+        exit_when_idle: bool,
+    ) -> None:
+        self._json = session.json
+        self._url = session.url
+        self._app = app
+        self._orchestrator = orchestrator
+        self._children = children
+        self._exit_when_idle = exit_when_idle
+        self._narrator = Narrator(app, json=session.json)
+        self._address: str | None = None
+
+    def banner(self, workers: int, address: str | None) -> None:
+        """Where things are."""
+        self._address = address
+        settings = self._app.settings
+        if self._json:
+            told = {"version": __version__, "url": redacted(settings.url), "api": address}
+            print_json_line({"event": "up", **told})
+            return
+        slots = settings.max_workers
+        queues = ", ".join(self._orchestrator.queues) or "all"
+        print_line(f"Headrace {__version__}")
+        print_line(f"  jobs live in  {redacted(settings.url)}")
+        print_line(f"  at work       {plural(workers, 'worker')} with {slots} slots each")
+        print_line(f"  queues        {queues}")
+        print_line(f"  tasks         {', '.join(sorted(self._app.tasks)) or 'none'}")
+        if address is not None:
+            print_line(f"  HTTP API      {address}  (what it can do: {address}/docs)")
+        print_line("  to stop       Ctrl-C")
+        print_line()
+
+    async def run(self, *, tour: bool) -> None:
+        """Tell what happens until the worker stops."""
+        await started(self._orchestrator)
+        self._children.start()
+        if tour:
+            await self._tour()
+        else:
+            await self._narrator.begin()
+            self._say("Waiting for jobs.")
+        if self._exit_when_idle:
+            await self._finish()
+            return
+        while self._orchestrator.running:
+            self._children.check()
+            await asyncio.sleep(LOOK_SELDOM)
+            with contextlib.suppress(EngineUnavailable):  # the worker tells, and waits for it
+                await self._narrator.look()
+        # Told to stop: the other processes at the same time as our own worker.
+        await self._children.stop()
+
+    async def _tour(self) -> None:
+        from headrace.cli.up.tour import CAST, tour_jobs  # noqa: PLC0415 - only if it runs
+
+        jobs = tour_jobs()
+        await self._narrator.begin({job.id: label for label, job in jobs})
+        if not self._json:
+            print_line("The tour, a few small jobs that show what it can do:")
+            for name, what in CAST.items():
+                print_line(f"  {name:<14}{what}")
+            print_line()
+        await self._app.enqueue_many([job for _, job in jobs])
+        ids = [job.id for _, job in jobs]
+        while self._orchestrator.running:
+            await self._narrator.look()
+            found = await self._app.engine.get(ids)
+            if all(job.status.final for job in found):
+                await self._narrator.look()
+                self._tour_is_over(found)
+                return
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def _finish(self) -> None:
+        try:
+            await self._orchestrator.run_until_idle()
+        except WorkerUnhealthy:
+            if self._orchestrator.running:
+                raise
+        await self._narrator.look()
+        await self._orchestrator.stop()
+
+    def _tour_is_over(self, jobs: list[Job]) -> None:
+        ended = Counter(job.status for job in jobs)
+        if self._json:
+            print_json_line({"event": "tour", "jobs": dict(ended)})
+            return
+        failed = next((job.id for job in jobs if job.status is Status.FAILED), jobs[-1].id)
+        where = " --url …" if self._url else ""
+        told = ", ".join(f"{count} {status}" for status, count in ended.items())
+        print_line()
+        print_line(f"The tour is over: {told}, as it should be.")
+        if self._exit_when_idle:
+            return
+        print_line("Now try this in another terminal, in the same folder:")
+        if self._address is not None:
+            print_line(f"  curl {self._address}/jobs?status=failed")
+        for words, what in (
+            ("jobs list", "all jobs, newest first"),
+            (f"jobs show {failed}", "the one that failed, and why"),
+            ("enqueue tour.hello name=Ada --wait", "hand in a job and wait for it"),
+            ("workflows run tour.greetings --wait", "run tasks that hang together"),
+            ("top", "everything at a glance"),
+            ("doctor", "is everything well?"),
+        ):
+            print_line(f"  {f'{program()} {words}{where}':<60}  {what}")
+        print_line()
+        print_line("Waiting for jobs; what happens to them shows here. Ctrl-C stops the worker.")
+
+    def _say(self, text: str) -> None:
+        if not self._json:
+            print_line(text)
+
+    async def look_back(self) -> None:
+        """Tell what happened since the last look."""
+        await self._narrator.end()
+
+    def end(self, code: int) -> None:
+        """The last word."""
+        if self._json:
+            print_json_line({"event": "stopped", "code": code})
+        else:
+            tell("Stopped." if code == 0 else "Stopped at once; what ran is run again.")

@@ -1,0 +1,104 @@
+"""Telling what happens to jobs, line by line, while it happens."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from headrace.app import App
+from headrace.cli.formatting import ago, clean, span, took
+from headrace.cli.output import COLOURS, is_terminal, print_json_line, print_line
+from headrace.errors import EngineUnavailable
+from headrace.model.job import Job
+from headrace.model.status import Status
+
+NEWEST = 100
+LINES = 20
+
+
+class Narrator:
+    """Looks at the newest jobs now and then, and tells what has changed."""
+
+    def __init__(self, app: App, *, json: bool = False) -> None:
+        self._app = app
+        self._json = json
+        self._seen: dict[str, tuple[Any, ...]] = {}
+        self._labels: Mapping[str, str] = {}
+        self._begun = False
+
+    async def begin(self, labels: Mapping[str, str] | None = None) -> None:
+        """Take what is there for known, except the jobs that are given with a label."""
+        self._labels = labels or {}
+        for job in (await self._app.list(limit=NEWEST)).jobs:
+            if job.id not in self._labels:
+                self._seen[job.id] = _face(job)
+        self._begun = True
+
+    async def look(self) -> None:
+        """Tell what is new."""
+        jobs = (await self._app.list(limit=NEWEST)).jobs
+        changed = [job for job in reversed(jobs) if self._seen.get(job.id) != _face(job)]
+        for job in changed[:LINES]:
+            self._tell(job)
+        if len(changed) > LINES and not self._json:
+            print_line(f"          … and {len(changed) - LINES} more; see: headrace jobs list")
+        self._seen = {job.id: _face(job) for job in jobs}
+
+    async def end(self) -> None:
+        """Tell what happened since the last look, if there was a beginning."""
+        if self._begun:
+            with contextlib.suppress(EngineUnavailable):
+                await self.look()
+
+    def _tell(self, job: Job) -> None:
+        if self._json:
+            print_json_line({"event": "job", "job": job.to_dict()})
+            return
+        now = self._app.clock.utcnow()
+        label = self._labels.get(job.id)
+        if label is not None and job.status is Status.PENDING:
+            return  # the tour has told who takes part
+        start = f"{now.astimezone():%H:%M:%S}  {label or f'{job.id} {job.task}':<9}  "
+        if is_terminal():
+            _coloured(start, sentence(job, now), COLOURS.get(job.status.value, "default"))
+        else:
+            print_line(start + sentence(job, now))
+
+
+def sentence(job: Job, now: datetime) -> str:
+    """What has become of a job."""
+    error = f"{job.error_type}: {job.error}" if job.error_type else job.error or "no reason kept"
+    match job.status:
+        case Status.RUNNING:
+            return f"{job.stage} ({job.progress:.0f}%)" if job.stage else "started"
+        case Status.SCHEDULED if job.attempt:
+            left = (job.run_at - now).total_seconds()
+            again = f"again in {span(left)}" if left > 0 else "again now"
+            return f"attempt {job.attempt} failed, {again}: {error}"
+        case Status.SCHEDULED:
+            return f"comes {ago(job.run_at, now)}"
+        case Status.PENDING:
+            place = f", lane {job.lane}" if job.lane else ""
+            return f"waits in queue {job.queue}{place}"
+        case Status.COMPLETED:
+            attempt = f" on attempt {job.attempt}" if job.attempt > 1 else ""
+            result = (job.result_json or b"null").decode()
+            shown = "" if result == "null" else f" → {result if len(result) < 60 else '…'}"
+            return f"completed{attempt} in {took(job.started_at, job.completed_at)}{shown}"
+        case _:
+            return f"{job.status}: {error}"
+
+
+def _face(job: Job) -> tuple[Any, ...]:
+    """What has to differ to be worth a line here; progress alone would be restless."""
+    return (job.status, job.attempt, job.stage)
+
+
+def _coloured(start: str, told: str, colour: str) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only when it draws
+    from rich.text import Text  # noqa: PLC0415
+
+    line = Text.assemble((clean(start), "dim"), (clean(told), colour))
+    Console(highlight=False).print(line, soft_wrap=True)

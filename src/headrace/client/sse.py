@@ -1,0 +1,116 @@
+"""Server-sent events: read, and followed over lost connections."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace.client.errors import UnexpectedAnswer
+from headrace.client.request import LONGEST_WAIT, Call, pause
+from headrace.errors import EngineUnavailable
+
+if TYPE_CHECKING:
+    from headrace.client.transport import Transport
+
+MEDIA_TYPE = "text/event-stream"
+# Servers send a comment now and then. When even that stays out, the connection is dead.
+SILENCE = 60.0
+LONGEST_EVENT = 64 * 1_048_576
+
+# Only these end a line. A JSON text may hold other characters that look like line ends.
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One event. `id` is what a new connection continues after."""
+
+    kind: str
+    data: bytes
+    id: str | None = None
+
+
+async def follow(transport: Transport, call: Call, *, retries: int) -> AsyncIterator[Event]:
+    """Yield events, over as many connections as it takes.
+
+    Gives up with EngineUnavailable after `retries` new connections in a row that were lost at
+    once. An event that the server sends again after a new connection is left out.
+    """
+    last: str | None = None
+    failures = 0
+    session = transport.session
+    while True:
+        began = time.monotonic()
+        headers = {"Accept": MEDIA_TYPE} | ({} if last is None else {"Last-Event-ID": last})
+        trouble = EngineUnavailable(f"the server ends {call.path} again and again")
+        try:
+            async with transport.stream(call, silence=SILENCE, headers=headers) as response:
+                if response.status_code == 204:
+                    return
+                kind = response.headers.get("Content-Type", "")
+                if not kind.startswith(MEDIA_TYPE):
+                    raise UnexpectedAnswer(
+                        f"{call.path} was answered with {kind or 'no content type'} instead of "
+                        "events; is API_URL that of a Headrace server?"
+                    )
+                async for event in parse(response.aiter_bytes()):
+                    failures = 0
+                    if event.id is None or event.id != last:
+                        last = event.id or last
+                        yield event
+        except EngineUnavailable as error:
+            trouble = error
+        if time.monotonic() - began > LONGEST_WAIT:
+            failures = 0  # proxies cut off streams on which nothing has happened for a while
+        session.check()
+        if failures >= retries:
+            raise trouble
+        await session.pause(pause(failures))
+        failures += 1
+
+
+async def parse(chunks: AsyncIterable[bytes]) -> AsyncIterator[Event]:
+    """The events in a stream of bytes. One that is cut off at the end is left out."""
+    kind, size = "message", 0
+    data: list[bytes] = []
+    identity: str | None = None
+    async for line in _lines(chunks):
+        if not line:
+            if data:
+                yield Event(kind, b"\n".join(data), identity)
+            kind, data, size = "message", [], 0
+            continue
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        match name:
+            case b"event":
+                kind = value.decode("utf-8", "replace")
+            case b"data":
+                size += len(value)
+                if size > LONGEST_EVENT:
+                    raise UnexpectedAnswer(f"an event has more than {LONGEST_EVENT:,} bytes")
+                data.append(value)
+            case b"id" if b"\0" not in value:
+                identity = value.decode("utf-8", "replace")
+
+
+async def _lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    parts: list[bytes] = []
+    size = 0
+    after_return = False
+    async for chunk in chunks:
+        # A line end may be cut in two by the network.
+        rest = chunk[1:] if after_return and chunk.startswith(b"\n") else chunk
+        after_return = chunk.endswith(b"\r") if chunk else after_return
+        *whole, rest = _LINE_END.split(rest)
+        for line in whole:
+            yield b"".join([*parts, line])
+            parts, size = [], 0
+        if rest:
+            parts.append(rest)
+            size += len(rest)
+            if size > LONGEST_EVENT:
+                raise UnexpectedAnswer(f"an event has more than {LONGEST_EVENT:,} bytes")

@@ -1,0 +1,1 @@
+"""The cron dispatcher: schedules create jobs. `python -m headrace.dispatchers.cron`."""

@@ -1,0 +1,134 @@
+"""`config/dispatcher.yaml`: settings and schedules from a file. Errors name the file and the line.
+
+dispatcher:
+  poll_interval_seconds: 60
+schedules:
+  nightly:
+    expression: "0 3 * * *"
+    tz: Asia/Seoul
+    task: report.build
+    params: {days: 1}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headrace.config_files import (
+    BadDocument,
+    Document,
+    NoDocument,
+    Place,
+    dotted,
+    hint,
+    read_document,
+)
+from headrace.dispatchers.cron.settings import CronSettings
+from headrace.errors import InvalidInput, InvalidSetting
+from headrace.model.schedule import Schedule
+from headrace.suggest import did_you_mean
+
+DEFAULT = Path("config/dispatcher.yaml")
+
+_SCHEDULE = tuple(field for field in Schedule.__struct_fields__ if field != "name")
+
+
+class DispatcherFile(msgspec.Struct, frozen=True):
+    """What a file says. `lines` tells where each schedule begins."""
+
+    path: Path
+    settings: CronSettings
+    schedules: list[Schedule]
+    lines: dict[str, int]
+
+    def at(self, name: str) -> str:
+        """Where a schedule is defined, for an error."""
+        return f"{self.path} line {self.lines[name]}"
+
+
+def read_file(path: Path | None = None) -> DispatcherFile | None:
+    """Read a file. The usual one need not exist (None); one that was asked for does."""
+    where = DEFAULT if path is None else path
+    try:
+        document = read_document(where)
+    except NoDocument as error:
+        if path is None:
+            return None
+        raise InvalidSetting(str(error)) from None
+    except BadDocument as error:
+        raise InvalidSetting(str(error)) from None
+    if document.value is None:
+        return DispatcherFile(where, CronSettings(), [], {})
+    parts = _names(document, (), ("dispatcher", "schedules"))
+    settings = _settings(document) if "dispatcher" in parts else CronSettings()
+    names = _names(document, ("schedules",), None) if "schedules" in parts else {}
+    schedules = [_schedule(document, name) for name in names]
+    lines = {name: document.line(("schedules", name)) for name in names}
+    return DispatcherFile(where, settings, schedules, lines)
+
+
+def _settings(document: Document) -> CronSettings:
+    given = _names(document, ("dispatcher",), CronSettings.__struct_fields__)
+    for name, value in given.items():
+        place = ("dispatcher", name)
+        try:
+            CronSettings(**{name: value})
+        except InvalidSetting as error:
+            raise _error(document, place, f"{error}{hint(value)}") from None
+    return CronSettings(**given)
+
+
+def _schedule(document: Document, name: str) -> Schedule:
+    place: Place = ("schedules", name)
+    given = _names(document, place, _SCHEDULE)
+    for required in ("expression", "task"):
+        if required not in given:
+            raise _error(document, place, f"{dotted(place)} has no {required}")
+    for field, value in given.items():
+        # One at a time with good ones beside it, so that the line is the one at fault.
+        harmless = {"name": "a", "expression": "@daily", "task": "a", field: value}
+        try:
+            msgspec.convert(harmless, Schedule).checked()
+        except (InvalidInput, msgspec.ValidationError) as error:
+            at = (*place, field)
+            reason = str(error).partition(" - at `")[0] + hint(value)
+            raise _error(document, at, f"{dotted(at)} has the value {value!r}: {reason}") from None
+    try:
+        return msgspec.convert({"name": name, **given}, Schedule).checked()
+    except InvalidInput as error:
+        raise _error(document, place, f"{dotted(place)}: {error}") from None
+
+
+def _names(document: Document, place: Place, known: Iterable[str] | None) -> dict[str, Any]:
+    """The names with values at a place, which must be those that are known."""
+    found = document.value
+    for part in place:
+        found = found[part]
+    owner = dotted(place) or "the file"
+    if not isinstance(found, dict):
+        reason = f"{owner} must have names with values (name: value), got {_shown(found)}"
+        raise _error(document, place, reason)
+    for name in found:
+        if known is not None and name not in known:
+            remedy = did_you_mean(name, known)
+            where = document.at((*place, name))
+            raise InvalidSetting(f'{owner} has no setting "{name}"; {remedy} ({where})')
+    return found
+
+
+def _error(document: Document, place: Place, reason: str) -> InvalidSetting:
+    return InvalidSetting(f"{reason} ({document.value_at(place)})")
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case list():
+            return "a list"
+        case _:
+            return repr(value)[:60]

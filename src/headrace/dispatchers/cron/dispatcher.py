@@ -1,0 +1,211 @@
+"""The cron dispatcher: makes jobs when their time has come. `python -m headrace.dispatchers.cron`.
+
+Any number of dispatchers may run on one engine; each time of a schedule makes one job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from headrace.dispatchers.cron.firing import Firing
+from headrace.dispatchers.cron.schedules import Schedules
+from headrace.dispatchers.cron.settings import CronSettings
+from headrace.dispatchers.heartbeat import DispatcherHeartbeat
+from headrace.dispatchers.host import Host
+from headrace.errors import EngineError, HeadraceError, InvalidSetting
+from headrace.loop import Loop
+from headrace.model.ids import new_id
+from headrace.model.schedule import Schedule, ScheduleState
+
+log = logging.getLogger("headrace.cron")
+
+# A timer may ring a little early, and would then only be set again.
+MARGIN = 0.002
+AT_A_STRETCH = 100
+# Schedules that are fired at the same time; midnight is the time of many.
+TOGETHER = 32
+# How far a removed schedule had come is kept for so long, in case it comes back.
+FORGET_AFTER = timedelta(days=1)
+FORGET_EVERY = timedelta(hours=1)
+
+
+class ScheduledHost(Host, Protocol):
+    """An App with schedules."""
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules of the App."""
+
+
+class CronDispatcher(Loop):
+    """Sleeps until the next time of any schedule, and makes its job.
+
+    Schedules declared in code are stored when it starts, and those given in `files`, by the place
+    they were read from. A change in this process is taken up at once, others at the next poll.
+    """
+
+    name = "cron"
+
+    def __init__(
+        self,
+        app: ScheduledHost,
+        *,
+        settings: CronSettings | None = None,
+        files: dict[str, Sequence[Schedule]] | None = None,
+    ) -> None:
+        super().__init__()
+        self.app = app
+        self.schedules = app.schedules
+        self.settings = settings or CronSettings()
+        self.schedules.least_interval = self.settings.min_cron_interval_seconds
+        self.files = files or {}
+        self.id = f"{socket.gethostname()}:{os.getpid()}:{new_id()[-6:]}"
+        self.firing = Firing(app, self.schedules, settings=self.settings)
+        self.problems: dict[str, str] = {}
+        self.next_times: dict[str, datetime] = {}
+        self.heartbeat = DispatcherHeartbeat(
+            host=app,
+            type="cron",
+            adapter="cron",
+            report=self.report,
+            name=self.id,
+            on_answer=self.retry_now,
+        )
+        self._poll_at: datetime | None = None
+        self._forgot_at: datetime | None = None
+        self._synced = False
+
+    @property
+    def lag(self) -> float:
+        """How many seconds late the last job was made."""
+        return self.firing.lag
+
+    async def report(self) -> dict[str, object]:
+        """What others are told about it."""
+        return {
+            "schedules": len(self.next_times),
+            "next_at": min(self.next_times.values(), default=None),
+            "stored": self.firing.made,
+            "late_seconds": self.lag,
+            "problems": len(self.problems),
+            "healthy": self.healthy,
+        }
+
+    def start(self) -> asyncio.Task[None]:
+        """Begin, and let others know."""
+        self.heartbeat.start()
+        return super().start()
+
+    def changed(self) -> None:
+        """Read the schedules again, now."""
+        self._poll_at = None
+        self.wake()
+
+    async def stop(self, patience: float = 5.0) -> None:
+        """End after the round that is under way."""
+        if self.changed in self.schedules.on_change:
+            self.schedules.on_change.remove(self.changed)
+        await super().stop(patience)
+        await self.heartbeat.stop()
+
+    async def sync(self) -> None:
+        """Store what is declared in code and in files. Bad declarations raise."""
+        code = list(self.schedules.declared.values())
+        reference = self.app.settings.app
+        if reference is not None:
+            await self.schedules.sync(code, f"code {reference}")
+        else:
+            # Without a name one cannot tell whose the schedules are that are not declared here.
+            await self.schedules.sync(code, "code", forget=False)
+        for place, schedules in self.files.items():
+            await self.schedules.sync(schedules, f"file {place}")
+        self._synced = True
+
+    async def tick(self) -> float:
+        """Make what is due. Answers how long to sleep."""
+        await self.app.open()
+        if not self._synced:
+            await self.sync()
+        if self.changed not in self.schedules.on_change:
+            self.schedules.on_change.append(self.changed)
+        now = self.app.clock.utcnow()
+        if self._poll_at is None or now >= self._poll_at:
+            await self._poll(now)
+        due = sorted((time, name) for name, time in self.next_times.items() if time <= now)
+        for start in range(0, len(due), TOGETHER):
+            await self._fire_all([name for _, name in due[start : start + TOGETHER]])
+        return self._pause()
+
+    async def _poll(self, now: datetime) -> None:
+        states = await self.schedules.records.states()
+        kept = await self.schedules.records.all()
+        self._poll_at = now + timedelta(seconds=self.settings.poll_interval_seconds)
+        await self._forget({each.schedule.name for each in kept}, now)
+        self.next_times = {}
+        for number, each in enumerate(kept, 1):
+            if number % AT_A_STRETCH == 0:
+                await asyncio.sleep(0)  # thousands of schedules must not hold up the loop
+            schedule = each.schedule
+            if not schedule.enabled or not self._may_fire(schedule):
+                continue
+            state = states.get(schedule.name, ScheduleState())
+            if time := next(schedule.times(state.base(each.since)), None):
+                self.next_times[schedule.name] = time
+
+    async def _forget(self, existing: set[str], now: datetime) -> None:
+        """Let go of what is known about schedules that are gone, now and then."""
+        for name in self.problems.keys() - existing:
+            del self.problems[name]
+        # A clock that was put back must not keep it from ever happening again.
+        if self._forgot_at is None or abs(now - self._forgot_at) > FORGET_EVERY:
+            await self.schedules.records.forget_states(existing, now - FORGET_AFTER)
+            self._forgot_at = now
+
+    def _may_fire(self, schedule: Schedule) -> bool:
+        try:
+            schedule.cron.check_interval(self.settings.min_cron_interval_seconds)
+        except InvalidSetting as error:
+            self._problem(schedule.name, error)
+            return False
+        return True
+
+    async def _fire_all(self, names: Sequence[str]) -> None:
+        """Side by side, so that they share round trips; each ends before trouble is told."""
+        ended = await asyncio.gather(*map(self._fire, names), return_exceptions=True)
+        for error in ended:
+            if error is not None:
+                raise error
+
+    async def _fire(self, name: str) -> None:
+        """One schedule that cannot be fired here does not keep the others waiting."""
+        try:
+            again = await self.firing.fire(name)
+        except EngineError:
+            raise
+        except HeadraceError as error:
+            again = None  # at the next poll
+            self._problem(name, error)
+        else:
+            self.problems.pop(name, None)
+        if again is None:
+            self.next_times.pop(name, None)
+        else:
+            self.next_times[name] = again
+
+    def _problem(self, name: str, error: HeadraceError) -> None:
+        problem = f"{type(error).__name__}: {error}"
+        if self.problems.get(name) != problem:
+            log.error("Schedule %s cannot be fired here: %s", name, problem)
+        self.problems[name] = problem
+
+    def _pause(self) -> float:
+        now = self.app.clock.utcnow()
+        ends = [*self.next_times.values(), *([self._poll_at] if self._poll_at else [now])]
+        pause = (min(ends) - now).total_seconds() + MARGIN
+        return min(max(pause, 0.0), self.settings.max_sleep_seconds)

@@ -1,0 +1,134 @@
+"""One schedule, fired: each of its times makes one job, whoever dies when.
+
+How far the schedule has come is read, what is due is planned, and the jobs are stored in one step
+with how far it has come then, under the version that was read. So of several dispatchers one gets
+through, and what it did is done: nobody has to finish it, and nobody can do it again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from datetime import datetime, timedelta
+
+import msgspec
+
+from headrace.dispatchers.cron.schedules import Schedules
+from headrace.dispatchers.cron.settings import CronSettings
+from headrace.dispatchers.host import Host
+from headrace.errors import RecordConflict
+from headrace.model.ids import new_id
+from headrace.model.job import NewJob
+from headrace.model.schedule import (
+    KeptSchedule,
+    Plan,
+    Run,
+    Schedule,
+    ScheduleState,
+    Skip,
+    job_key,
+    plan,
+)
+
+log = logging.getLogger("headrace.cron")
+
+# Jobs that are inserted together.
+BATCH = 100
+# So often others may be faster, before it is left to them for a while.
+TRIES = 20
+A_WHILE = timedelta(seconds=3)
+
+
+class Firing:
+    """Makes the jobs of schedules for one dispatcher."""
+
+    def __init__(self, host: Host, schedules: Schedules, *, settings: CronSettings) -> None:
+        self._host = host
+        self._schedules = schedules
+        self._records = schedules.records
+        self._settings = settings
+        self.made = 0
+        self.lag = 0.0
+
+    async def fire(self, name: str) -> datetime | None:
+        """Make what is due. Answers when to look at the schedule again; None: when it changes."""
+        left = self._settings.most_at_once
+        conflicts = 0
+        while conflicts < TRIES:
+            kept = await self._records.find(name)
+            if kept is None or not kept.schedule.enabled:
+                return None
+            state, version = await self._records.state(name)
+            now = self._host.clock.utcnow()
+            step = self._plan(kept, state, now, min(left, BATCH))
+            if step is None:
+                return next(kept.schedule.times(state.base(kept.since)), None)
+            if left <= 0:
+                log.warning(
+                    "Schedule %s: %d jobs made at once for missed times, more are to come",
+                    *(name, self._settings.most_at_once),
+                )
+                return now
+            try:
+                left -= await self._take(kept.schedule, state, version, step, now)
+            except RecordConflict:
+                conflicts += 1  # somebody else was faster: look at what is left to do
+        return self._host.clock.utcnow() + A_WHILE
+
+    def _plan(
+        self, kept: KeptSchedule, state: ScheduleState, now: datetime, limit: int
+    ) -> Plan | None:
+        return plan(
+            kept.schedule,
+            base=state.base(kept.since),
+            now=now,
+            missed_after=timedelta(seconds=self._settings.missed_after_seconds),
+            limit=max(limit, 1),
+        )
+
+    async def _take(
+        self, schedule: Schedule, state: ScheduleState, version: int, step: Plan, now: datetime
+    ) -> int:
+        """Do what was planned. Answers how many times were taken."""
+        if step.make and not schedule.allow_overlap:
+            if await self._schedules.unfinished(state):
+                step = _overlapping(schedule, step, now)
+            elif len(step.make) > 1:
+                # One at a time: whether the next is made depends on what becomes of this one.
+                step = Plan(make=step.make[:1], skips=step.skips, cursor=step.make[0])
+        jobs = [self._job(schedule, time) for time in step.make]
+        runs = [Run(job.id, time, now) for job, time in zip(jobs, step.make, strict=True)]
+        after = state.passed(step.cursor, step.skips, runs)
+        change = self._records.state_change(schedule.name, after, version)
+        answers = await self._host.engine.insert(jobs, record=change)
+        self.made += sum(answer.created for answer in answers)
+        if jobs:
+            self.lag = max(0.0, (now - step.make[-1]).total_seconds())
+        self._tell(schedule.name, step.skips)
+        return len(jobs)
+
+    def _job(self, schedule: Schedule, time: datetime) -> NewJob:
+        return self._schedules.job(
+            schedule,
+            job_id=new_id(),
+            key=job_key(schedule.name, time),
+            # Not before its time, also if this machine's clock is ahead of the engine's.
+            run_at=time,
+            meta={"scheduled_for": time},
+        )
+
+    def _tell(self, name: str, skips: list[Skip]) -> None:
+        for skip in skips:
+            log.warning(
+                "Schedule %s: nothing made for %d times from %s to %s: %s",
+                *(name, skip.count, skip.first.isoformat(), skip.last.isoformat(), skip.reason),
+            )
+
+
+def _overlapping(schedule: Schedule, step: Plan, now: datetime) -> Plan:
+    """Everything that is due falls into the time of an unfinished job."""
+    last = schedule.cron.latest(step.make[-1], now, schedule.zone) or step.make[-1]
+    times = itertools.takewhile(lambda time: time <= last, schedule.times(step.make[0]))
+    count = 1 + sum(1 for _ in itertools.islice(times, 1_000))
+    skip = Skip("overlap", step.make[0], last, count)
+    return msgspec.structs.replace(step, make=[], skips=[*step.skips, skip], cursor=last)

@@ -1,0 +1,122 @@
+"""How schedules lie in the engine: their definitions, and how far each has come."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Collection
+from datetime import datetime
+
+import msgspec
+
+from headrace.dispatchers.host import Host
+from headrace.errors import InvalidSetting, RecordConflict, UnknownSchedule
+from headrace.model.schedule import KeptSchedule, ScheduleState
+from headrace.model.views import Record, RecordChange
+from headrace.suggest import similar_or_first
+
+log = logging.getLogger("headrace.cron")
+
+KIND = "schedule"
+STATE_KIND = "schedule-state"
+PAGE = 1_000
+
+
+class ScheduleRecords:
+    """Reads and writes the records of schedules. A change is made only under the version read."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    async def find(self, name: str) -> KeptSchedule | None:
+        """One schedule, if it exists."""
+        record = await self._host.engine.record_get(KIND, name)
+        return None if record is None else _read_schedule(record)
+
+    async def versioned(self, name: str) -> tuple[KeptSchedule | None, int]:
+        """One schedule, with the version that guards a change; 0 if it does not exist."""
+        record = await self._host.engine.record_get(KIND, name)
+        return (None, 0) if record is None else (_read_schedule(record), record.version)
+
+    async def existing(self, name: str) -> tuple[KeptSchedule, int]:
+        """The same, or an error that names the nearest ones."""
+        await self._host.open()
+        kept, version = await self.versioned(name)
+        if kept is None:
+            known = [each.schedule.name for each in await self.all()]
+            shown = similar_or_first(name, known)
+            raise UnknownSchedule(f'no schedule is called "{name}"; there are: {shown}')
+        return kept, version
+
+    async def all(self) -> list[KeptSchedule]:
+        """Every schedule that can be read, by name."""
+        await self._host.open()
+        found = []
+        for record in await self._list(KIND):
+            try:
+                found.append(_read_schedule(record))
+            except InvalidSetting as error:
+                log.error("%s; it is left out", error)  # noqa: TRY400 - it is told whole
+        return found
+
+    async def put(self, kept: KeptSchedule, version: int) -> bool:
+        """Write a schedule that was read as `version`. False if somebody else was faster."""
+        body = msgspec.json.encode(kept)
+        try:
+            await self._host.engine.record_put(KIND, kept.schedule.name, body, version=version)
+        except RecordConflict:
+            return False
+        return True
+
+    async def delete(self, name: str) -> None:
+        """Forget a schedule, but not yet how far it had come."""
+        await self._host.engine.record_delete(KIND, name)
+
+    async def states(self) -> dict[str, ScheduleState]:
+        """How far every schedule has come, also those that were removed."""
+        return {record.key: _read_state(record) for record in await self._list(STATE_KIND)}
+
+    async def state(self, name: str) -> tuple[ScheduleState, int]:
+        """How far a schedule has come, with the version that guards a change."""
+        record = await self._host.engine.record_get(STATE_KIND, name)
+        return (ScheduleState(), 0) if record is None else (_read_state(record), record.version)
+
+    async def forget_states(self, existing: Collection[str], before: datetime) -> None:
+        """Forget how far those had come that do not exist, and have done nothing since then."""
+        for record in await self._list(STATE_KIND):
+            if record.key not in existing and record.updated_at < before:
+                # Unless it has come back at this moment.
+                with contextlib.suppress(RecordConflict):
+                    await self._host.engine.record_delete(
+                        STATE_KIND, record.key, version=record.version
+                    )
+
+    def state_change(self, name: str, state: ScheduleState, version: int) -> RecordChange:
+        """The change of a state that was read as `version`, for `engine.insert`."""
+        return RecordChange(STATE_KIND, name, msgspec.json.encode(state), version)
+
+    async def _list(self, kind: str) -> list[Record]:
+        found: list[Record] = []
+        after = ""
+        while True:
+            page = await self._host.engine.record_list(kind, after=after, limit=PAGE)
+            found += page
+            if len(page) < PAGE:
+                return found
+            after = page[-1].key
+
+
+def _read_schedule(record: Record) -> KeptSchedule:
+    try:
+        kept = msgspec.json.decode(record.body, type=KeptSchedule)
+        kept.schedule.checked()
+    except (msgspec.DecodeError, InvalidSetting) as error:
+        raise InvalidSetting(f'schedule "{record.key}" cannot be read: {error}') from None
+    return kept
+
+
+def _read_state(record: Record) -> ScheduleState:
+    try:
+        return msgspec.json.decode(record.body, type=ScheduleState)
+    except msgspec.DecodeError as error:
+        raise InvalidSetting(f'the state of schedule "{record.key}": {error}') from None

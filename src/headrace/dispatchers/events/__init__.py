@@ -1,0 +1,1 @@
+"""The event dispatcher: messages of a broker create jobs."""

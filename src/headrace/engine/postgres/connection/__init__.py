@@ -1,0 +1,1 @@
+"""How to reach a PostgreSQL server: address, connections, deadlines, migrations, errors."""

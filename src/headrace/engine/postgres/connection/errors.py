@@ -1,0 +1,131 @@
+"""What the driver raises, in the words of the contract."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+
+from headrace.engine.postgres.connection.address import Address
+from headrace.errors import (
+    EngineError,
+    EngineUnavailable,
+    InvalidInput,
+    InvalidSetting,
+    StorageFull,
+)
+
+# Two transactions met in a way that only one of them survives; the other was rolled back whole and
+# is simply tried again.
+REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
+# After these the connection is worth nothing: it may still be at work on what was given up, it
+# leads to a server that has become a standby, or the driver has lost count of who says what.
+USELESS = (TimeoutError, asyncpg.ReadOnlySQLTransactionError, asyncpg.InternalClientError)
+
+_AWAY = (
+    OSError,
+    TimeoutError,
+    asyncio.TimeoutError,
+    asyncio.IncompleteReadError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InternalClientError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+)
+
+
+_REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
+    (
+        asyncpg.InvalidAuthorizationSpecificationError,
+        "Check the user and the password in HEADRACE_URL.",
+    ),
+    (
+        asyncpg.InvalidCatalogNameError,
+        "Create the database, or correct its name in HEADRACE_URL.",
+    ),
+    (
+        asyncpg.TooManyConnectionsError,
+        "Raise max_connections on the server, or run fewer workers.",
+    ),
+    (
+        asyncpg.ReadOnlySQLTransactionError,
+        "It only reads, as a standby does: point HEADRACE_URL at the primary.",
+    ),
+    (BaseException, "Check that it runs and that HEADRACE_URL is right."),
+)
+
+
+def may_repeat(error: BaseException) -> bool:
+    """Whether nothing was done, and a second try may well succeed.
+
+    A server that ends a connection says so before it hangs up. If nobody was asking it anything,
+    the driver neither expects nor tells that, and refuses to send the next statement.
+    """
+    if isinstance(error, asyncpg.InternalClientError):
+        return "cannot switch to state" in str(error)
+    return isinstance(error, REPEATABLE)
+
+
+def translated(error: BaseException, address: Address) -> EngineError | InvalidInput | None:
+    """The error to raise instead, or None if this one is not the driver's."""
+    where = f"PostgreSQL at {address.shown}"
+    if isinstance(error, asyncpg.DiskFullError):
+        return StorageFull(
+            f"{where} has no room left to write: {_reason(error)}. Free space on the server's "
+            "disk or prune finished jobs; nothing was written."
+        )
+    if isinstance(error, _AWAY) or _is_lost(error):
+        remedy = next(text for kind, text in _REMEDIES if isinstance(error, kind))
+        return EngineUnavailable(f"{where} cannot be reached: {_reason(error)}. {remedy}")
+    return _refused(error, where, address.schema)
+
+
+def _refused(error: BaseException, where: str, schema: str) -> EngineError | InvalidInput | None:
+    """The server is there, but will not do this."""
+    match error:
+        case asyncpg.ClientConfigurationError() | asyncpg.UndefinedObjectError():
+            return InvalidSetting(
+                f"HEADRACE_URL has a parameter that cannot be used: {_reason(error)}. "
+                "Correct it or leave it out."
+            )
+        case asyncpg.UndefinedTableError() | asyncpg.UndefinedFunctionError():
+            return EngineError(
+                f"{where} has no complete schema {schema!r}: {_reason(error)}. Open the engine "
+                "again to create it."
+            )
+        case asyncpg.InsufficientPrivilegeError():
+            return EngineError(
+                f"{where} does not permit this: {_reason(error)}. Grant the user CREATE on the "
+                f"database, or USAGE and CREATE on an existing schema {schema!r}."
+            )
+        case _ if _is_bad_value(error):
+            return InvalidInput(f"{where} cannot store this: {_reason(error)}. Nothing was stored.")
+        case asyncpg.PostgresError():
+            return EngineError(f"{where} could not do this: {_reason(error)}. Nothing was changed.")
+    return None
+
+
+def _is_bad_value(error: BaseException) -> bool:
+    """Whether a value cannot be stored: refused by the driver while encoding, or by the server."""
+    if isinstance(error, asyncpg.InterfaceError):
+        return isinstance(error, ValueError)
+    return isinstance(error, asyncpg.DataError | OverflowError | UnicodeError)
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether the driver says that the connection is gone."""
+    return isinstance(error, asyncpg.InterfaceError) and "clos" in str(error)
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error).strip().rstrip(".").splitlines()
+    if not text:
+        return "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__
+    return text[0][:300]

@@ -1,0 +1,86 @@
+"""What people do to jobs and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.engine.postgres.connection.connection import Connection
+from headrace.engine.postgres.connection.store import Store
+from headrace.engine.postgres.sql import query
+from headrace.engine.text import is_id, storable
+from headrace.model.views import Delivery, RecordChange
+
+_CANCEL = query("cancel")
+_RERUN = query("rerun")
+_SIGNAL = query("signal")
+_RERUN_WITHOUT = query("rerun_without")
+_RECORD_PUT = query("record_put")
+_PAUSE = query("pause")
+
+
+class Steering(Store):
+    """Cancel, run again, signal, pause."""
+
+    async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
+        """Cancel jobs: True for one that is cancelled now, False for one that was asked to stop."""
+        asked = [each for each in dict.fromkeys(ids) if is_id(each)]
+        if not asked:
+            return {}
+        found = await self._common.fetch(_CANCEL, self.clock.offset, asked, storable(reason))
+        return {row[0]: row[1] for row in found}
+
+    async def rerun(self, ids: Sequence[str]) -> list[str]:
+        """Run finished jobs again, and scheduled ones now. Answers those that were moved."""
+        asked = [each for each in dict.fromkeys(ids) if is_id(each)]
+        if not asked:
+            return []
+        found = await self._common.fetch(_RERUN, self.clock.offset, asked)
+        moved = {row[0] for row in found}
+        return [each for each in asked if each in moved]
+
+    async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
+        """Deliver an event to a job that has not finished. The first of a name counts."""
+        if not is_id(job_id):
+            return "unknown"
+        [(answer,)] = await self._common.fetch(
+            _SIGNAL, self.clock.offset, job_id, storable(event), body
+        )
+        delivery: Delivery = answer
+        return delivery
+
+    async def rerun_without(
+        self,
+        job_id: str,
+        names: Sequence[tuple[str, str]],
+        *,
+        token: int,
+        record: RecordChange | None = None,
+    ) -> bool:
+        """Run a finished job again without some of its entries: one transaction."""
+        if not is_id(job_id):
+            return False
+        return await self._common.repeated(self._rerun_without, job_id, names, token, record)
+
+    async def _rerun_without(
+        self,
+        connection: Connection,
+        job_id: str,
+        names: Sequence[tuple[str, str]],
+        token: int,
+        record: RecordChange | None,
+    ) -> bool:
+        kinds = [storable(kind) for kind, _ in names]
+        named = [storable(name) for _, name in names]
+        run, offset = self._common.run, self.clock.offset
+        async with connection.transaction():
+            [(accepted,)] = await run(connection, _RERUN_WITHOUT, job_id, token, kinds, named)
+            if not accepted:
+                return False
+            if record is not None:
+                await run(connection, _RECORD_PUT, offset, record.kind, record.key, record.body)
+            await run(connection, _RERUN, offset, [job_id])
+        return True
+
+    async def pause(self, queue: str, paused: bool) -> None:
+        """Stop or resume handing out a queue's jobs."""
+        await self._common.fetch(_PAUSE, self.clock.offset, queue, paused)

@@ -1,0 +1,1 @@
+"""How to reach a Redis server: address, connections, scripts, errors."""

@@ -1,0 +1,99 @@
+"""From what the server says to what Headrace raises."""
+
+from __future__ import annotations
+
+import ssl
+
+from headrace.engine.redis.connection.address import Address
+from headrace.errors import EngineError, EngineUnavailable, StorageFull
+
+# The server is there but cannot serve now: it starts, fails over, or a long script runs.
+AWAY = {"LOADING", "READONLY", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"}
+FULL = {"OOM", "MISCONF"}
+REFUSED = {"NOAUTH", "WRONGPASS", "NOPERM"}
+
+
+class ScriptUnknown(EngineError):
+    """The server does not have the script (any more); it has to be sent whole."""
+
+
+def fault(address: Address, message: str) -> EngineError:
+    """The error for an error reply. None of these replies repeats a password."""
+    word = message.partition(" ")[0]
+    if word == "NOSCRIPT":
+        return ScriptUnknown(message)
+    if word in AWAY or "max number of clients" in message:
+        return EngineUnavailable(f"Redis at {address} cannot serve now: {message}")
+    if word in FULL:
+        return StorageFull(
+            f"Redis at {address} has no room to write: {message}. Free memory or disk, raise "
+            "maxmemory, or prune finished jobs"
+        )
+    if word in REFUSED:
+        return EngineError(
+            f"Redis at {address} refuses this user: {message}. Correct the user and password in "
+            "HEADRACE_URL, or let the user reach the keys and channels of the namespace"
+        )
+    if "unknown command" in message and "HELLO" in message.upper():
+        return EngineError(f"Redis at {address} is older than 7.0; update it")
+    return EngineError(f"Redis at {address} answered: {message}")
+
+
+def unavailable(address: Address, cause: BaseException | str) -> EngineError:
+    """The error for a server that cannot be reached, or that fell silent."""
+    error = _untrusted(address, cause) if isinstance(cause, ssl.SSLError) else None
+    if error is None:
+        why = cause if isinstance(cause, str) else (str(cause) or type(cause).__name__)
+        if address.tls and isinstance(cause, TimeoutError):
+            why = f"{why}. If it does not speak TLS on this port, use redis:// in HEADRACE_URL"
+        error = EngineUnavailable(
+            f"Redis at {address} cannot be reached: {why}. Start it, or correct HEADRACE_URL"
+        )
+    error.__cause__ = cause if isinstance(cause, BaseException) else None
+    return error
+
+
+def before_greeting(address: Address, cause: BaseException | None) -> BaseException | str:
+    """Why a connection was lost before the server had answered anything."""
+    if address.tls and address.certificate_file is None and not isinstance(cause, ssl.SSLError):
+        return (
+            "it hung up before it said anything. If it wants a certificate, name one as "
+            "ssl_certfile and ssl_keyfile in HEADRACE_URL"
+        )
+    return cause or "the connection was lost"
+
+
+def _untrusted(address: Address, cause: ssl.SSLError) -> EngineError | None:
+    """The error where one side does not accept the other, which trying again does not change."""
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        remedy = _CERTIFICATE.get(cause.verify_code)
+        if remedy is None and "mismatch" in cause.verify_message:
+            remedy = "Use the host name in HEADRACE_URL that the certificate is for"
+        remedy = remedy or "Name the authority that signed it as ssl_ca_certs in HEADRACE_URL"
+        return EngineError(
+            f"Redis at {address} has a certificate that is not accepted: "
+            f"{cause.verify_message}. {remedy}"
+        )
+    reason = getattr(cause, "reason", None) or ""
+    if reason in _NO_TLS:
+        return EngineError(
+            f"Redis at {address} does not speak TLS ({reason}). Use redis:// in "
+            "HEADRACE_URL, or the port on which it does"
+        )
+    if "ALERT" in reason:
+        return EngineError(
+            f"Redis at {address} refuses this connection ({reason}). If it wants a "
+            "certificate, name one that it accepts as ssl_certfile and ssl_keyfile in HEADRACE_URL"
+        )
+    return None
+
+
+_NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
+
+# By OpenSSL's number of what is wrong.
+_CERTIFICATE = {
+    9: "Correct the clock of this machine, or of the one that made the certificate",
+    10: "Renew the certificate of the server, or correct the clock of this machine",
+    62: "Use the host name in HEADRACE_URL that the certificate is for",
+    64: "Use the host name in HEADRACE_URL that the certificate is for",
+}

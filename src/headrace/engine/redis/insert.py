@@ -1,0 +1,71 @@
+"""Taking jobs in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from headrace.engine.redis.codec import insert_arguments
+from headrace.engine.redis.connection.connection import Part, pack, pack_beginning, pack_rest
+from headrace.engine.redis.connection.errors import ScriptUnknown
+from headrace.engine.redis.connection.store import Store, call_of
+from headrace.engine.redis.records import conflict, guard
+from headrace.engine.redis.scripts import script
+from headrace.model.job import Inserted, NewJob
+from headrace.model.views import RecordChange
+
+# In one go the server writes first to whom it had something to say last. With an answer in front
+# of ours, that is the worker that is handed the job, and not the caller.
+_SPEAK_LAST = pack(("PING",))
+
+
+class Producing(Store):
+    """See `headrace.engine.base.Producing`."""
+
+    # All of the call that stores one job but the job.
+    _alone: bytes | None = None
+
+    async def insert(
+        self, jobs: Sequence[NewJob], *, record: RecordChange | None = None, wait: bool = True
+    ) -> list[Inserted]:
+        if not jobs and record is None:
+            return []
+        arguments, children = insert_arguments(jobs)
+        if record is not None:
+            answers = await self._insert_with(record, arguments)
+        elif children:
+            answers = await self.run("insert_related", "", "", "", *arguments)
+        elif len(jobs) == 1 and _may_run_at_once(jobs[0]):
+            answers = await self._insert_one(arguments)
+        else:
+            answers = await self.run("insert", *arguments)
+        return [
+            Inserted(answer[1:].decode(), False)
+            if answer[:1] == b"="
+            else Inserted(answer.decode(), True)
+            for answer in answers
+        ]
+
+    async def _insert_one(self, arguments: list[Part]) -> list[bytes]:
+        """Somebody may be waiting for this very job, so every step less is worth it."""
+        if self._alone is None:
+            call = call_of(script("insert_one"), self.address)
+            self._alone = _SPEAK_LAST + pack_beginning(call, 1 + len(arguments))
+        command = self._alone + pack_rest((self.offset, *arguments))
+        wire = await self._link.wire()
+        try:
+            return cast(list[bytes], await wire.call_packed(command, unheard=1))
+        except ScriptUnknown:
+            return cast(list[bytes], await self.run("insert_one", *arguments))
+
+    async def _insert_with(self, record: RecordChange, arguments: list[Part]) -> list[bytes]:
+        field, version = f"{record.kind}\0{record.key}", guard(record.version)
+        answer = await self.run("insert_related", field, record.body, version, *arguments)
+        if isinstance(answer, int):
+            raise conflict(record.kind, record.key, record.version, answer)
+        return cast(list[bytes], answer)
+
+
+def _may_run_at_once(job: NewJob) -> bool:
+    """Whether a job waits for nothing, neither for a time nor for others."""
+    return job.lane is None and job.run_at is None and not job.delay > 0

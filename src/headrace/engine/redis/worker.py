@@ -1,0 +1,138 @@
+"""What a worker does."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from headrace.clock import Clock
+from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
+from headrace.engine.redis.claim import claimed_in
+from headrace.engine.redis.codec import at, note_arguments, settlement_arguments
+from headrace.engine.redis.connection.blocking import BlockingLink
+from headrace.engine.redis.connection.errors import ScriptUnknown
+from headrace.engine.redis.connection.store import Store, call_of
+from headrace.engine.redis.notify import Ears
+from headrace.engine.redis.scripts import script
+from headrace.engine.text import storable
+from headrace.model.durable.writes import Note, StoredEntry
+from headrace.model.job import ClaimedJob
+from headrace.model.outcome import Settlement
+from headrace.model.views import Exchange
+from headrace.model.worker import Renewal, WorkerInfo, WorkerStats
+
+_ENTRY = struct.Struct("<Id")
+
+
+def _storable(worker: WorkerInfo) -> WorkerInfo:
+    return msgspec.structs.replace(
+        worker,
+        name=storable(worker.name),
+        host=storable(worker.host),
+        version=storable(worker.version),
+    )
+
+
+class Keeper:
+    """Renews one worker's lease on a connection of its own. See `base.LeaseKeeper`."""
+
+    def __init__(self, store: Store, worker_id: str, lease_seconds: float) -> None:
+        self._store = store
+        self._link = BlockingLink(store.address)
+        self._worker_id = worker_id
+        self._lease_seconds = lease_seconds
+        self._call = call_of(script("renew"), store.address)
+
+    def renew(self, stats: WorkerStats) -> Renewal:
+        command = (
+            *self._call,
+            self._store.offset,
+            self._worker_id,
+            self._lease_seconds,
+            msgspec.msgpack.encode(stats),
+        )
+        try:
+            alive, *cancelled = self._link.call(*command)
+        except ScriptUnknown:
+            self._link.call("SCRIPT", "LOAD", script("renew").source)
+            alive, *cancelled = self._link.call(*command)
+        return Renewal(alive=alive == 1, cancelled=tuple(each.decode() for each in cancelled))
+
+    def close(self) -> None:
+        self._link.close()
+
+
+class Working(Store):
+    """See `headrace.engine.base.Working`."""
+
+    def __init__(self, url: str, *, clock: Clock) -> None:
+        super().__init__(url, clock=clock)
+        self._ears = Ears(self.address, self.key("signals"))
+
+    async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
+        known = _storable(worker)
+        info, stats = msgspec.msgpack.encode(known), msgspec.msgpack.encode(WorkerStats())
+        await self.run("register", known.id, known.name, info, lease_seconds, stats)
+
+    async def know(self, worker: WorkerInfo) -> None:
+        await self.run("know", worker.id, msgspec.msgpack.encode(_storable(worker)))
+
+    def keeper(self, worker_id: str, lease_seconds: float) -> Keeper:
+        return Keeper(self, worker_id, lease_seconds)
+
+    async def retire(self, worker_id: str) -> None:
+        await self.run("retire", worker_id)
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        worker_id: str | None = None,
+        queues: Sequence[str] | None = None,
+        limit: int = 0,
+    ) -> Exchange:
+        named = () if queues is None else tuple(queues)
+        answer = await self.run(
+            "exchange",
+            worker_id or "",
+            limit,
+            self._ears.inbox,
+            -1 if queues is None else len(named),
+            *named,
+            *settlement_arguments(settlements),
+        )
+        refused = tuple(each.decode() for each in answer[0])
+        return Exchange(refused, claimed_in(answer, 1))
+
+    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+        refused = await self.run("note", *note_arguments(notes))
+        return tuple(dict.fromkeys(each.decode() for each in refused))
+
+    async def held(self, worker_id: str) -> list[ClaimedJob]:
+        return claimed_in(await self.run("held", worker_id))
+
+    async def now(self) -> float:
+        seconds, micros = await self._link.call("TIME")
+        return int(seconds) + int(micros) / 1e6 + self.clock.offset
+
+    async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
+        answer = await self.run("entries", job_id)
+        entries = []
+        for field, value in zip(answer[::2], answer[1::2], strict=True):
+            entry_kind, _, name = field.decode().partition("\0")
+            if kind is None or kind == entry_kind:
+                token, when = _ENTRY.unpack_from(value)
+                body = value[_ENTRY.size :]
+                entries.append(StoredEntry(entry_kind, name, body, token, at(when)))
+        return entries
+
+    async def listen(
+        self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
+    ) -> Callable[[], None]:
+        return await self._ears.listen(on_work, on_cancel, on_jobs)
+
+    @property
+    def listening(self) -> bool:
+        return self._ears.listening

@@ -1,0 +1,1 @@
+"""How to reach an SQLite file: address, the threads that own connections, errors."""

@@ -1,0 +1,131 @@
+"""Workers and their leases."""
+
+from __future__ import annotations
+
+import msgspec
+
+from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
+from headrace.engine.sqlite.rows import claimed, moment, worker
+from headrace.engine.sqlite.sql import query
+from headrace.engine.text import storable
+from headrace.model.job import LostJob
+from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
+
+REPLACE = query("worker_replace")
+REGISTER = query("worker_register")
+KNOW = query("worker_know")
+RENEW = query("worker_renew")
+REMOVE = query("worker_remove")
+BURY = query("worker_bury")
+WORKER_CANCELLING = query("worker_cancelling")
+WORKERS = query("workers")
+LAPSED = query("workers_lapsed")
+AHEAD = query("workers_ahead")
+LOST = query("lost")
+
+
+class Keeper:
+    """Renews one worker's lease through the writer's thread, so a blocked event loop is no harm."""
+
+    def __init__(self, writer: ConnectionThread, worker_id: str, lease_seconds: float) -> None:
+        self._writer = writer
+        self._worker_id = worker_id
+        self._lease_seconds = lease_seconds
+
+    def renew(self, stats: WorkerStats) -> Renewal:
+        """Extend the lease; blocks until that is on disk."""
+        return self._writer.run_blocking(
+            lambda transaction: renew(transaction, self._worker_id, self._lease_seconds, stats)
+        )
+
+    def close(self) -> None:
+        """Nothing to give back: the connection is the writer's."""
+
+
+def register(transaction: Transaction, info: WorkerInfo, lease_seconds: float) -> None:
+    """Introduce a worker; earlier ones of its name are dead."""
+    connection, now = transaction.connection, transaction.now
+    name = storable(info.name)
+    connection.execute(REPLACE, (name, info.id, now))
+    queues = msgspec.json.encode(info.queues).decode()
+    connection.execute(
+        REGISTER,
+        (
+            info.id,
+            name,
+            storable(info.host),
+            info.pid,
+            storable(info.version),
+            queues,
+            info.slots,
+            now,
+            now + lease_seconds,
+            _tasks(info),
+        ),
+    )
+
+
+def know(transaction: Transaction, info: WorkerInfo) -> None:
+    """A worker knows other tasks than it said, if it is alive."""
+    transaction.connection.execute(KNOW, (info.id, _tasks(info)))
+
+
+def _tasks(info: WorkerInfo) -> str | None:
+    return None if info.tasks is None else msgspec.json.encode(info.tasks).decode()
+
+
+def renew(
+    transaction: Transaction, worker_id: str, lease_seconds: float, stats: WorkerStats
+) -> Renewal:
+    """Extend a lease that has not lapsed, and tell what should be cancelled."""
+    connection, now = transaction.connection, transaction.now
+    values = (
+        worker_id,
+        now,
+        now + lease_seconds,
+        stats.running,
+        stats.memory_bytes,
+        stats.cpu_percent,
+        stats.healthy,
+    )
+    if connection.execute(RENEW, values).rowcount == 0:
+        # It has been told that it is dead, so dead it is, even if no sweep has noticed yet.
+        bury(transaction, worker_id)
+        return Renewal(False)
+    return Renewal(
+        True, tuple(row[0] for row in connection.execute(WORKER_CANCELLING, (worker_id,)))
+    )
+
+
+def retire(transaction: Transaction, worker_id: str) -> None:
+    """A worker is gone: forgotten, or dead as long as jobs of it have to be taken over."""
+    transaction.connection.execute(REMOVE, (worker_id,))
+    bury(transaction, worker_id)
+
+
+def bury(transaction: Transaction, worker_id: str) -> None:
+    """Declare a worker dead."""
+    transaction.connection.execute(BURY, (worker_id, transaction.now))
+
+
+def lost(transaction: Transaction, limit: int) -> list[LostJob]:
+    """Declare workers with a lapsed lease dead; answers jobs that dead workers hold. No lease lasts
+    longer from now than it was to last when it was written, whatever the clock said then.
+    """
+    transaction.connection.execute(AHEAD, (transaction.now,))
+    transaction.connection.execute(LAPSED, (transaction.now,))
+    return [
+        LostJob(
+            job=claimed(row),
+            worker=row[17],
+            started_at=moment(row[16]),
+            age=max(transaction.now - row[16], 0.0),
+        )
+        for row in transaction.connection.execute(LOST, (limit,))
+    ]
+
+
+def workers(transaction: Transaction) -> list[Worker]:
+    """Every worker that is remembered."""
+    now = transaction.now
+    return [worker(row, now) for row in transaction.connection.execute(WORKERS, (now,))]

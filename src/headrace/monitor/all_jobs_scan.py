@@ -1,0 +1,135 @@
+"""Which jobs may have changed, when somebody follows all of them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import AsyncIterator, Iterator
+
+from headrace.engine.base import Viewing
+from headrace.model.job import Job, JobFilter
+from headrace.model.status import ACTIVE, Status
+from headrace.monitor.change_reconstruction import Seen, look
+from headrace.monitor.paging import pages, weight
+from headrace.monitor.subscribers import Follower
+
+# Unfinished jobs beyond this many are told of only once they run.
+MOST_KNOWN = 50_000
+# Finished jobs stay known for a while: they may be run again.
+MOST_FINISHED = 5_000
+# Ids are made before jobs are stored, on machines whose clocks differ.
+LATE_SECONDS = 10.0
+LATE_EVERY = 2.0
+CLOCK_SKEW = 60.0
+MOST_HELD = 16 * 1_048_576
+HEAD = 500
+
+
+class Known:
+    """A job that is followed, alone or with all others, as it was last seen."""
+
+    __slots__ = ("followers", "seen")
+
+    def __init__(self, seen: Seen | None = None) -> None:
+        self.seen = seen
+        self.followers: list[Follower] = []
+
+
+class Survey:
+    """Keeps an eye on all jobs of a store, at a bounded cost for each look."""
+
+    def __init__(self, known: dict[str, Known]) -> None:
+        self._known = known
+        self._began = time.time()
+        self._newest = self._floor = self._first = ""
+        self._late_at = time.monotonic()
+        self._finished: dict[str, None] = {}
+        self._turn: Iterator[str] = iter(())
+
+    async def begin(self, engine: Viewing) -> None:
+        """Get to know the jobs that are unfinished now, the oldest first."""
+        newest = await engine.list_jobs(JobFilter(), limit=1)
+        self._newest = self._floor = self._first = newest.jobs[0].id if newest.jobs else ""
+        seen: list[tuple[str, Seen]] = []
+        wanted = JobFilter(statuses=tuple(ACTIVE))
+        async for page in pages(engine, wanted):
+            seen += [(job.id, look(job)) for job in page]
+            if len(seen) >= MOST_KNOWN:
+                break
+        for job_id, each in reversed(seen):
+            self._newest = max(self._newest, job_id)
+            known = self._known.setdefault(job_id, Known())
+            if known.seen is None:
+                known.seen = each
+
+    def is_new(self, job: Job) -> bool:
+        """Whether a job that nobody knew was handed in since the survey began."""
+        return job.id > self._first or job.created_at.timestamp() > self._began - CLOCK_SKEW
+
+    async def arrivals(self, engine: Viewing) -> AsyncIterator[Job]:
+        """Jobs that are new. Now and then also those that came late, with older ids."""
+        now = time.monotonic()
+        until = self._newest
+        if now - self._late_at >= LATE_EVERY:
+            self._late_at = now
+            until = max(self._floor, id_at(time.time() - LATE_SECONDS))
+        newest = self._newest
+        held: list[Job] = []
+        async for page in pages(engine, JobFilter()):
+            new = [job for job in page if job.id > until]
+            newest = max(newest, *(job.id for job in new[:1]), "")
+            held += new
+            if len(new) < len(page):
+                break
+            if sum(map(weight, held)) > MOST_HELD:
+                # In the order they came, as far as so many can be held.
+                while held:
+                    yield held.pop()
+        while held:
+            yield held.pop()
+        # Only now: if a page could not be read, all are looked for again.
+        self._newest = newest
+
+    async def running(self, engine: Viewing) -> AsyncIterator[Job]:
+        """Jobs that run now."""
+        async for page in pages(engine, JobFilter(statuses=(Status.RUNNING,))):
+            for job in page:
+                yield job
+
+    def to_read(self, read: set[str]) -> list[str]:
+        """Jobs that may have left what was listed: those that ran, and some of the others."""
+        known = self._known
+        ids = {
+            job_id
+            for job_id, each in known.items()
+            if each.seen is not None and each.seen.status is Status.RUNNING
+        }
+        # The next to be claimed are mostly the oldest; all others have their turn.
+        ids.update(itertools.islice(known, HEAD))
+        turn = list(itertools.islice(self._turn, HEAD))
+        if len(turn) < HEAD:
+            self._turn = iter(list(known))
+        ids.update(turn)
+        return [job_id for job_id in ids - read if job_id in known]
+
+    def finish(self, job_id: str) -> None:
+        """Remember a finished job for a while."""
+        known = self._known
+        # Behind those that may be claimed next.
+        known[job_id] = known.pop(job_id)
+        self._finished.pop(job_id, None)
+        self._finished[job_id] = None
+        while len(self._finished) > MOST_FINISHED:
+            forgotten = next(iter(self._finished))
+            del self._finished[forgotten]
+            seen = known[forgotten].seen if forgotten in known else None
+            if seen is not None and seen.status.final and not known[forgotten].followers:
+                del known[forgotten]
+                # What is forgotten must not be taken for new.
+                self._floor = max(self._floor, forgotten)
+
+
+def id_at(seconds: float) -> str:
+    """How an id begins that was made at this time."""
+    stamp = f"{int(seconds * 1000):012x}"
+    return f"{stamp[:8]}-{stamp[8:]}"

@@ -1,0 +1,1 @@
+"""Durable steps of a handler: stages, children, sleeps and waits, artifacts."""

@@ -1,0 +1,177 @@
+"""The files of one job, as its handler sees them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.artifacts import check_path, place
+from headrace.artifacts.content import save
+from headrace.artifacts.index import (
+    HANDED_IN_TOKEN,
+    KIND,
+    check_media_type,
+    check_metadata,
+    make_entry,
+    read_entries,
+)
+from headrace.artifacts.names import check_layer, check_name, is_path
+from headrace.errors import ArtifactNotFound, EngineError, LeaseLost
+from headrace.model.artifact import Artifact, Artifacts, Content
+
+if TYPE_CHECKING:
+    from headrace.orchestrator.running.context import JobContext
+
+
+class JobArtifacts(Artifacts):
+    """Writes files to the store, and their index to the engine under the attempt's token.
+
+    Works from the worker's loop, and from the loop of a handler in a thread.
+    """
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._names: dict[tuple[str, str], _NameState] = {}
+        # While it has the lease nobody else writes the index, so it is read at most once.
+        self._index: dict[tuple[str, str], Artifact] | None = None
+        self._guard = threading.Lock()
+
+    async def put(
+        self,
+        name: str,
+        data: Content,
+        *,
+        layer: str = "artifacts",
+        media_type: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
+        """Keep a file with the job and answer its path. Refused once the lease is lost."""
+        context = self._context
+        check_media_type(media_type)
+        told = check_metadata(metadata)
+        version = self._begin(layer, name)
+        try:
+            path = place(layer, context.job_id, context.token, name, version=version)
+            stored = await context.store.put(path, data, media_type=media_type)
+            entry = make_entry(layer, name, stored, media_type=media_type, metadata=told)
+            try:
+                # The index comes last: what it names is there.
+                await context.write(entry=entry)
+            except LeaseLost:
+                await self._discard(stored.path)
+                raise
+        except BaseException:
+            self._end(layer, name, None)
+            raise
+        file = Artifact(
+            layer=layer,
+            name=name,
+            path=stored.path,
+            size=stored.size,
+            sha256=stored.sha256,
+            media_type=media_type,
+            metadata=told,
+        )
+        replaced = self._end(layer, name, file)
+        if replaced is not None:
+            await self._discard(replaced.path)
+        return stored.path
+
+    async def stream(
+        self, name: str, *, layer: str = "artifacts", start: int = 0, end: int | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """A file in chunks. Of a whole one the checksum is compared at the end."""
+        path, sha256 = name, None
+        if not is_path(name):
+            found = await self.find(name, layer=layer)
+            path, sha256 = found.path, found.sha256
+        async for chunk in self._context.store.stream(path, start=start, end=end, sha256=sha256):
+            yield chunk
+
+    async def save(self, name: str, target: Path, *, layer: str = "artifacts") -> None:
+        """Write a file to disk, whole or not at all."""
+        await save(self.stream(name, layer=layer), target)
+
+    async def find(self, name: str, *, layer: str = "artifacts") -> Artifact:
+        """What is known about a file of this job, or about the one at a path."""
+        context = self._context
+        if is_path(name):
+            return await self._at(name)
+        check_layer(layer)
+        check_name(name)
+        found = await self._find(layer, name)
+        if found is not None:
+            return found
+        try:
+            handed_in = await self._at(place(layer, context.job_id, HANDED_IN_TOKEN, name))
+        except ArtifactNotFound:
+            raise ArtifactNotFound(
+                f"job {context.job_id} has kept no artifact {name[:200]!r} in layer {layer!r}; "
+                "see `ctx.artifacts.list()`"
+            ) from None
+        return handed_in
+
+    async def list(self) -> list[Artifact]:
+        """The files that this job has kept, in the order in which they were first kept."""
+        return list(read_entries(await self._context.entries(KIND)).values())
+
+    async def _find(self, layer: str, name: str) -> Artifact | None:
+        """From what this attempt has put itself, or from the engine's index."""
+        with self._guard:
+            own = self._names.get((layer, name))
+            if own is not None and own.file is not None and not own.concurrent_puts:
+                return own.file
+            index = None if own is not None and own.concurrent_puts else self._index
+        if index is None:
+            index = read_entries(await self._context.entries(KIND))
+            with self._guard:
+                self._index = index
+        return index.get((layer, name))
+
+    async def _at(self, path: str) -> Artifact:
+        """A file by its path: of another job, or handed in with this one."""
+        layer, _ = check_path(path)
+        size = await self._context.store.size(path)
+        return Artifact(layer=layer, name=path.split("/", 3)[3], path=path, size=size)
+
+    async def _discard(self, path: str) -> None:
+        try:
+            await self._context.store.remove(path)
+        except EngineError as error:
+            # It is in no index and goes with its job at last.
+            self._context.log.warning("artifact %s is left over: %s", path, error)
+
+    def _begin(self, layer: str, name: str) -> int:
+        """Each put has a place of its own, so that what the index names is never changed."""
+        with self._guard:
+            each = self._names.setdefault((layer, name), _NameState())
+            each.versions += 1
+            each.under_way += 1
+            if each.under_way > 1:
+                each.concurrent_puts = True
+            return each.versions
+
+    def _end(self, layer: str, name: str, file: Artifact | None) -> Artifact | None:
+        """Answers what this put has replaced, if that can be told for sure."""
+        with self._guard:
+            each = self._names[layer, name]
+            each.under_way -= 1
+            if file is None:
+                return None
+            replaced, each.file = each.file, file
+            return None if each.concurrent_puts else replaced
+
+
+class _NameState:
+    """What this attempt has done under one name."""
+
+    __slots__ = ("concurrent_puts", "file", "under_way", "versions")
+
+    def __init__(self) -> None:
+        self.versions = 0
+        self.under_way = 0
+        self.file: Artifact | None = None
+        # Two puts at once: which of them the index names last is not for us to guess.
+        self.concurrent_puts = False

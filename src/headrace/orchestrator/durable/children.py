@@ -1,0 +1,176 @@
+"""Children: jobs that a job makes exactly once over its attempts, and waits for without a slot."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace.engine.parts import MOST_JOBS, PART_BYTES
+from headrace.enqueue import batches
+from headrace.errors import InvalidInput, NotRetryable
+from headrace.model.durable.awaited import AwaitedChildren
+from headrace.model.durable.children import GONE, EndedChild
+from headrace.model.durable.entries import CHILDREN, ChildrenRecord
+from headrace.model.durable.writes import Entry
+from headrace.model.ids import new_id, nth_id
+from headrace.model.job import Job, NewJob
+from headrace.model.retry import LONGEST_DELAY
+from headrace.model.status import Status
+
+if TYPE_CHECKING:
+    from headrace.orchestrator.running.context import JobContext
+
+
+class Group:
+    """Children that were made together, as this run knows them."""
+
+    __slots__ = ("fresh", "ids", "in_own_lane", "name")
+
+    def __init__(self, name: str, ids: list[str], *, fresh: bool, in_own_lane: bool) -> None:
+        self.name = name
+        self.ids = ids
+        # Stored in this very run: nobody need look whether they have ended.
+        self.fresh = fresh
+        self.in_own_lane = in_own_lane
+
+
+class Children:
+    """The children of one attempt. Used on the worker's loop."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._groups: list[Group] = []
+
+    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
+        """Store children whose ids follow from what was written down before, so that whoever
+        repeats this, after whatever crash, stores none twice.
+        """
+        if not jobs:
+            return []
+        context = self._context
+        kept = (await context.replayed.of_kind(CHILDREN)).get(step_name)
+        if kept is None:
+            record = ChildrenRecord(base=new_id(), count=len(jobs))
+            await self._write(step_name, record)
+        else:
+            record = msgspec.json.decode(kept, type=ChildrenRecord)
+            if record.count != len(jobs):
+                raise NotRetryable(
+                    f"children {step_name!r} were {record.count} at first and are {len(jobs)} now; "
+                    "a handler has to make the same ones in each attempt: keep what they depend on "
+                    "in a stage"
+                )
+        ids = [nth_id(record.base, index) for index in range(record.count)]
+        group = Group(
+            step_name,
+            ids,
+            fresh=not record.stored,
+            in_own_lane=any(
+                job.lane is not None and (job.queue, job.lane) == (context.queue, context.lane)
+                for job in jobs
+            ),
+        )
+        if not record.stored:
+            meta = context.meta
+            async for batch in batches(
+                self._child(job, child_id, step_name, meta)
+                for job, child_id in zip(jobs, ids, strict=True)
+            ):
+                await context.retry_while_unavailable(
+                    functools.partial(context.engine.insert, batch)
+                )
+            record.stored = True
+            await self._write(step_name, record)
+        self._groups.append(group)
+        return ids
+
+    async def gather(self, ids: list[str]) -> list[EndedChild]:
+        """How these children ended; leave the handler while one of them has not."""
+        for group in self._groups_of(ids):
+            if group.in_own_lane:
+                await self._refuse_to_wait_for_itself(group)
+            if group.fresh:
+                # What was ended meanwhile is looked for after the handler has been left.
+                self._suspend(group.name, len(group.ids) - len(set(group.ids) & set(ids)))
+        found = await self._read(ids)
+        unfinished = {job.id: job for job in found.values() if not job.status.final}
+        if unfinished:
+            await self._wait_for(unfinished, set(ids))
+        return [_ended(job_id, found.get(job_id)) for job_id in ids]
+
+    async def _wait_for(self, unfinished: dict[str, Job], wanted: set[str]) -> None:
+        first = next(iter(unfinished.values()))
+        if first.parent != self._context.job_id:
+            raise InvalidInput(
+                f"job {first.id} is not a child of this job; gather what spawn has answered"
+            )
+        group = next((each for each in self._groups if each.name == first.group), None)
+        others = [] if group is None else [each for each in group.ids if each not in wanted]
+        left = 0
+        if others:
+            # Only some of a group: go on when no more than the others can be left of it.
+            left = sum(1 for job in (await self._read(others)).values() if not job.status.final)
+        self._suspend(first.group, left)
+
+    def _groups_of(self, ids: list[str]) -> list[Group]:
+        wanted = set(ids)
+        return [group for group in self._groups if not wanted.isdisjoint(group.ids)]
+
+    def _suspend(self, group: str | None, left: int) -> None:
+        self._context.suspend(LONGEST_DELAY, (AwaitedChildren(group, left),))
+
+    async def _read(self, ids: list[str]) -> dict[str, Job]:
+        context = self._context
+        found: dict[str, Job] = {}
+        for start in range(0, len(ids), MOST_JOBS):
+            rest = ids[start : start + MOST_JOBS]
+            while rest:
+                part = functools.partial(context.engine.get_part, rest, PART_BYTES)
+                jobs, rest = await context.retry_while_unavailable(part)
+                found.update((job.id, job) for job in jobs)
+        return found
+
+    async def _refuse_to_wait_for_itself(self, group: Group) -> None:
+        context = self._context
+        [job] = await context.retry_while_unavailable(
+            functools.partial(context.engine.get, [context.job_id])
+        )
+        if job.hold:
+            raise InvalidInput(
+                f"children {group.name!r} are in lane {job.lane!r} of queue {job.queue!r}, where "
+                "this job keeps its place while it waits for them; give them another lane, or "
+                'this one on_retry="yield"'
+            )
+
+    def _child(self, job: NewJob, child_id: str, step_name: str, meta: dict[str, object]) -> NewJob:
+        inherited = job.meta
+        if meta:
+            own = msgspec.json.decode(job.meta) if job.meta else {}
+            inherited = msgspec.json.encode({**meta, **own})
+        return msgspec.structs.replace(
+            job, id=child_id, parent=self._context.job_id, group=step_name, meta=inherited
+        )
+
+    async def _write(self, step_name: str, record: ChildrenRecord) -> None:
+        await self._context.write(entry=Entry(CHILDREN, step_name, msgspec.json.encode(record)))
+
+
+def _ended(job_id: str, job: Job | None) -> EndedChild:
+    if job is None:
+        return EndedChild(job_id=job_id, task="?", status=GONE, error="it was deleted")
+    if job.status is Status.COMPLETED:
+        return EndedChild(
+            job_id=job_id,
+            task=job.task,
+            status=job.status.value,
+            result=msgspec.Raw(job.result_json or b"null"),
+        )
+    return EndedChild(
+        job_id=job_id,
+        task=job.task,
+        status=job.status.value,
+        error_type=job.error_type,
+        error=job.error,
+    )

@@ -1,0 +1,194 @@
+"""The durable verbs of a context, wherever its handler runs: checked, named, then handed on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from headrace.errors import ChildFailed, InvalidInput, InvalidSetting, NotRetryable, Suspended
+from headrace.model.context import Context
+from headrace.model.durable.children import EndedChild, FailedChild, OnFailure
+from headrace.model.durable.entries import CHILDREN, SLEEP, WAIT, named, stage_name
+from headrace.model.ids import parse_id
+from headrace.model.job import NewJob
+from headrace.model.names import check_text
+from headrace.model.retry import RetryPolicy
+from headrace.model.times import check_delay, check_moment
+from headrace.orchestrator.durable.running_stages import RunningStages
+from headrace.orchestrator.durable.stage_call import NeverRetry, decoder_of, make_stage_retry
+from headrace.orchestrator.durable.step_names import StepNames
+from headrace.orchestrator.durable.step_store import StepStore
+from headrace.task import Task
+from headrace.task.codec import decode_hook
+
+T = TypeVar("T")
+
+# A failure names so many of the children that it is about.
+SHOWN = 5
+
+
+class DurableContext(Context):
+    """What handlers call. The desk keeps it; `tasks` are those that are known here."""
+
+    step_store: StepStore
+    step_names: StepNames
+    tasks: Mapping[str, Task[..., Any]]
+
+    async def stage(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        key: str | int | None = None,
+        done: str | None = None,
+        retries: int | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Run a named step once; later attempts get its kept result without running it again."""
+        step_name = stage_name(name, key)
+        call = functools.partial(function, *args, **kwargs)
+        stage_retry = make_stage_retry(retries, retry, timeout)
+        with self.running_stages.stage():
+            return await self.step_store.stage(step_name, call, done, stage_retry)
+
+    async def sleep(self, seconds: float, *, name: str | None = None) -> None:
+        """Go on in so many seconds; the slot is free meanwhile."""
+        if isinstance(seconds, int | float) and not seconds >= 0:
+            raise InvalidInput(f"sleep takes seconds from 0, got {seconds!r}")
+        pause = check_delay(seconds, "sleep")
+        await self._or_leave(self.step_store.sleep(self._step_name(SLEEP, name), pause, None))
+
+    async def sleep_until(self, moment: datetime, *, name: str | None = None) -> None:
+        """Go on at a moment; the slot is free meanwhile."""
+        until = check_moment(moment, "sleep_until")
+        await self._or_leave(self.step_store.sleep(self._step_name(SLEEP, name), None, until))
+
+    async def wait(self, event: str, *, timeout: float | None = None, type: Any = Any) -> Any:
+        """Wait for an event without a slot, and answer its value."""
+        check_text("event", event)
+        if timeout is not None:
+            timeout = check_delay(timeout, "timeout")
+        # "a" for the second time is "a#2", and an event may be called just that.
+        step_name = self.step_names.next(WAIT, event.replace("#", "##"))
+        body = await self._or_leave(self.step_store.wait(step_name, event, timeout))
+        try:
+            return msgspec.json.decode(body, type=type, dec_hook=decode_hook)
+        except msgspec.DecodeError as error:
+            raise NotRetryable(f"event {event!r} is not what was waited for: {error}") from error
+
+    async def spawn(self, jobs: NewJob | Iterable[NewJob], *, group: str | None = None) -> Any:
+        """Make children of this job, exactly once over all attempts, and answer their ids."""
+        given = [jobs] if isinstance(jobs, NewJob) else list(jobs)
+        for job in given:
+            _check_child(job)
+        ids = await self.step_store.spawn(self._step_name(CHILDREN, group), given)
+        return ids[0] if isinstance(jobs, NewJob) else ids
+
+    async def gather(
+        self,
+        jobs: Iterable[NewJob] | Iterable[str],
+        *,
+        group: str | None = None,
+        on_failure: OnFailure = "fail",
+    ) -> list[Any]:
+        """Wait for children without a slot, and answer their results in order."""
+        if on_failure not in ("fail", "collect"):
+            raise InvalidSetting(f'on_failure must be "fail" or "collect", got {on_failure!r}')
+        ids: list[str] = []
+        new: list[NewJob] = []
+        for job in [jobs] if isinstance(jobs, str | NewJob) else jobs:
+            if isinstance(job, str):
+                ids.append(parse_id(job))
+            else:
+                new.append(job)
+        if ids and new:
+            raise InvalidInput("gather takes new jobs or ids of children, not both at once")
+        if new:
+            ids = await self.spawn(new, group=group)
+        if not ids:
+            return []
+        return self._results(await self._or_leave(self.step_store.gather(ids)), on_failure)
+
+    @functools.cached_property
+    def running_stages(self) -> RunningStages:
+        """The stages that run now."""
+        return RunningStages()
+
+    def suspending(self, *, now: bool) -> None:
+        """The handler is left by `Suspended` now, or has to wait for its stages first."""
+
+    async def _or_leave(self, step: Awaitable[T]) -> T:
+        """What a step answers. It leaves the handler only when the stages beside it are over."""
+        try:
+            return await step
+        except Suspended as suspended:
+            await self.running_stages.leave(suspended, lambda: self.suspending(now=False))
+            self.suspending(now=True)
+            raise
+
+    def _step_name(self, kind: str, name: str | None) -> str:
+        return self.step_names.next(kind, None if name is None else named(kind, name))
+
+    def _results(self, ended: list[EndedChild], on_failure: OnFailure) -> list[Any]:
+        results: list[Any] = []
+        failed: list[FailedChild] = []
+        decoders: dict[str, msgspec.json.Decoder[Any]] = {}
+        for index, child in enumerate(ended):
+            if child.completed:
+                results.append(self._result(child, decoders))
+                continue
+            failure = FailedChild(
+                job_id=child.job_id,
+                index=index,
+                task=child.task,
+                status=child.status,
+                error_type=child.error_type,
+                error=child.error,
+            )
+            failed.append(failure)
+            results.append(failure)
+        if failed and on_failure == "fail":
+            more = f" … and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
+            raise ChildFailed(
+                f"{len(failed)} of {len(ended)} children ended without a result: "
+                f"{'; '.join(map(str, failed[:SHOWN]))}{more}",
+                failed,
+            )
+        return results
+
+    def _result(self, child: EndedChild, decoders: dict[str, msgspec.json.Decoder[Any]]) -> Any:
+        decoder = decoders.get(child.task)
+        if decoder is None:
+            task = self.tasks.get(child.task)
+            decoder = msgspec.json.Decoder() if task is None else decoder_of(task.function)
+            decoders[child.task] = decoder
+        try:
+            return decoder.decode(child.result)
+        except msgspec.DecodeError as error:
+            raise NotRetryable(
+                f'the result of child {child.job_id} does not fit what task "{child.task}" '
+                f"returns now: {error}"
+            ) from error
+
+    @property
+    def never_retry(self) -> NeverRetry:
+        """What this job's task never tries again."""
+        task = self.tasks.get(self.task)
+        return () if task is None else task.policy.never_retry
+
+
+def _check_child(job: NewJob) -> None:
+    if not isinstance(job, NewJob):
+        raise InvalidInput(f"a child is made by task.job(…), got {type(job).__name__}")
+    if job.key is not None:
+        raise InvalidInput(
+            f"child of task {job.task!r} has the key {job.key!r}; children are made exactly once "
+            "by themselves, so leave the key out"
+        )

@@ -1,0 +1,34 @@
+"""What earlier runs of this job have kept, read once when it is first asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace.orchestrator.running.context import JobContext
+
+_NOTHING: Mapping[str, bytes] = {}
+
+
+class ReplayedEntries:
+    """The bodies of a job's entries, by kind and name. Used on the worker's loop."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._kinds: dict[str, dict[str, bytes]] | None = None
+        self._reading = asyncio.Lock()
+
+    async def of_kind(self, kind: str) -> Mapping[str, bytes]:
+        """Those of a kind, as they were when this run began; nothing is read by a first one."""
+        if self._context.token <= 1:
+            return _NOTHING
+        if self._kinds is None:
+            async with self._reading:
+                if self._kinds is None:
+                    kinds: dict[str, dict[str, bytes]] = {}
+                    for entry in await self._context.entries():
+                        kinds.setdefault(entry.kind, {})[entry.name] = entry.body
+                    self._kinds = kinds
+        return self._kinds.get(kind, _NOTHING)

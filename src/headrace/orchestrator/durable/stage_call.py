@@ -1,0 +1,206 @@
+"""Running the function of a stage: on the loop or off it, within its time, again if it may."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, get_type_hints
+
+import msgspec
+
+from headrace.errors import (
+    InvalidSetting,
+    LeaseLost,
+    NotRetryable,
+    RetryLater,
+    Snooze,
+    StageTimedOut,
+)
+from headrace.model.policy import check_timeout
+from headrace.model.retry import RetryPolicy, retryable
+from headrace.orchestrator.durable.step_names import CURRENT_STAGE
+from headrace.orchestrator.settling.attempt_log import error_text
+from headrace.task.codec import decode_hook, encode
+
+NeverRetry = tuple[type[BaseException] | str, ...]
+OffLoop = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+_ONCE = RetryPolicy(retries=0)
+
+
+class StageRetry(msgspec.Struct, frozen=True):
+    """How hard to try: how often, and for how long each time."""
+
+    policy: RetryPolicy = _ONCE
+    timeout: float | None = None
+
+
+NO_RETRY = StageRetry()
+
+
+def make_stage_retry(
+    retries: int | None, retry: RetryPolicy | None, timeout: float | None
+) -> StageRetry:
+    """What a handler asks for a stage."""
+    if retries is None and retry is None and timeout is None:
+        return NO_RETRY
+    if retries is not None and retry is not None:
+        raise InvalidSetting("give retries or retry, not both")
+    if retries is not None:
+        retry = RetryPolicy(retries=retries)
+    return StageRetry(retry or _ONCE, check_timeout(timeout))
+
+
+async def call_stage(
+    name: str,
+    call: Callable[[], Any],
+    *,
+    stage_retry: StageRetry,
+    off_loop: OffLoop,
+    never_retry: NeverRetry,
+    log: logging.LoggerAdapter[logging.Logger],
+) -> tuple[Any, int]:
+    """The value of a stage's function, and after how many tries. Raises what the last one raised.
+
+    What asks for something to be done with the whole job (a retry, a snooze, a sleep) passes.
+    """
+    tries = 0
+    outside = CURRENT_STAGE.set(f"{name}/")
+    try:
+        while True:
+            tries += 1
+            try:
+                return await _once(name, call, stage_retry.timeout, off_loop), tries
+            except (RetryLater, Snooze, LeaseLost):
+                raise
+            except Exception as error:
+                if tries > stage_retry.policy.retries or not retryable(error, never_retry):
+                    raise
+                delay = stage_retry.policy.delay(tries)
+                log.warning(
+                    "stage %r: try %d of %d failed, the next in %g s: %s: %s",
+                    name,
+                    tries,
+                    stage_retry.policy.max_attempts,
+                    delay,
+                    type(error).__name__,
+                    error_text(error),
+                )
+                await asyncio.sleep(delay)
+    finally:
+        CURRENT_STAGE.reset(outside)
+
+
+async def _once(
+    name: str, call: Callable[[], Any], timeout: float | None, off_loop: OffLoop
+) -> Any:
+    if timeout is None:
+        return await _run(call, off_loop)
+    limit = asyncio.timeout(timeout)
+    try:
+        async with limit:
+            return await _run(call, off_loop)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise StageTimedOut(f"stage {name!r} did not finish within {timeout:g} s") from error
+
+
+async def _run(call: Callable[[], Any], off_loop: OffLoop) -> Any:
+    if _is_async(call):
+        return await call()
+    value = await off_loop(call)
+    return await value if inspect.isawaitable(value) else value
+
+
+def _is_async(call: Callable[[], Any]) -> bool:
+    return inspect.iscoroutinefunction(_function(call))
+
+
+def _function(call: Callable[..., Any]) -> Callable[..., Any]:
+    while isinstance(call, functools.partial):
+        call = call.func
+    return call
+
+
+def encode_value(name: str, value: Any, function: Callable[..., Any]) -> bytes:
+    """What a stage returned, as JSON. What would come back as something else in a later attempt is
+    refused now, while somebody looks.
+    """
+    try:
+        encoded = encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise NotRetryable(
+            f"stage {name!r} returned what cannot be kept: {error}; return plain data"
+        ) from error
+    if type(value) in _PLAIN or isinstance(value, msgspec.Raw):
+        return encoded
+    try:
+        again = decoder_of(function).decode(encoded)
+    except msgspec.DecodeError as error:
+        raise NotRetryable(
+            f"stage {name!r} returned what does not fit its annotation: {error}; correct either"
+        ) from error
+    if type(again) is type(value) and again == value:
+        return encoded
+    change = next(_changes(value, again), None)
+    if change is not None:
+        raise NotRetryable(
+            f"stage {name!r}: a later attempt would get {change}; annotate what its function "
+            "returns with a type that can be found when the program runs (not under TYPE_CHECKING),"
+            " or return plain data"
+        )
+    return encoded
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str})
+
+
+def _changes(value: Any, again: Any) -> Iterator[str]:
+    """What of a value came back as something that cannot stand in for it. A list can for a tuple,
+    and plain text and numbers for what is derived from them.
+    """
+    if isinstance(value, dict) and isinstance(again, dict):
+        for (key, each), (key_again, each_again) in zip(value.items(), again.items(), strict=False):
+            yield from _changes(key, key_again)
+            yield from _changes(each, each_again)
+    elif type(value) in (list, tuple) and isinstance(again, list | tuple):
+        for each, each_again in zip(value, again, strict=False):
+            yield from _changes(each, each_again)
+    elif type(again) in _PLAIN and isinstance(value, (type(again), int, float)):
+        # Also: 3 for 3.0, and None for what is not a number. But no text for a number.
+        if isinstance(again, str) != isinstance(value, str):
+            yield f"{type(value).__name__} as {type(again).__name__}"
+    elif type(value) is not type(again):
+        yield f"{type(value).__name__} as {type(again).__name__}"
+
+
+def decode_value(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
+    """What was kept of a stage, as the type that its function says it returns."""
+    try:
+        return decoder_of(function).decode(kept)
+    except msgspec.DecodeError as error:
+        raise NotRetryable(
+            f"the kept result of stage {name!r} does not fit what its function returns now: "
+            f"{error}; run the job again from there: headrace jobs retry ID --from {name!r}"
+        ) from error
+
+
+def decoder_of(function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
+    """Decodes into the function's return annotation, where it has one that JSON can hold."""
+    try:
+        return msgspec.json.Decoder(_returned(_function(function)), dec_hook=decode_hook)
+    except (TypeError, NameError, AttributeError):
+        return msgspec.json.Decoder(Any)
+
+
+def _returned(function: Callable[..., Any]) -> Any:
+    """What a call returns: of a class one of its kind, of an object what its `__call__` says."""
+    if isinstance(function, type):
+        return function
+    if not inspect.isroutine(function) and not hasattr(function, "__annotations__"):
+        function = type(function).__call__
+    return get_type_hints(function, include_extras=True).get("return", Any)

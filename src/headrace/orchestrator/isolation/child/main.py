@@ -1,0 +1,162 @@
+"""The life of a child process: load the tasks, run one job after the other, leave."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from headrace.errors import NotRetryable
+from headrace.orchestrator.isolation.child import loading_guard
+from headrace.orchestrator.isolation.child.channel import Link
+from headrace.orchestrator.isolation.child.context import RemoteContext
+from headrace.orchestrator.isolation.child.resource_limits import (
+    cap_memory,
+    is_capped,
+    no_alarm_left,
+    uncapped,
+)
+from headrace.orchestrator.isolation.error_transport import describe
+from headrace.orchestrator.isolation.errors import PayloadTooLarge
+from headrace.orchestrator.isolation.log_forwarding import Forwarder, set_levels
+from headrace.orchestrator.isolation.protocol import (
+    ENVELOPE,
+    FromChild,
+    Raised,
+    Ready,
+    Returned,
+    Run,
+)
+from headrace.orchestrator.isolation.task_reference import known, load, pick
+from headrace.orchestrator.running.outcomes import caught_suspension
+from headrace.task.codec import encode
+
+log = logging.getLogger("headrace.orchestrator.isolation")
+
+
+def serve(link: Link) -> None:
+    """Run jobs until the worker wants no more."""
+    start = link.start()
+    sys.path[:] = map(os.fsdecode, start.path)
+    sys.argv[:] = map(os.fsdecode, start.arguments)
+    set_levels(start.levels)
+    logging.getLogger().addHandler(Forwarder(link.send))
+    try:
+        if start.memory_limit is not None:
+            cap_memory(start.memory_limit)
+        with loading_guard.loading():
+            holder = load(start.target, start.settings)
+    except BaseException as error:
+        link.leave_if_forked(error)
+        with uncapped():
+            link.send(Raised(0, describe(error)))
+        return
+    link.leave_if_forked()
+    link.send(Ready())
+    limit = start.payload_limit or start.longest - ENVELOPE
+    # One loop for the life of the process: clients that a module keeps belong to their loop.
+    with asyncio.Runner() as runner:
+        while (run := link.runs.get()) is not None:
+            with no_alarm_left():
+                answer = _attempt(link, runner, holder, run, limit)
+            link.leave_if_forked()
+            with uncapped():
+                link.finish(answer)
+
+
+def _attempt(link: Link, runner: asyncio.Runner, holder: Any, run: Run, limit: int) -> FromChild:
+    context = RemoteContext(link, run, known(holder))
+    capped = is_capped()
+    link.begin()
+    try:
+        # Each job in a context of its own, so that its contextvars do not reach the next.
+        result = contextvars.copy_context().run(_handle, link, runner, run, context, holder)
+        _check_length(run, len(result), limit)
+        return Returned(run.run, result)
+    except BaseException as error:
+        link.leave_if_forked(error)
+        # Also SystemExit: a handler that wants to leave has failed, the process has not.
+        with uncapped():
+            report = describe(error)
+            if isinstance(error, MemoryError) and capped and not report.message:
+                report.message = f"task {run.task!r} needs more than its memory_limit"
+            return Raised(run.run, report)
+
+
+def _handle(
+    link: Link, runner: asyncio.Runner, run: Run, context: RemoteContext, holder: Any
+) -> bytes:
+    task = pick(holder, run.task)
+    value = task.signature.call(context, task.signature.decode(run.args))
+    if inspect.isawaitable(value):
+        value = _complete(runner.get_loop(), _wait(value, link, context))
+    else:
+        _check_left(context)
+    try:
+        return encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise NotRetryable(
+            f'task "{run.task}" returned what cannot be kept as its result: {error}; '
+            "return plain data"
+        ) from error
+
+
+def _check_length(run: Run, length: int, limit: int) -> None:
+    if length > limit:
+        raise PayloadTooLarge(
+            f'task "{run.task}": the result takes {length:,} bytes, the limit is {limit:,}; keep '
+            "it as an artifact and return a reference, or raise HEADRACE_PAYLOAD_LIMIT"
+        )
+
+
+def _check_left(context: RemoteContext) -> None:
+    """Called when the handler returns: those that it has left behind may want to leave later."""
+    if context.suspended:
+        raise caught_suspension(context.task)
+
+
+async def _wait(value: Any, link: Link, context: RemoteContext) -> Any:
+    """What a handler returns, when the stages are over that it has left behind: the next attempt
+    would run them a second time beside this one. If it is to stop, the worker ends this process.
+    """
+    try:
+        try:
+            returned = await value
+            _check_left(context)
+            return returned
+        finally:
+            if (
+                "running_stages" in context.__dict__
+                and context.running_stages.any
+                and not link.forked
+            ):
+                await context.running_stages.end(wait=True)
+    except BaseException as error:
+        # Before the loop goes round once more, which a copy shares with the child.
+        link.leave_if_forked(error)
+        raise
+    finally:
+        link.leave_if_forked()
+
+
+def _complete(loop: asyncio.AbstractEventLoop, handler: Coroutine[Any, Any, Any]) -> Any:
+    """Run until this handler is done. What else stops the loop is no matter of its job: a task that
+    another has left behind there may raise SystemExit.
+    """
+    task = loop.create_task(handler, context=contextvars.copy_context())
+    while not task.done():
+        try:
+            loop.run_until_complete(task)
+        except (SystemExit, KeyboardInterrupt):
+            if not task.done():
+                log.exception("a task that nobody awaits wants to end the process; it goes on")
+        except RuntimeError:
+            if task.done() or loop.is_closed() or loop.is_running():
+                raise
+            log.exception("the event loop was stopped while a handler ran; it goes on")
+    return task.result()

@@ -1,0 +1,292 @@
+"""The executor: runs one attempt and decides what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headrace.clock import Clock
+from headrace.errors import PayloadTooLarge
+from headrace.model.job import ClaimedJob
+from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Reserved
+from headrace.orchestrator.middleware import Chain
+from headrace.orchestrator.running.attempt import Attempt, Reason, monotonic
+from headrace.orchestrator.running.context import JobContext, Services
+from headrace.orchestrator.running.outcomes import (
+    DEFAULT_POLICY,
+    outcome_of_bad_arguments,
+    outcome_of_caught_suspension,
+    outcome_of_error,
+    outcome_of_fault,
+    outcome_of_interruption,
+)
+from headrace.orchestrator.running.thread_chain import AwaitableResult
+from headrace.orchestrator.running.threads import Threads
+from headrace.orchestrator.settling.attempt_log import describe_failure
+from headrace.task import Task
+from headrace.task.codec import encode
+
+if TYPE_CHECKING:
+    from headrace.orchestrator.isolation import ProcessPool
+
+EMPTY_COMPLETED = Completed()
+RESERVED = Reserved()
+CANCELLED_BEFORE_START = Cancelled("cancelled before it started")
+
+
+class Executor:
+    """Runs attempts: `async def` on the loop, `def` in a thread, isolated ones in a process."""
+
+    def __init__(
+        self,
+        *,
+        tasks: Mapping[str, Task[..., Any]],
+        services: Services,
+        threads: Threads,
+        processes: Callable[[], ProcessPool],
+        clock: Clock,
+        chain: Chain | None,
+        built_in: Callable[[str], Task[..., Any] | None],
+    ) -> None:
+        self.tasks = tasks
+        self.built_in = built_in
+        self.services = services
+        self.threads = threads
+        self.processes = processes
+        self.clock = clock
+        self.chain = chain
+        # Jobs that were cancelled while they waited for a slot, with the token they had then.
+        self.cancelled_before_start: dict[str, int] = {}
+
+    async def run(self, attempt: Attempt) -> Outcome | None:
+        """Run one attempt to its end. Never raises, whatever the handler does, except when the
+        event loop is gone and its coroutine is closed. None: the lease is lost and the outcome is
+        not ours to tell.
+        """
+        job = attempt.job
+        task = self.tasks.get(job.task) or self.built_in(job.task)
+        if task is None:
+            return RESERVED  # it was taken off the App since the job was claimed
+        if self._was_cancelled_before_start(job):
+            return CANCELLED_BEFORE_START
+        context: JobContext | None = None
+        try:
+            arguments = _arguments_of(job, task)
+            signature = task.signature
+            if self.chain is None and task.kind == "async":
+                context = JobContext(attempt, self.services) if signature.takes_context else None
+                value = await signature.call(context, arguments)
+            else:
+                context = JobContext(attempt, self.services)
+                value = await self._with_middleware(attempt, task, context, arguments)
+            outcome = self._returned(attempt, task, value)
+        except BaseException as error:  # also SystemExit must not end the worker
+            if not attempt.in_its_task():
+                raise
+            outcome = self._ended(attempt, task, error)
+        return outcome if context is None else await self._after_stages(attempt, context, outcome)
+
+    def forget_cancelled(self, held: Mapping[str, int]) -> None:
+        """Forget those of whom none waits here any more: they have ended, or have gone back."""
+        for job_id, token in self.cancelled_before_start.copy().items():
+            if held.get(job_id) != token:
+                self.cancelled_before_start.pop(job_id, None)
+
+    def thread_task(self, job: ClaimedJob) -> Task[..., Any] | None:
+        """The task of a job that a thread can run by itself: a plain function, with no layers."""
+        if self.chain is not None:
+            return None
+        task = self.tasks.get(job.task)
+        return task if task is not None and task.kind == "thread" else None
+
+    def run_in_thread(
+        self, attempt: Attempt, task: Task[..., Any]
+    ) -> Outcome | AwaitableResult | None:
+        """In a thread: run one attempt at a plain function to its end, as `run` does."""
+        job = attempt.job
+        if self._was_cancelled_before_start(job):
+            return CANCELLED_BEFORE_START
+        if attempt.reason is not None:
+            return self.interrupted(attempt)
+        try:
+            arguments = _arguments_of(job, task)
+            signature = task.signature
+            context = JobContext(attempt, self.services) if signature.takes_context else None
+            value = signature.call(context, arguments)
+            if value is not None and inspect.isawaitable(value):
+                return AwaitableResult(value, context)
+            return self._returned(attempt, task, value)
+        except BaseException as error:  # whatever a handler raises is its job's failure
+            return self._ended(attempt, task, error)
+
+    async def finish_awaitable(
+        self, attempt: Attempt, task: Task[..., Any], value: AwaitableResult
+    ) -> Outcome | None:
+        """Await what a plain function returned."""
+        try:
+            outcome = self._returned(attempt, task, await _awaited(attempt, value.value))
+        except BaseException as error:  # as above
+            if not attempt.in_its_task():
+                raise
+            outcome = self._ended(attempt, task, error)
+        context = value.context
+        return outcome if context is None else await self._after_stages(attempt, context, outcome)
+
+    def interrupted(self, attempt: Attempt) -> Outcome | None:
+        """The outcome of an attempt that was stopped before its handler began, or that is given
+        up because its handler does not stop.
+        """
+        job = attempt.job
+        try:
+            task = self.tasks.get(job.task) or self.built_in(job.task)
+            policy = DEFAULT_POLICY if task is None else task.policy
+            return outcome_of_interruption(job, policy, attempt.reason or Reason.STOPPED)
+        except BaseException as fault:  # whoever tells it to stop has others to tell as well
+            return outcome_of_fault(job, None, fault)
+
+    async def _after_stages(
+        self, attempt: Attempt, context: JobContext, outcome: Outcome | None
+    ) -> Outcome | None:
+        """The outcome of a handler, when the stages are over that it has left behind. The next run
+        would run them a second time beside this one.
+        """
+        if "running_stages" in context.__dict__ and context.running_stages.any:
+            await context.running_stages.end(wait=attempt.reason is None)
+            # It may have been told to stop meanwhile, or its lease may be lost.
+            if attempt.reason is Reason.LOST or (
+                attempt.reason is not None and not isinstance(outcome, Completed)
+            ):
+                return self.interrupted(attempt)
+        return outcome
+
+    async def _with_middleware(
+        self, attempt: Attempt, task: Task[..., Any], context: JobContext, arguments: Any
+    ) -> Any:
+        if self.chain is None:
+            return await self._invoke(attempt, task, context, arguments)
+        return await self.chain(
+            lambda: self._invoke(attempt, task, context, arguments), attempt.job, context
+        )
+
+    async def _invoke(
+        self, attempt: Attempt, task: Task[..., Any], context: JobContext, arguments: Any
+    ) -> Any:
+        match task.kind:
+            case "async":
+                return await task.signature.call(context, arguments)
+            case "thread":
+                value = await self.threads.run(
+                    attempt, lambda: task.signature.call(context, arguments)
+                )
+                return await _awaited(attempt, value) if inspect.isawaitable(value) else value
+            case "process":
+                # The child has encoded its result; it is not taken apart here.
+                return msgspec.Raw(
+                    await self.processes().run(
+                        task,
+                        attempt.job,
+                        context,
+                        lambda counts: attempt.count_from(self._now() if counts else None),
+                    )
+                )
+
+    def _now(self) -> float:
+        """The time that deadlines are measured by."""
+        return monotonic() + self.clock.offset
+
+    def _was_cancelled_before_start(self, job: ClaimedJob) -> bool:
+        """Whether it was cancelled while it waited."""
+        return job.cancel_requested or (
+            bool(self.cancelled_before_start)
+            and self.cancelled_before_start.pop(job.id, None) == job.token
+        )
+
+    def _returned(self, attempt: Attempt, task: Task[..., Any], value: Any) -> Outcome | None:
+        if attempt.noticed and self._stopped_early(attempt):
+            return self._outcome_of_stop(attempt, task)
+        return EMPTY_COMPLETED if value is None else self._completed(attempt.job, value)
+
+    def _stopped_early(self, attempt: Attempt) -> bool:
+        """Whether the handler returned because it was told to stop, or though it was to leave."""
+        return attempt.suspended or (attempt.cooperative and attempt.reason is not None)
+
+    def _outcome_of_stop(self, attempt: Attempt, task: Task[..., Any]) -> Outcome | None:
+        if attempt.reason is not None:
+            # A thread has no other way to obey than to return.
+            return outcome_of_interruption(attempt.job, task.policy, attempt.reason)
+        return outcome_of_caught_suspension(attempt.job)
+
+    def _completed(self, job: ClaimedJob, value: Any) -> Outcome:
+        try:
+            result = encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            return Failed(
+                describe_failure(
+                    TypeError(
+                        f'task "{job.task}" returned what cannot be kept as its result: {error}; '
+                        "return plain data"
+                    )
+                )
+            )
+        limit = self.services.payload_limit
+        if len(result) > limit:
+            return Failed(
+                describe_failure(
+                    PayloadTooLarge(
+                        f'task "{job.task}": the result takes {len(result):,} bytes, the limit is '
+                        f"{limit:,}; keep it as an artifact and return a reference, or raise "
+                        "HEADRACE_PAYLOAD_LIMIT"
+                    )
+                )
+            )
+        return Completed(result)
+
+    def _ended(
+        self, attempt: Attempt, task: Task[..., Any], error: BaseException
+    ) -> Outcome | None:
+        try:
+            if attempt.reason is not None:
+                # It was told to stop; how exactly it did is of no interest.
+                return outcome_of_interruption(attempt.job, task.policy, attempt.reason)
+            if isinstance(error, _Unreadable):
+                return outcome_of_bad_arguments(attempt.job, error.reason)
+            if isinstance(error, asyncio.CancelledError):
+                error = _explained(error)
+            return outcome_of_error(attempt.job, task.policy, error, now=self.clock.now())
+        except BaseException as fault:  # errors may raise in turn when they are looked at
+            return outcome_of_fault(attempt.job, error, fault)
+
+
+class _Unreadable(Exception):
+    """A job's arguments are not what its handler takes."""
+
+    def __init__(self, reason: Exception) -> None:
+        self.reason = reason
+
+
+async def _awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
+    """Await what a plain function returned. Its thread is left, so it can be cancelled at once."""
+    attempt.cooperative = False
+    if attempt.reason is not None:
+        if inspect.iscoroutine(value):
+            value.close()
+        raise asyncio.CancelledError
+    return await value
+
+
+def _arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:
+    try:
+        return task.signature.decode(job.args)
+    except Exception as error:  # a hook of the user's may raise anything
+        raise _Unreadable(error) from error
+
+
+def _explained(error: asyncio.CancelledError) -> BaseException:
+    """Nobody cancelled the job: something that the handler awaited was cancelled."""
+    if not error.args:
+        error.args = ("something that the handler awaited was cancelled",)
+    return error

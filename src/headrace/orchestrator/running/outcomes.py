@@ -1,0 +1,170 @@
+"""What an attempt's end means for its job. Pure: values in, outcome out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from headrace.errors import (
+    InvalidArguments,
+    NotRetryable,
+    RetryLater,
+    Snooze,
+    Suspended,
+)
+from headrace.model.job import ClaimedJob
+from headrace.model.outcome import (
+    MESSAGE_LIMIT,
+    Cancelled,
+    Failed,
+    Failure,
+    Outcome,
+    Retry,
+    Snoozed,
+    TimedOut,
+)
+from headrace.model.policy import TaskPolicy
+from headrace.model.retry import LONGEST_DELAY, retryable
+from headrace.orchestrator.running.attempt import Reason
+from headrace.orchestrator.settling.attempt_log import describe_failure, shorten
+
+DEFAULT_POLICY = TaskPolicy()
+
+
+def outcome_of_error(
+    job: ClaimedJob, policy: TaskPolicy, error: BaseException, *, now: float
+) -> Outcome:
+    """The handler raised. `now` is the time that `RetryLater(at=…)` counts from."""
+    match merge_suspensions(error):
+        case Suspended() as suspended:
+            return Snoozed(_delay(suspended.delay), suspended.awaits)
+        case Snooze() as error:
+            return Snoozed(_delay(error.delay))
+        case RetryLater() as error:
+            failure = describe_failure(error)
+            if job.attempt >= job.max_attempts:
+                return Failed(failure)
+            return Retry(failure, _chosen_delay(error, policy, job.attempt, now))
+    failure = describe_failure(error)
+    if job.attempt < job.max_attempts and retryable(error, policy.never_retry):
+        return Retry(failure, policy.retry.delay(job.attempt))
+    return Failed(failure)
+
+
+def outcome_of_fault(job: ClaimedJob, error: BaseException | None, fault: BaseException) -> Outcome:
+    """It cannot be told what the end of an attempt means for its job, because to look at it raised
+    `fault`. The attempt is spent all the same, or its job would be run for ever.
+    """
+    broke = describe_failure(fault)
+    if error is None:
+        failure = broke
+    else:
+        first = describe_failure(error)
+        message = shorten(f"{broke.type}: {broke.message}, while looking at: ", MESSAGE_LIMIT // 2)
+        failure = Failure(
+            first.type, shorten(message + first.message, MESSAGE_LIMIT), first.traceback
+        )
+    if job.attempt < job.max_attempts:
+        return Retry(failure, DEFAULT_POLICY.retry.delay(job.attempt))
+    return Failed(failure)
+
+
+def outcome_of_interruption(job: ClaimedJob, policy: TaskPolicy, reason: Reason) -> Outcome | None:
+    """The attempt was told to stop and did. None: it is not ours to settle any more."""
+    last = job.attempt >= job.max_attempts
+    match reason:
+        case Reason.LOST:
+            return None
+        case Reason.CANCELLED:
+            return Cancelled("cancelled while it ran")
+        case Reason.TIMEOUT:
+            failure = Failure(
+                "TimedOut",
+                f"attempt {job.attempt} of {job.max_attempts} did not finish within "
+                f"{job.timeout or 0:g} s",
+            )
+            if last or not retryable(TimeoutError(), policy.never_retry):
+                return TimedOut(failure)
+            return Retry(failure, policy.retry.delay(job.attempt))
+        case Reason.STOPPED:
+            failure = Failure(
+                "WorkerStopped",
+                f"the worker stopped during attempt {job.attempt} of {job.max_attempts}, "
+                "and the handler did not finish within the grace time",
+            )
+            return Failed(failure) if last or job.on_crash == "fail" else Retry(failure, 0.0)
+
+
+def outcome_of_silence(job: ClaimedJob) -> Outcome:
+    """The attempt ended without an outcome, by a fault of the worker. It counts like any other, or
+    a job that breaks its workers would be run for ever.
+    """
+    failure = Failure(
+        "WorkerLost",
+        f"attempt {job.attempt} of {job.max_attempts} ended without an outcome; see the worker's "
+        "log",
+    )
+    last = job.attempt >= job.max_attempts
+    return Failed(failure) if last or job.on_crash == "fail" else Retry(failure, 0.0)
+
+
+def outcome_of_caught_suspension(job: ClaimedJob) -> Outcome:
+    """The handler was to be left for a sleep or a wait, and returned as if nothing had been."""
+    return Failed(describe_failure(caught_suspension(job.task)))
+
+
+def caught_suspension(task: str) -> NotRetryable:
+    """What is wrong with a handler that does so."""
+    return NotRetryable(
+        f'task "{task}" caught headrace.Suspended, which leaves the handler while the job sleeps '
+        "or waits; catch Exception instead of BaseException, or raise it again"
+    )
+
+
+def outcome_of_bad_arguments(job: ClaimedJob, error: Exception) -> Outcome:
+    """The stored arguments do not fit the handler of today; trying again cannot help."""
+    shown = job.args[:200].decode("utf-8", "replace") + ("…" if len(job.args) > 200 else "")
+    return Failed(
+        describe_failure(
+            InvalidArguments(
+                f'job {job.id}: the arguments no longer fit task "{job.task}": {error}; '
+                f"got {shown}; enqueue it again with arguments that fit"
+            )
+        )
+    )
+
+
+def merge_suspensions(error: BaseException) -> BaseException:
+    """A task group raises a group of what its members raised: if they all sleep or wait, the
+    first of them to be over counts.
+    """
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    _, others = error.split(Suspended)
+    if others is not None:
+        return error
+    suspended: list[Suspended] = list(_leaves(error))
+    awaits = tuple(dict.fromkeys(each for one in suspended for each in one.awaits))
+    return Suspended(min(one.delay for one in suspended), awaits)
+
+
+def _leaves(error: BaseException) -> Iterator[Any]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
+
+
+def _chosen_delay(error: RetryLater, policy: TaskPolicy, attempt: int, now: float) -> float:
+    if error.at is not None:
+        return _delay(error.at.timestamp() - now)
+    if error.delay is not None:
+        return _delay(error.delay)
+    return policy.retry.delay(attempt)
+
+
+def _delay(seconds: float) -> float:
+    """What engines can store, whatever a handler has computed."""
+    return 0.0 if math.isnan(seconds) else min(max(float(seconds), 0.0), LONGEST_DELAY)

@@ -1,0 +1,110 @@
+"""From an App to a FastAPI application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from fastapi import FastAPI
+
+from headrace.app import App
+from headrace.server.auth.redact import DEFAULT
+from headrace.server.http import problems
+from headrace.server.http.headers import SecurityHeaders
+from headrace.server.openapi.document import document
+from headrace.server.routes import (
+    artifacts,
+    dead_letters,
+    events,
+    health,
+    job,
+    jobs,
+    keys,
+    queues,
+    schedules,
+    signals,
+    views,
+    workflows,
+)
+from headrace.server.service import MEBIBYTE, Service, ServicePerLoop
+from headrace.version import __version__
+
+# Fixed paths before those with a job's id in the same place.
+ROUTERS = (
+    jobs.writing,
+    jobs.reading,
+    job.reading,
+    job.writing,
+    events.reading,
+    signals.writing,
+    artifacts.reading,
+    queues.reading,
+    queues.steering,
+    views.reading,
+    schedules.reading,
+    schedules.steering,
+    workflows.reading,
+    workflows.writing,
+    dead_letters.steering,
+    dead_letters.reading,
+    keys.steering,
+    health.open_,
+    health.local,
+)
+
+
+def create(
+    app: App,
+    *,
+    redact: Sequence[str] = DEFAULT,
+    rate: float = 2_000.0,
+    upload_limit: int = 32 * MEBIBYTE,
+    user_argument: str | None = "user_id",
+    most_streams: int = 2_000,
+) -> FastAPI:
+    """The HTTP API over an App, to be served alone or mounted in another application.
+
+    `redact` names fields whose values are never shown. `rate` is how many requests a second a key
+    may make, unless it has a rate of its own. A key with a user fills in, and is held to, the
+    argument `user_argument` of tasks that have it.
+    """
+    service = ServicePerLoop(
+        partial(
+            Service,
+            app,
+            redact=redact,
+            rate=rate,
+            upload_limit=upload_limit,
+            user_argument=user_argument,
+            most_streams=most_streams,
+        )
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await service.get().close()
+
+    api = FastAPI(
+        title="Headrace",
+        version=__version__,
+        # Ours are behind a key, and load nothing from elsewhere.
+        openapi_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    api.state.headrace = service
+    problems.install(api)
+    api.add_middleware(SecurityHeaders)
+    for router in ROUTERS:
+        # As they are: each carries its guard, and `include_router` would make others of them.
+        api.router.routes.extend(router.routes)
+
+    def openapi() -> dict[str, Any]:
+        # Tasks may be registered at any time, so it is made when it is asked for.
+        return document(api, app)
+
+    api.openapi = openapi  # type: ignore[method-assign]
+    return api

@@ -1,0 +1,201 @@
+"""Who changed what, and when. Kept with the jobs, bounded, read by admins.
+
+A change is written down before it is answered. Handing in jobs is too frequent for that: those are
+counted for each caller and task, and written once a second; each job names its caller itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headrace.app import App
+from headrace.errors import HeadraceError
+from headrace.model.ids import new_id
+from headrace.server.http.problems import invalid
+
+if TYPE_CHECKING:
+    from headrace.server.auth.guard import Caller
+
+log = logging.getLogger("headrace.server")
+
+KIND = "audit"
+# Two lines of records, so that many enqueues cannot push out what admins did.
+CHANGE, ENQUEUE = "change-", "enqueue-"
+MOST_RECORDS = 5_000
+MOST_PENDING = 10_000
+TRIM_EVERY = 250
+GROUP = 100
+PAGE = 1_000
+ENQUEUE_SECONDS = 1.0
+SHOWN_IDS = 20
+_CURSOR = re.compile(r"([0-9a-f-]{36}):([0-9]{1,4})")
+
+
+class AuditEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One change, or many enqueues of one task by one caller."""
+
+    at: datetime
+    action: str
+    target: str
+    who: str
+    key_id: str | None = None
+    user: str | None = None
+    count: int = 1
+    detail: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+_decoder = msgspec.json.Decoder(list[AuditEntry])
+
+
+class AuditLog:
+    """Writes entries in groups, and reads them back."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._changes: list[AuditEntry] = []
+        self._enqueues: dict[tuple[str | None, str, str], AuditEntry] = {}
+        self._writing = asyncio.Lock()
+        self._later: asyncio.Task[None] | None = None
+        # By line: one may have many records for each of the other.
+        self._written = {CHANGE: 0, ENQUEUE: 0}
+
+    async def changed(self, caller: Caller, action: str, target: str, **detail: Any) -> None:
+        """Write down a change that was made. If the engine is away now, it is written later."""
+        self._changes.append(self._entry(caller, action, target, detail))
+        # Bounded, also while the engine is away for long.
+        del self._changes[:-MOST_PENDING]
+        try:
+            await self._write_changes()
+        except HeadraceError:
+            self._write_later()
+
+    def enqueued(self, caller: Caller, task: str, *ids: str) -> None:
+        """Count jobs that were handed in."""
+        group = (caller.key_id, caller.name, task)
+        entry = self._enqueues.get(group)
+        if entry is None:
+            if len(self._enqueues) >= MOST_PENDING:
+                return
+            detail: dict[str, Any] = {"first_ids": []}
+            entry = self._enqueues[group] = self._entry(caller, "jobs.create", task, detail)
+            entry.count = 0
+        entry.count += len(ids)
+        shown = entry.detail["first_ids"]
+        shown += ids[: SHOWN_IDS - len(shown)]
+        self._write_later()
+
+    async def read(self, *, cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], Any]:
+        """Entries, the newest first, and where the next page begins."""
+        before: tuple[str, int] | None = None
+        if cursor is not None:
+            form = _CURSOR.fullmatch(cursor)
+            if form is None:
+                raise invalid("cursor is not one of ours; copy it whole", field="cursor")
+            before = (form[1], int(form[2]))
+        await self._app.open()
+        found: list[tuple[tuple[str, int], AuditEntry]] = []
+        for line in (CHANGE, ENQUEUE):
+            for key, body in await self._records(line):
+                entries = _decoder.decode(body)
+                found += [((key, index), entry) for index, entry in enumerate(entries)]
+        found.sort(key=lambda each: each[0], reverse=True)
+        page = [each for each in found if before is None or each[0] < before][: limit + 1]
+        more = len(page) > limit
+        page = page[:limit]
+        shown = [
+            {"id": f"{key}:{index}", **msgspec.to_builtins(entry)} for (key, index), entry in page
+        ]
+        return shown, shown[-1]["id"] if more else None
+
+    async def close(self) -> None:
+        """Write what is not written yet."""
+        if self._later is not None:
+            self._later.cancel()
+            await asyncio.gather(self._later, return_exceptions=True)
+        try:
+            await asyncio.wait_for(self._write_all(), 5)
+        except (HeadraceError, TimeoutError) as error:
+            if self._changes or self._enqueues:
+                log.warning("some audit entries could not be written: %s", error)
+
+    def _entry(
+        self, caller: Caller, action: str, target: str, detail: dict[str, Any]
+    ) -> AuditEntry:
+        return AuditEntry(
+            at=self._app.clock.utcnow(),
+            action=action,
+            target=target,
+            who=caller.name,
+            key_id=caller.key_id,
+            user=caller.user,
+            detail=detail,
+        )
+
+    def _write_later(self) -> None:
+        if self._later is None or self._later.done():
+            self._later = asyncio.create_task(self._write_soon(), name="headrace audit")
+
+    async def _write_soon(self) -> None:
+        while self._changes or self._enqueues:
+            await asyncio.sleep(ENQUEUE_SECONDS)
+            try:
+                await self._write_all()
+            except HeadraceError as error:
+                log.warning("audit entries wait for the engine: %s", error)
+
+    async def _write_all(self) -> None:
+        await self._write_changes()
+        async with self._writing:
+            while self._enqueues:
+                groups = list(self._enqueues)[:GROUP]
+                entries = [self._enqueues.pop(group) for group in groups]
+                try:
+                    await self._put(ENQUEUE, entries)
+                except HeadraceError:
+                    for group, entry in zip(groups, entries, strict=True):
+                        self._merge(group, entry)
+                    raise
+
+    async def _write_changes(self) -> None:
+        async with self._writing:
+            while self._changes:
+                entries = self._changes[:GROUP]
+                await self._put(CHANGE, entries)
+                del self._changes[: len(entries)]
+
+    def _merge(self, group: tuple[str | None, str, str], entry: AuditEntry) -> None:
+        newer = self._enqueues.get(group)
+        if newer is not None:
+            entry.count += newer.count
+        self._enqueues[group] = entry
+
+    async def _put(self, line: str, entries: list[AuditEntry]) -> None:
+        await self._app.open()
+        engine = self._app.engine
+        await engine.record_put(KIND, line + new_id(), msgspec.json.encode(entries), version=0)
+        if self._written[line] % TRIM_EVERY == 0:
+            await self._trim(line)
+        self._written[line] += 1
+
+    async def _trim(self, line: str) -> None:
+        keys = [key for key, _ in await self._records(line)]
+        for key in keys[:-MOST_RECORDS]:
+            await self._app.engine.record_delete(KIND, line + key)
+
+    async def _records(self, line: str) -> list[tuple[str, bytes]]:
+        """The records of a line by time: their keys begin with it."""
+        found: list[tuple[str, bytes]] = []
+        after = line
+        while True:
+            records = await self._app.engine.record_list(KIND, after=after, limit=PAGE)
+            ours = [record for record in records if record.key.startswith(line)]
+            found += [(record.key.removeprefix(line), record.body) for record in ours]
+            if len(ours) < PAGE:
+                return found
+            after = ours[-1].key

@@ -1,0 +1,252 @@
+"""Who asks, and what they may do. Every route is behind `guarded`, before its body is read."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import math
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from fastapi import APIRouter
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.errors import JobNotFound
+from headrace.model.job import Job, JobFilter
+from headrace.server.auth.keys import SCOPES, Key, Scope
+from headrace.server.http.problems import Refused, invalid
+from headrace.server.service import Service, service_of
+from headrace.suggest import did_you_mean
+
+# `local`: like read, but on this machine everybody may. `open`: everybody may, everywhere.
+Access = Scope | Literal["local", "open"]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="headrace"'}
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks. `queues` empty means all."""
+
+    name: str
+    scope: Scope
+    key_id: str | None = None
+    user: str | None = None
+    queues: frozenset[str] = frozenset()
+
+    def may_touch(self, queue: str) -> bool:
+        """Whether the jobs of a queue are this caller's business."""
+        return not self.queues or queue in self.queues
+
+    def check_queue(self, queue: str) -> None:
+        """Refuse a queue that is not this caller's business."""
+        if not self.may_touch(queue):
+            raise Refused(
+                403,
+                "forbidden",
+                f"this key may not use queue {queue!r}",
+                field="queue",
+                value=queue,
+                remedy=f"use one of {', '.join(sorted(self.queues))}, or a key for this queue",
+            )
+
+    def check_unrestricted(self, what: str) -> None:
+        """Refuse a key for some queues where things concern all of them."""
+        if self.queues:
+            raise Refused(
+                403,
+                "forbidden",
+                f"this key is for some queues only, and {what} concern all",
+                remedy="use a key without a restriction to queues",
+            )
+
+    def check_job(self, job: Job) -> Job:
+        """A job of another queue does not exist for this caller."""
+        if not self.may_touch(job.queue):
+            raise JobNotFound(f"no job has the id {job.id}")
+        return job
+
+    def narrowed(self, wanted: JobFilter) -> JobFilter:
+        """The same filter, within what this caller may see."""
+        if not self.queues:
+            return wanted
+        for queue in wanted.queues:
+            self.check_queue(queue)
+        return (
+            wanted
+            if wanted.queues
+            else msgspec.structs.replace(wanted, queues=tuple(sorted(self.queues)))
+        )
+
+
+LOCAL = Caller(name="local", scope="admin")
+NOBODY = Caller(name="nobody", scope="read")
+
+
+def caller_of(request: Request) -> Caller:
+    """Who asks, as `guarded` has found out."""
+    caller: Caller = request.scope["headrace.caller"]
+    return caller
+
+
+def router(access: Access) -> APIRouter:
+    """A router whose routes all need this access. There is no other way to make a route."""
+    return APIRouter(route_class=guarded(access), redirect_slashes=False)
+
+
+@functools.cache
+def guarded(access: Access) -> type[APIRoute]:
+    """A kind of route that lets only those pass who may."""
+
+    class Guarded(APIRoute):
+        def get_route_handler(self) -> Handler:
+            handle = super().get_route_handler()
+            known = set(_query_names(self.dependant))
+
+            async def guard(request: Request) -> Response:
+                request.scope["headrace.caller"] = await admit(request, access)
+                if request.scope["query_string"]:
+                    _check_names(request, known)
+                return await handle(request)
+
+            return guard
+
+    Guarded.access = access  # type: ignore[attr-defined]
+    return Guarded
+
+
+async def admit(request: Request, access: Access) -> Caller:
+    """Find out who asks, and refuse those who may not."""
+    if access == "open":
+        return NOBODY
+    service = service_of(request)
+    presented = presented_key(request)
+    if not await service.keys.exist():
+        check_local(request)
+        return LOCAL
+    if presented is None:
+        if access == "local" and is_local(request):
+            return NOBODY
+        raise Refused(
+            401,
+            "unauthorized",
+            "a key is needed",
+            remedy="send Authorization: Bearer hr_…; make one with: headrace keys create",
+            headers=_CHALLENGE,
+        )
+    key = await service.keys.find(presented)
+    if key is None:
+        raise Refused(
+            401,
+            "unauthorized",
+            "this key is not valid: it is wrong, or was revoked",
+            remedy="make one with: headrace keys create",
+            headers=_CHALLENGE,
+        )
+    needed: Scope = "read" if access == "local" else access
+    if SCOPES.index(key.scope) < SCOPES.index(needed):
+        raise Refused(
+            403,
+            "forbidden",
+            f"this needs a key with scope {needed}, but this one has {key.scope}",
+            remedy=f"make one with: headrace keys create --scope {needed}",
+        )
+    _take_turn(service, key)
+    return Caller(
+        name=key.name,
+        scope=key.scope,
+        key_id=key.id,
+        user=key.user,
+        queues=frozenset(key.queues),
+    )
+
+
+def presented_key(request: Request) -> str | None:
+    """The key in the headers. `X-API-Key` leaves `Authorization` to a proxy's own login."""
+    headers = request.headers
+    key = headers.get("x-api-key")
+    if key is None:
+        scheme, _, value = headers.get("authorization", "").partition(" ")
+        key = value.strip() if scheme.lower() == "bearer" else None
+    return key or None
+
+
+def check_local(request: Request) -> None:
+    """Without keys the API is open to this machine alone, and not to web pages opened on it."""
+    if not is_local(request):
+        raise Refused(
+            403,
+            "forbidden",
+            "this server has no keys, so it answers only to programs on its own machine",
+            remedy="make a key there with: headrace keys create --scope admin",
+        )
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise Refused(
+            403,
+            "forbidden",
+            "this server has no keys, so it answers to no web page of another origin",
+            field="Origin",
+            value=origin,
+            remedy="make a key with: headrace keys create",
+        )
+
+
+def is_local(request: Request) -> bool:
+    """Whether a program on this machine asks, for this machine, and not on behalf of others."""
+    client = request.client
+    return (
+        (client is None or _loopback(client.host))
+        and not any(name in request.headers for name in _FORWARDED)
+        # A page of another site whose name was made to lead here (DNS rebinding) says its name.
+        and _loopback(_host(request.headers.get("host", "localhost")))
+    )
+
+
+def _host(header: str) -> str:
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _take_turn(service: Service, key: Key) -> None:
+    wait = service.bucket(key).take()
+    if wait:
+        raise Refused(
+            429,
+            "too-many-requests",
+            "this key has sent more requests than it may",
+            remedy=f"try again in {wait:.3f} s",
+            headers={"Retry-After": str(math.ceil(wait))},
+        )
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    """The query parameters of a route and of what it depends on."""
+    for parameter in dependant.query_params:
+        yield parameter.alias
+    for each in dependant.dependencies:
+        yield from _query_names(each)
+
+
+def _check_names(request: Request, known: set[str]) -> None:
+    """A misspelt filter must not be answered with everything."""
+    for name in request.query_params:
+        if name not in known:
+            raise invalid(f"unknown query parameter; {did_you_mean(name, known)}", field=name[:60])

@@ -1,0 +1,157 @@
+"""From a request to a job that is ready to be stored."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, get_type_hints
+
+import msgspec
+
+from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
+from headrace.model.job import NewJob
+from headrace.model.policy import check_priority
+from headrace.model.times import check_moment
+from headrace.server.auth.guard import Caller
+from headrace.server.http.problems import Refused, invalid, refused, shown
+from headrace.server.requests import JobRequest
+from headrace.server.service import Service
+from headrace.task import Task, TaskOptions
+from headrace.task.codec import encode
+from headrace.task.task import MOST_RETRIES
+
+META_LIMIT = 16_384
+
+
+def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
+    """Check a request as `task.options(…).enqueue(…)` would, and what this caller may ask for."""
+    task = service.app.find_task(request.task)
+    arguments = request.args
+    if caller.user is not None and service.user_argument in task.signature.names:
+        arguments = _for_user(service, caller.user, task, arguments)
+    try:
+        encoded = encode(arguments)
+        options = task.options(
+            queue=request.queue,
+            priority=_priority(request.priority),
+            delay=request.delay,
+            run_at=_run_at(request.run_at),
+            key=request.key,
+            lane=request.lane,
+            retries=_retries(request.retries),
+            timeout=request.timeout,
+            source="api",
+            meta=_meta(caller, request.meta),
+        )
+        job = _fit(options, encoded)
+    except InvalidArguments as error:
+        raise _unfit(service, error, encoded) from None
+    except OverflowError:
+        raise refused(
+            InvalidArguments(
+                f'task "{task.name}": a whole number has more than 64 bits; send it as text'
+            )
+        ) from None
+    caller.check_queue(job.queue)
+    return job
+
+
+def _fit(options: TaskOptions[..., Any], encoded: bytes) -> NewJob:
+    """Make the job. To JSON 5.0 is a whole number too, which some languages write for 5."""
+    try:
+        return options.job_from_json(encoded)
+    except InvalidArguments:
+        whole = encode(_whole_numbers(msgspec.json.decode(encoded)))
+        if whole == encoded:
+            raise
+        return options.job_from_json(whole)
+
+
+def _priority(given: float | None) -> int | None:
+    try:
+        return None if given is None else check_priority(_whole(given))
+    except InvalidSetting as error:
+        raise invalid(str(error), field="priority", value=given) from None
+
+
+def _run_at(given: datetime | None) -> datetime | None:
+    try:
+        if given is not None:
+            check_moment(given)
+    except InvalidSetting as error:
+        raise invalid(str(error), field="run_at", value=given and given.isoformat()) from None
+    return given
+
+
+def _retries(given: float | None) -> int | None:
+    whole = _whole(given)
+    if whole is None or (isinstance(whole, int) and 0 <= whole <= MOST_RETRIES):
+        return whole
+    raise invalid(
+        f"retries must be a whole number between 0 and {MOST_RETRIES}, got {shown(given)}",
+        field="retries",
+        value=given,
+    )
+
+
+def _whole_numbers(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _whole_numbers(each) for name, each in value.items()}
+        case list():
+            return [_whole_numbers(each) for each in value]
+        case _:
+            return _whole(value)
+
+
+def _whole(value: Any) -> Any:
+    exact = isinstance(value, float) and value.is_integer() and abs(value) <= 2**53
+    return int(value) if exact else value
+
+
+def _meta(caller: Caller, given: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What travels with the job. Whose key it was is not for the caller to say."""
+    if given is None and caller.key_id is None:
+        return None
+    meta = dict(given or {})
+    if caller.key_id is not None:
+        meta["key_id"] = caller.key_id
+    if caller.user is not None:
+        meta["user"] = caller.user
+    size = len(encode(meta))
+    if size > META_LIMIT:
+        raise PayloadTooLarge(f"meta takes {size:,} bytes, the limit is {META_LIMIT:,}; shorten it")
+    return meta
+
+
+def _for_user(
+    service: Service, user: str, task: Task[..., Any], arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """A key with a user acts for that user alone, so that a lane for each user is theirs."""
+    name = service.user_argument or ""
+    if name not in arguments:
+        kind = get_type_hints(task.function).get(name)
+        own: Any = int(user) if kind is int and user.lstrip("-").isdecimal() else user
+        return arguments | {name: own}
+    if str(arguments[name]) != user:
+        raise Refused(
+            403,
+            "forbidden",
+            f"this key acts for user {user!r} only",
+            field=f"args.{name}",
+            value=arguments[name],
+            remedy=f"leave {name} out, or use a key of that user",
+        )
+    return arguments
+
+
+def _unfit(service: Service, error: InvalidArguments, encoded: bytes) -> Refused:
+    """The message shows what was given, unless that may hold a secret."""
+    redactor = service.answers.redactor
+    if redactor.may_hide(encoded):
+        text, _, takes = str(error).partition("; got ")
+        _, _, takes = takes.rpartition("; it takes: ")
+        known = f"; it takes: {takes}" if takes else ""
+        error = InvalidArguments(redactor.text(text, encoded) + known)
+    refusal = refused(error)
+    refusal.problem.field = "args"
+    return refusal

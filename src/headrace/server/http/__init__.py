@@ -1,0 +1,1 @@
+"""HTTP as such: bodies, problem documents, server-sent events, uploads and downloads."""

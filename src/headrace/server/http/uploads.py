@@ -1,0 +1,190 @@
+"""A job handed in together with the files that it is about.
+
+    curl -F task=document.ingest -F file=@report.pdf -F 'args={"language": "ko"}' …/jobs
+
+Each file is kept as an artifact of the job, and the argument of the same name is its path in the
+artifact store: `ctx.artifacts` reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import Any
+
+import msgspec
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.types import Message
+
+from headrace.artifacts import place
+from headrace.artifacts.content import CHUNK
+from headrace.artifacts.index import (
+    HANDED_IN_LAYER,
+    HANDED_IN_TOKEN,
+    HandedIn,
+    check_media_type,
+)
+from headrace.artifacts.pending_uploads import expect, forget
+from headrace.errors import EngineError, InvalidInput
+from headrace.model.ids import new_id
+from headrace.model.job import Job, NewJob
+from headrace.server.auth.guard import Caller
+from headrace.server.build_job import make_job
+from headrace.server.http.body import SLACK, check_length, decode, too_large
+from headrace.server.http.problems import Refused, invalid, unreadable
+from headrace.server.requests import JobRequest
+from headrace.server.service import Service
+
+MOST_FILES = 10
+MOST_FIELDS = 20
+
+_json = msgspec.json.Decoder(dict[str, Any])
+_JSON_FIELDS = ("args", "meta")
+
+
+async def enqueue_upload(service: Service, caller: Caller, request: Request) -> tuple[Job, bool]:
+    """Store the files and the job, or neither. Also answers whether the job is new."""
+    limit = service.upload_limit + SLACK
+    check_length(request, limit)
+    bounded = Request(request.scope, _bounded(request, limit))
+    async with bounded.form(
+        max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=service.body_limit
+    ) as form:
+        fields: dict[str, str] = {}
+        files: dict[str, UploadFile] = {}
+        for name, part in form.multi_items():
+            if name in fields or name in files:
+                raise invalid("the form has this part twice; send it once", field=name[:60])
+            if isinstance(part, UploadFile):
+                files[name] = part
+            else:
+                fields[name] = part
+        if not files:
+            raise invalid("the form has no file; send JSON instead, or add one", field="file")
+        return await _store(service, caller, _request(request, fields), files)
+
+
+async def _store(
+    service: Service, caller: Caller, wanted: JobRequest, files: dict[str, UploadFile]
+) -> tuple[Job, bool]:
+    job_id = new_id()
+    kept = []
+    for argument, file in files.items():
+        if argument in wanted.args:
+            raise invalid(
+                f"args.{argument} is given as a file and as a value; leave one out", field="args"
+            )
+        name = _file_name(file.filename)
+        path = place(HANDED_IN_LAYER, job_id, HANDED_IN_TOKEN, f"{argument}/{name}")
+        kept.append(HandedIn(argument, name, path, file.size or 0, _media_type(file)))
+    # Checked before anything is written.
+    _job(service, caller, wanted, kept)
+    engine, store = service.app.engine, service.app.artifacts
+    await expect(engine, job_id)
+    unwanted = True
+    try:
+        for place_in, (each, file) in enumerate(zip(kept, files.values(), strict=True)):
+            stored = await store.put(each.path, _chunks(file), media_type=each.media_type)
+            kept[place_in] = msgspec.structs.replace(
+                each, path=stored.path, size=stored.size, sha256=stored.sha256
+            )
+        new = _job(service, caller, wanted, kept)
+        new.id = job_id
+        # From here on there may be a job, also when we are not told.
+        unwanted = False
+        job = await service.app.enqueue_job(new)
+        unwanted = job.id != job_id
+    except InvalidInput:
+        unwanted = True
+        raise
+    finally:
+        if unwanted:
+            # What cannot be removed now is removed by upkeep, as is what no job was made of.
+            with suppress(EngineError):
+                await store.remove_job(job_id)
+                await forget(engine, job_id)
+    return job, not unwanted
+
+
+def _job(service: Service, caller: Caller, wanted: JobRequest, kept: list[HandedIn]) -> NewJob:
+    """The job with its files: their paths as arguments, the rest in its `meta`."""
+    return make_job(
+        service,
+        caller,
+        msgspec.structs.replace(
+            wanted,
+            args=wanted.args | {each.argument: each.path for each in kept},
+            meta=(wanted.meta or {}) | {"files": msgspec.to_builtins(kept)},
+        ),
+    )
+
+
+async def _chunks(file: UploadFile) -> AsyncGenerator[bytes, None]:
+    while chunk := await file.read(CHUNK):
+        yield chunk
+
+
+def _media_type(file: UploadFile) -> str | None:
+    """What the caller says that it is, if that can be said again."""
+    try:
+        return check_media_type(file.content_type)
+    except InvalidInput:
+        return None
+
+
+def _request(request: Request, fields: dict[str, str]) -> JobRequest:
+    document: dict[str, Any] = {}
+    for name, text in fields.items():
+        document[name] = decode(text.encode(), _json) if name in _JSON_FIELDS else text
+    try:
+        wanted = msgspec.convert(document, JobRequest, strict=False)
+    except msgspec.ValidationError as error:
+        raise unreadable(error) from None
+    return with_header_key(request, wanted)
+
+
+def with_header_key(request: Request, wanted: JobRequest) -> JobRequest:
+    """The request with the key of its `Idempotency-Key` header."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return wanted
+    if not re.fullmatch(r"[^\x00-\x1f\x7f]{1,255}", key):
+        raise invalid(
+            "Idempotency-Key must have 1 to 255 characters; shorten it", field="Idempotency-Key"
+        )
+    if wanted.key is not None and wanted.key != key:
+        raise Refused(
+            409,
+            "key-conflict",
+            "the Idempotency-Key header and key in the body differ",
+            field="key",
+            value=wanted.key,
+            remedy="send one of them",
+        )
+    wanted.key = key
+    return wanted
+
+
+def _file_name(given: str | None) -> str:
+    """The last part of what a browser calls the file, if that can be used."""
+    name = PurePosixPath((given or "").replace("\\", "/")).name
+    name = "".join(each for each in name if each.isprintable())[-100:].strip()
+    return name if name.strip(".") else "file"
+
+
+def _bounded(request: Request, limit: int) -> Any:
+    """The body, cut off with a refusal where it becomes too large."""
+    size = 0
+
+    async def receive() -> Message:
+        nonlocal size
+        message = await request.receive()
+        size += len(message.get("body", b""))
+        if size > limit:
+            raise too_large(limit)
+        return message
+
+    return receive

@@ -1,0 +1,137 @@
+"""Listening: on this machine, or further where keys exist."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import uvicorn
+
+from headrace.app import App
+from headrace.errors import InvalidSetting
+from headrace.server import app as factory
+from headrace.server.auth.keys import list_keys
+from headrace.server.service import Service
+
+BACKLOG = 2_048
+# How long requests may take to finish when the server is told to stop.
+GRACE = 10
+
+
+class Listener(uvicorn.Server):
+    """Uvicorn without handlers for signals: what is around it decides when to stop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them alone."""
+        yield
+
+
+async def serve(
+    app: App,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    on_start: Callable[[str], None] | None = None,
+    **options: Any,
+) -> None:
+    """Serve the API of an App until cancelled; then let open requests finish.
+
+    `on_start` is called with the URL as soon as somebody can connect. The other options are those
+    of `headrace.server.create`. Refuses to listen beyond this machine without keys.
+    """
+    async with listening(app, host=host, port=port, **options) as url:
+        if on_start is not None:
+            on_start(url)
+        await asyncio.get_running_loop().create_future()
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    app: App, *, host: str | None = None, port: int | None = None, **options: Any
+) -> AsyncIterator[str]:
+    """The same as a context: answers the URL, and stops at the end."""
+    host = app.settings.host if host is None else host
+    port = app.settings.port if port is None else port
+    await check_reach(app, host)
+    sock = bind(host, port)
+    api = factory.create(app, **options)
+    listener = Listener(
+        uvicorn.Config(
+            api,
+            log_config=None,
+            access_log=False,
+            backlog=BACKLOG,
+            # Who asks is who connects. Behind a proxy that is the proxy, never "this machine".
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+            lifespan="on",
+        )
+    )
+    service: Service = api.state.headrace.get()
+    serving = asyncio.create_task(listener.serve(sockets=[sock]), name="headrace server")
+    try:
+        while not listener.started:
+            if serving.done():
+                await serving
+                raise InvalidSetting(f"the server on {host}:{port} could not start; see its log")
+            await asyncio.sleep(0.01)
+        yield url_of(sock)
+    finally:
+        listener.should_exit = True
+        # Streams never end by themselves, and some waits last a minute.
+        service.let_go()
+        await asyncio.gather(serving, return_exceptions=True)
+        sock.close()
+
+
+async def check_reach(app: App, host: str) -> None:
+    """Refuse to be reached from other machines while everybody may do everything."""
+    if is_loopback(host) or await list_keys(app):
+        return
+    raise InvalidSetting(
+        f"host {host} can be reached from other machines, but there are no keys, so everybody "
+        "could do everything; make one first with: headrace keys create --scope admin"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine can reach what listens there."""
+    try:
+        found = {info[4][0] for info in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False  # `bind` tells what is wrong with it
+    return all(ipaddress.ip_address(address).is_loopback for address in found)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the port now, so that a port that is taken is told in one clear line."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise InvalidSetting(f"host {host!r} is not an address of this machine: {error}") from None
+    sock = socket.socket(family, kind, protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind(address)
+    except OSError as error:
+        sock.close()
+        raise InvalidSetting(
+            f"cannot listen on {host}:{port}: {error.strerror}; "
+            "stop what uses it, or choose another with --port or HEADRACE_PORT"
+        ) from None
+    sock.setblocking(False)
+    return sock
+
+
+def url_of(sock: socket.socket) -> str:
+    """Where the API is."""
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
