@@ -333,7 +333,7 @@ async def test_a_thread_that_was_left_behind_does_no_harm_to_the_next_attempt(
     job = await staged.enqueue()
     await until(lambda: runs)
     [left] = runtime.slots.running()
-    runtime.interrupt(left, Reason.STOPPED)
+    runtime.slots.deadlines.interrupt(left, Reason.STOPPED)
     await until(lambda: len(runs) == 2)
     [attempt] = runtime.slots.running()
     # Both tell something while the engine is busy with another note: they go in one call.

@@ -94,7 +94,7 @@ async def test_outcomes_that_were_sent_beside_a_trip_in_vain_go_with_the_next_on
 
 
 async def test_a_job_that_is_stopped_before_its_first_step_does_not_begin(
-    local: headrace.App, worker: Worker
+    local: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
 
@@ -106,23 +106,23 @@ async def test_a_job_that_is_stopped_before_its_first_step_does_not_begin(
     await orchestrator.start()
     runtime = orchestrator._runtime
     assert runtime is not None
-    fill = runtime.dispatcher.on_jobs
+    fill = runtime.slots.fill
 
     def fill_and_cancel() -> None:
         fill()
         for attempt in list(runtime.slots.attempts()):
             runtime.cancel(attempt.job.id)
 
-    runtime.dispatcher.on_jobs = fill_and_cancel
+    monkeypatch.setattr(runtime.slots, "fill", fill_and_cancel)
     job = await noop.enqueue()
     assert (await ended(local, job)).status is Status.CANCELLED
     assert not begun
-    runtime.dispatcher.on_jobs = fill
+    monkeypatch.setattr(runtime.slots, "fill", fill)
     assert (await ended(local, await noop.enqueue())).status is Status.COMPLETED
 
 
 async def test_a_slot_survives_somebody_who_cancels_tasks_that_are_not_his(
-    local: headrace.App, worker: Worker
+    local: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @local.task(timeout=None)
     async def noop(ctx: headrace.Context) -> int:
@@ -132,15 +132,15 @@ async def test_a_slot_survives_somebody_who_cancels_tasks_that_are_not_his(
     await orchestrator.start()
     runtime = orchestrator._runtime
     assert runtime is not None
-    fill = runtime.dispatcher.on_jobs
+    fill = runtime.slots.fill
 
     def fill_and_kill() -> None:
-        runtime.dispatcher.on_jobs = fill
+        monkeypatch.setattr(runtime.slots, "fill", fill)
         fill()
         [task] = runtime.slots.tasks()
         task.cancel()
 
-    runtime.dispatcher.on_jobs = fill_and_kill
+    monkeypatch.setattr(runtime.slots, "fill", fill_and_kill)
     first, second = [await noop.enqueue() for _ in range(2)]
     assert (await ended(local, second)).status is Status.COMPLETED
     # Nobody told what became of the first: it is found again, as after a crash.

@@ -39,6 +39,7 @@ COMMANDS = {
     "workers": "headrace.cli.admin.workers",
     "keys": "headrace.cli.admin.keys",
     "prune": "headrace.cli.admin.prune",
+    "migrate": "headrace.cli.admin.migrate",
     "bench": "headrace.cli.bench.command",
     "doctor": "headrace.cli.admin.doctor",
     "version": "headrace.cli.admin.version",

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
 import msgspec
 
+from headrace.api_types.requests import JobRequest
 from headrace.batching import batched, each
-from headrace.client.job_codec import JobRequest
 
 # A server takes at most 1,000 jobs and 4 MiB in one request; some room is left for the rest of it.
 BATCH_JOBS = 1_000

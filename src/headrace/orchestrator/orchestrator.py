@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
 from headrace.model.names import check_name
-from headrace.orchestrator.claiming.unstarted_jobs import InternalQueue
+from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.host import Host
 from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
 from headrace.orchestrator.middleware import Middleware, chain_of

@@ -160,7 +160,7 @@ class Workflows:
         return await look(self.host.engine, job)
 
     async def retry(self, job: Job, from_step: str | None = None) -> list[str]:
-        """Run a finished run again: from a step, or what did not complete. Answers the steps."""
+        """Run a finished run again: from a step, or what did not complete. Returns the steps."""
         await self.host.open()
         return await begin_again(self.host.engine, job, from_step)
 

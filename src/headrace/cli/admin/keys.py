@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from headrace.api_types.responses import KeyView, NewKey
 from headrace.cli.command import command, group
 from headrace.cli.errors import tell
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json, print_line, print_table
 from headrace.cli.session import Session
-from headrace.client.admin_views import KeyView, NewKey
 from headrace.errors import InvalidInput
-from headrace.server.auth.keys import Key, create_key, list_keys, revoke_key
+from headrace.server.auth.keys import create_key, list_keys, revoke_key
 
 commands = group("Keys for the HTTP API.")
 
@@ -58,7 +58,7 @@ async def create(
     else:
         async with session.store() as app:
             made, secret = await create_key(app, **wanted)
-        key = NewKey(**made.shown(), secret=secret)  # type: ignore[arg-type]
+        key = made.new_view(secret)
     if session.json:
         print_json(key)
         return
@@ -80,7 +80,7 @@ async def show(session: Session) -> None:
             keys = await client.keys()
     else:
         async with session.store() as app:
-            keys = [_view(key) for key in await list_keys(app)]
+            keys = [key.view() for key in await list_keys(app)]
     if session.json:
         print_json({"keys": keys})
     elif not keys:
@@ -118,15 +118,11 @@ async def revoke(
             key = await client.revoke_key(key_id)
     else:
         async with session.store() as app:
-            key = _view(await revoke_key(app, key_id))
+            key = (await revoke_key(app, key_id)).view()
     if session.json:
         print_json(key)
     else:
         print_line(f"Key {key.id} ({key.name}) is revoked.")
-
-
-def _view(key: Key) -> KeyView:
-    return KeyView(**key.shown())  # type: ignore[arg-type]
 
 
 def _number(text: str) -> float:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from headrace.api_types.responses import DeadLetterView
 from headrace.cli.command import command, group, whole
 from headrace.cli.dispatchers.dead_letter_backend import LetterVerbs, letter_verbs
 from headrace.cli.errors import FAILED, OK, tell
@@ -23,7 +24,6 @@ from headrace.cli.output import (
     print_line,
 )
 from headrace.cli.session import Session
-from headrace.client.admin_views import DeadLetterView
 from headrace.client.errors import NotFound
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import InvalidInput, JobConflict

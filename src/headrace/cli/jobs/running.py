@@ -25,7 +25,7 @@ async def running(session: Session) -> None:
     async with session.verbs() as verbs:
         found = await running_now(verbs, await verbs.queues())
     if session.json:
-        print_json(found.to_dict())
+        print_json(found.answer())
         return
     jobs, queued = found.jobs, found.queued
     if jobs:

@@ -128,7 +128,7 @@ class CronDispatcher(Loop):
         self._synced = True
 
     async def tick(self) -> float:
-        """Make what is due. Answers how long to sleep."""
+        """Make what is due. Returns how long to sleep."""
         await self.app.open()
         if not self._synced:
             await self.sync()

@@ -47,7 +47,8 @@ class ExtraConnection(EngineConnection):
             main = await super().open()
             if time.monotonic() < self._try_at:
                 return main
-            engine = open_engine(self.host.settings.url, clock=self.host.clock)
+            settings = self.host.settings
+            engine = open_engine(settings.url, clock=self.host.clock, migrate=settings.migrate)
             try:
                 await engine.open()
             except EngineUnavailable as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -16,7 +17,6 @@ from headrace.engine.sqlite import (
     lanes,
     lease,
     prune,
-    queues,
     records,
     report,
     settle,
@@ -27,6 +27,7 @@ from headrace.engine.sqlite import (
 from headrace.engine.sqlite import notes as note
 from headrace.engine.sqlite.connection import forks
 from headrace.engine.sqlite.connection.address import parse_address
+from headrace.engine.sqlite.connection.migrate import check_exists, migrate, schema_state
 from headrace.engine.sqlite.connection.opening import check_library
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Reader, T, Transaction
 from headrace.engine.sqlite.connection.writer import Writer
@@ -45,6 +46,7 @@ from headrace.model.views import (
     QueueView,
     Record,
     RecordChange,
+    SchemaState,
 )
 from headrace.model.worker import Worker, WorkerInfo
 
@@ -59,8 +61,9 @@ class SqliteEngine:
 
     name = "sqlite"
 
-    def __init__(self, url: str, *, clock: Clock) -> None:
+    def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
         self.clock = clock
+        self._may_migrate = migrate
         self._address = parse_address(url)
         self._writer: Writer | None = None
         self._reader: ConnectionThread | None = None
@@ -74,7 +77,10 @@ class SqliteEngine:
         with forks.held_up():
             check_library()
         self._address.check_folder()
+        if not self._may_migrate:
+            check_exists(self._address)
         writer = Writer(self._address, self.clock, name="sqlite-writer")
+        writer.may_migrate = self._may_migrate
         await writer.start()
         reader: ConnectionThread = writer
         if self._address.path is not None:
@@ -94,6 +100,12 @@ class SqliteEngine:
             await reader.stop()
         if writer is not None:
             await writer.stop()
+
+    async def schema(self) -> SchemaState:
+        return await asyncio.to_thread(schema_state, self._address)
+
+    async def migrate(self) -> None:
+        await asyncio.to_thread(migrate, self._address)
 
     async def report(self) -> EngineReport:
         """Tell version, durability and disk space."""
@@ -196,7 +208,7 @@ class SqliteEngine:
         )
         pruned = await self._write(lambda it: prune.prune(it, found))
         await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
-        await self._forget(queues.find_unused, queues.forget, "", limit)
+        await self._forget(prune.find_unused_queues, prune.forget_queues, "", limit)
         return pruned
 
     async def _forget(

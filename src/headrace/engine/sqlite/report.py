@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from headrace.engine.sqlite.connection.address import Address
-from headrace.engine.sqlite.connection.opening import SCHEMA_VERSION
+from headrace.engine.sqlite.connection.migrate import schema_version
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.model.views import EngineReport, Finding
 
@@ -28,7 +28,7 @@ def report(transaction: Transaction, address: Address) -> EngineReport:
     return EngineReport(
         engine="sqlite",
         server_version=sqlite3.sqlite_version,
-        schema_version=SCHEMA_VERSION,
+        schema_version=schema_version(connection),
         clock_skew=0.0,
         findings=findings,
     )

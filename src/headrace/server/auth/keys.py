@@ -14,20 +14,19 @@ import secrets
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
 
 import msgspec
 
+from headrace.api_types.requests import FASTEST, Scope
+from headrace.api_types.responses import KeyView, NewKey
 from headrace.app import App
 from headrace.errors import HeadraceError, InvalidInput, RecordConflict
 from headrace.model.names import check_name, check_text
 
-Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
 KIND = "key"
 PAGE = 1_000
 MOST_KEYS = 10_000
-FASTEST = 1_000_000.0
 _FORM = re.compile(r"hr_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 
 # A key that was revoked elsewhere is refused after this many seconds at the latest.
@@ -54,18 +53,13 @@ class Key(msgspec.Struct, kw_only=True, frozen=True):
     rate: float | None = None
     revoked_at: datetime | None = None
 
-    def shown(self) -> dict[str, object]:
-        """What people may see of it."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "scope": self.scope,
-            "user": self.user,
-            "queues": self.queues,
-            "rate": self.rate,
-            "created_at": self.created_at,
-            "revoked_at": self.revoked_at,
-        }
+    def view(self) -> KeyView:
+        """Return what people may see of it."""
+        return msgspec.convert(self, KeyView, from_attributes=True)
+
+    def new_view(self, secret: str) -> NewKey:
+        """Return the same with the secret, for whoever has just made the key."""
+        return NewKey(**msgspec.structs.asdict(self.view()), secret=secret)
 
 
 _decoder = msgspec.json.Decoder(Key)

@@ -1,11 +1,11 @@
 -- What people do to jobs and queues.
 
 -- name: cancel
--- Cancel jobs; see migrations/0009_steering.sql.
+-- Cancel jobs; see functions/control/cancel_jobs.sql.
 SELECT id::text, cancelled FROM cancel_jobs($1, $2, $3)
 
 -- name: rerun
--- Run finished jobs again and scheduled ones now; see migrations/0009_steering.sql.
+-- Run finished jobs again and scheduled ones now; see functions/control/rerun_jobs.sql.
 SELECT unnest(rerun_jobs($1, $2))::text
 
 -- name: rerun_without
@@ -20,7 +20,7 @@ WITH finished AS MATERIALIZED (
 SELECT EXISTS (SELECT FROM finished)
 
 -- name: signal
--- Deliver an event to a job; see migrations/0008_due.sql.
+-- Deliver an event to a job; see functions/due/signal_job.sql.
 SELECT signal_job($1, $2, $3, $4)
 
 -- name: pause

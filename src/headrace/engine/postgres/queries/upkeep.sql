@@ -1,11 +1,11 @@
 -- Moving jobs on that are due, suspended or lost, and deleting what is old.
 
 -- name: due
--- Make scheduled jobs pending whose time has come; see migrations/0008_due.sql.
+-- Make scheduled jobs pending whose time has come; see functions/due/due_jobs.sql.
 SELECT * FROM due_jobs($1, $2)
 
 -- name: wake
--- Make suspended jobs pending whose wait is over; see migrations/0008_due.sql.
+-- Make suspended jobs pending whose wait is over; see functions/due/wake_jobs.sql.
 SELECT unnest(wake_jobs($1, $2))::text
 
 -- name: suspended

@@ -33,7 +33,7 @@ FROM (
 WHERE reached <= $2::bigint OR ($3::boolean AND place = 1)
 
 -- name: list
--- A page of jobs, the newest first; see migrations/0010_views.sql. Times as in get.sql.
+-- A page of jobs, the newest first; see functions/views/list_jobs.sql. Times as in get.sql.
 SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
     max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
     least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
@@ -42,7 +42,7 @@ SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, a
 FROM list_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 
 -- name: list_children
--- A page of jobs that a job has made, the newest first; see migrations/0010_views.sql. Times as in
+-- A page of jobs that a job has made, the newest first; see functions/views/list_children.sql. Times as in
 -- get.sql.
 SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
     max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,

@@ -45,16 +45,16 @@ SELECT ARRAY(
 FROM renewed
 
 -- name: retire
--- Let a worker take leave; see migrations/0009_steering.sql.
+-- Let a worker take leave; see functions/control/retire_worker.sql.
 SELECT retire_worker($1, $2)
 
 -- name: exchange
--- Record outcomes and lease ready jobs in one transaction; see migrations/0004_exchange.sql.
+-- Record outcomes and lease ready jobs in one transaction; see functions/claim/exchange.sql.
 SELECT * FROM exchange($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
     $16, $17, $18)
 
 -- name: note
--- Record what running attempts tell; see migrations/0003_settle.sql.
+-- Record what running attempts tell; see functions/settle/note_jobs.sql.
 SELECT note_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 
 -- name: entries
