@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.app import App
 from headrace.cli.app_loader import load_app, reconfigure
 from headrace.cli.backend import Direct, Verbs
-from headrace.cli.errors import tell
-from headrace.cli.startup import lighten_httpx
+from headrace.cli.errors import notice
 from headrace.config import Settings, load
 from headrace.engine.open import redacted
 from headrace.engine.sqlite.connection.address import parse_address
@@ -66,7 +65,6 @@ class Session:
         # Only those who use a server pay for its imports.
         from headrace.client import Client  # noqa: PLC0415
 
-        lighten_httpx()
         settings = self.settings
         async with Client(settings.api_url, api_key=settings.api_key, retries=RETRIES) as client:
             yield client
@@ -91,14 +89,14 @@ class Session:
         """
         app = self._store_app()
         if self.remote:
-            tell(
+            notice(
                 "note: this command works on the engine itself, not on the server of API_URL: "
                 f"{redacted(app.settings.url)}"
             )
         fresh = missing_file(app.settings.url)
         async with app:
             if fresh is not None:
-                tell(
+                notice(
                     f"note: there was no store at {fresh} yet, so it is new and empty; "
                     "if yours is elsewhere, set HEADRACE_URL or --url"
                 )

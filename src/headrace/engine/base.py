@@ -269,9 +269,9 @@ class Upkeep(Protocol):
         spared itself, is spared: its parent may yet ask for its result, also if it is run again.
         For each that kept artifacts (entries of kind "artifact") a record of kind
         "pruned-artifacts" with its id as the key is written in the same step, so that somebody
-        removes the files. Also clears all idle lanes, workers that were declared dead more than a
-        day ago and hold nothing, and queues that are empty, not paused, and have had no new job
-        for more than a day.
+        removes the files. A call that deletes fewer than `limit` also clears all idle lanes,
+        workers that were declared dead more than a day ago and hold nothing, and queues that are
+        empty, not paused, and have had no new job for more than a day (up to an hour later).
         """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -207,8 +208,12 @@ class SqliteEngine:
             lambda it: prune.find(it, older_than=older_than, keep=keep, limit=limit)
         )
         pruned = await self._write(lambda it: prune.prune(it, found))
-        await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
-        await self._forget(prune.find_unused_queues, prune.forget_queues, "", limit)
+        if pruned < limit:
+            # The last of several steps: lanes and queues are looked through once.
+            await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
+            await self._forget(
+                prune.find_unused_queues, prune.forget_queues, (-math.inf, ""), limit
+            )
         return pruned
 
     async def _forget(

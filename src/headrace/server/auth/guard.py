@@ -16,10 +16,10 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.admin.keys import SCOPES, Key
 from headrace.api_types.requests import Scope
 from headrace.errors import JobNotFound
 from headrace.model.job import Job, JobFilter
-from headrace.server.auth.keys import SCOPES, Key
 from headrace.server.http.problems import Refused, invalid
 from headrace.server.service import Service, service_of
 from headrace.suggest import did_you_mean

@@ -15,7 +15,7 @@ SELECT $2, $3, $4, $5, $6, $7, $8, $10, now.moment, now.moment,
     now.moment + $9::double precision * interval '1 second'
 FROM now
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = EXCLUDED.heartbeat_at,
-    lease_until = EXCLUDED.lease_until, died_at = NULL
+    lease_until = EXCLUDED.lease_until, died_at = NULL, emptied = false
 
 -- name: know
 -- A living worker knows these tasks from now on.
