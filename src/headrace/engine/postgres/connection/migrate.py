@@ -9,6 +9,8 @@ dropped by the migration that refuses the programs it belongs to.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from headrace.engine.postgres.connection.connection import COMMAND_SECONDS, Connection, Link
@@ -110,12 +112,13 @@ async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) ->
 
 async def _plan(connection: Connection, link: Link) -> Plan:
     schema = link.address.schema
-    found = await connection.fetchrow(
+    found: Any = await connection.fetchrow(
         query("what_exists"), schema, list(FUNCTIONS.installed), timeout=COMMAND_SECONDS
     )
     version = min_program = 0
     if found["migrated"]:
-        version, min_program = await connection.fetchrow(query("schema_version"))
+        versions: Any = await connection.fetchrow(query("schema_version"))
+        version, min_program = versions
     missing = [each for each in KNOWN if each.number > version]
     pending = [f"migration {each.name}" for each in missing]
     if found["functions"] < len(FUNCTIONS.installed):
