@@ -80,7 +80,7 @@ class Working(Protocol):
         """
 
     async def held(self, worker_id: str) -> list[ClaimedJob]:
-        """Return the jobs that are leased to this worker, to find those whose claim reply was lost."""
+        """Return the jobs leased to this worker, to find those whose claim reply was lost."""
 
     async def now(self) -> float:
         """Return the engine's time, in seconds since the epoch. Times that another worker compares
