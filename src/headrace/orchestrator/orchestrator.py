@@ -13,13 +13,13 @@ from typing import Any
 from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
 from headrace.model.names import check_name
 from headrace.orchestrator.claiming.prefetch import InternalQueue
-from headrace.orchestrator.host import Host
 from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
 from headrace.orchestrator.middleware import Middleware, chain_of
 from headrace.orchestrator.run_until_idle import run_until_idle
 from headrace.orchestrator.running.slots import Slot
 from headrace.orchestrator.runtime import WorkerRuntime
 from headrace.orchestrator.shutdown import shut_down
+from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.worker")
@@ -34,7 +34,7 @@ class JobOrchestrator:
 
     def __init__(
         self,
-        app: Host,
+        app: AppLike,
         *,
         queues: Sequence[str] | None = None,
         max_workers: int | None = None,

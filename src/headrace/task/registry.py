@@ -35,7 +35,7 @@ class TaskDecorator(Protocol):
 
 
 class Registry:
-    """Where tasks are registered, and the door through which their jobs are stored."""
+    """Where tasks are registered, and where their jobs are stored."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, Task[..., Any]] = {}
@@ -105,7 +105,7 @@ class Registry:
                 raise InvalidSetting(
                     f'{function!r} has no name of its own; give the task one: @app.task("its.name")'
                 )
-            task: Task[..., Any] = Task(function, name=called, policy=made, door=self)
+            task: Task[..., Any] = Task(function, name=called, policy=made, sink=self)
             if task.name in self.tasks:
                 raise InvalidSetting(
                     f'two tasks are called "{task.name}": '

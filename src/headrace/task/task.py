@@ -26,7 +26,7 @@ R_co = TypeVar("R_co", covariant=True)
 Kind = Literal["async", "thread", "process"]
 
 
-class Door(Protocol):
+class JobSink(Protocol):
     """The way into the engine, as tasks know it."""
 
     async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
@@ -46,13 +46,13 @@ class Task(Generic[P, R_co]):
         *,
         name: str,
         policy: TaskPolicy,
-        door: Door,
+        sink: JobSink,
     ) -> None:
         self.name = check_name("task", name)
         self.function = function
         self.policy = policy
         self.max_attempts = policy.retry.max_attempts
-        self.door = door
+        self.sink = sink
         self.signature = Signature(name, function)
         self.kind: Kind = (
             "process"
@@ -84,7 +84,7 @@ class Task(Generic[P, R_co]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
         """Check the arguments and store a job durably."""
-        return self.door.enqueue_job(self.job(*args, **kwargs))
+        return self.sink.enqueue_job(self.job(*args, **kwargs))
 
     def options(
         self,
@@ -171,11 +171,11 @@ class TaskOptions(Generic[P, R_co]):
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
         """Check the arguments and store a job durably."""
         job = self._make(self._task.signature.encode(args, kwargs))
-        return self._task.door.enqueue_job(job, connection=self._connection)
+        return self._task.sink.enqueue_job(job, connection=self._connection)
 
     def _make(self, encoded: bytes) -> NewJob:
         task, policy = self._task, self._task.policy
-        limit = task.door.payload_limit
+        limit = task.sink.payload_limit
         if len(encoded) > limit:
             raise PayloadTooLarge(
                 f'task "{task.name}": the arguments take {len(encoded):,} bytes, the limit is '

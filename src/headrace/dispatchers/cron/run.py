@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from headrace.dispatchers.cron.config import read_file
-from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledHost
+from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledApp
 from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
 from headrace.loop import LONGEST_ALONE, backoff, spread
 
@@ -17,7 +17,7 @@ log = logging.getLogger("headrace.cron")
 LOOK = 0.5
 
 
-def cron_dispatcher(app: ScheduledHost, config: Path | None = None) -> CronDispatcher:
+def cron_dispatcher(app: ScheduledApp, config: Path | None = None) -> CronDispatcher:
     """A dispatcher with the settings and schedules of a file; by default of the usual one, if it
     exists. Everything in the file is checked, also against the tasks of the App.
     """

@@ -7,10 +7,10 @@ import logging
 
 import msgspec
 
-from headrace.dispatchers.host import Host
 from headrace.errors import InvalidSetting, RecordConflict, UnknownSchedule
 from headrace.model.schedule import KeptSchedule, ScheduleState
 from headrace.model.views import Record, RecordChange
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.cron")
 
@@ -22,7 +22,7 @@ PAGE = 1_000
 class ScheduleRecords:
     """Reads and writes the records of schedules. A change is made only under the version read."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
 
     async def find(self, name: str) -> KeptSchedule | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import time
 
-from headrace.dispatchers.host import Host
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from headrace.errors import EngineUnavailable
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.events")
 
@@ -18,7 +18,7 @@ TRY_AGAIN_SECONDS = 60.0
 class Door:
     """A connection to the engine: the App's own."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self.host = host
 
     async def open(self) -> Engine:
@@ -36,7 +36,7 @@ class SideDoor(Door):
     A server may allow no more connections: then the App's own serves as well, only not as fast.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         super().__init__(host)
         self._engine: Engine | None = None
         self._try_at = 0.0
@@ -65,7 +65,7 @@ class SideDoor(Door):
             await engine.close()
 
 
-def doors(host: Host) -> list[Door]:
+def doors(host: AppLike) -> list[Door]:
     """PostgreSQL works on two calls at once: while one is made durable or its answer is read, the
     other goes on. Other engines take one call at a time anyway.
     """
