@@ -81,9 +81,9 @@ class Storer(Loop):
         if self._away_since is None:
             self._away_since = time.monotonic()
 
-    async def _rest(self, seconds: float) -> None:
+    async def _back_off(self, seconds: float) -> None:
         """Wait out an error. Who finds the engine and opens the gate ends the wait of all."""
-        waits = {asyncio.ensure_future(super()._rest(seconds))}
+        waits = {asyncio.ensure_future(super()._back_off(seconds))}
         if not self._gate.is_set():
             waits.add(asyncio.ensure_future(self._gate.wait()))  # type: ignore[arg-type]
         try:
