@@ -16,7 +16,7 @@ from headrace.clock import Clock
 from headrace.model.status import Status
 from headrace.testing import override
 from tests.orchestrator.conftest import LIMIT, Worker, became, ended, until
-from tests.stages import handlers
+from tests.orchestrator.durable import handlers
 
 
 class Bench:
