@@ -129,8 +129,9 @@ class DurableContext(Context):
         try:
             return await step
         except Suspended as suspended:
-            await self.running_stages.leave(suspended, lambda: self.suspending(now=False))
-            self.suspending(now=True)
+            stay = functools.partial(self.suspending, now=False)
+            final = await self.running_stages.leave(suspended, stay)
+            self.suspending(now=final)
             raise
 
     def _step_name(self, kind: str, name: str | None) -> str:

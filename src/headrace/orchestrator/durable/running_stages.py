@@ -7,7 +7,8 @@ a second time, at the same time, by the job's next run.
 Invariants:
 - No suspension leaves the handler while a stage runs, except stages that enclose a suspension: they
   end with it.
-- No stage begins once a suspension has left.
+- No stage begins once a suspension has left, unless a stage has failed beside it: the handler gets
+  that error first, and may go on without what it waited for.
 
 Stages may run on several event loops, in threads of their own: all is decided under a lock.
 """
@@ -27,6 +28,9 @@ from headrace.errors import Suspended
 # The stages that the caller is in, the outermost first. Threads inherit it.
 _ENCLOSING: ContextVar[tuple[int, ...]] = ContextVar("headrace_enclosing_stages", default=())
 _numbers = itertools.count(1)
+# So many turns of the event loop an error has to reach the handler, through nested gathers and task
+# groups: two or three for each.
+TURNS_FOR_ERRORS = 100
 
 
 class RunningStages:
@@ -38,6 +42,7 @@ class RunningStages:
         # Suspensions that wait, and the stages that enclose them.
         self._leaving: dict[asyncio.Future[None], tuple[int, ...]] = {}
         self._left: Suspended | None = None
+        self._failures = 0
         self._ended: asyncio.Future[None] | None = None
 
     @property
@@ -56,6 +61,12 @@ class RunningStages:
         before = _ENCLOSING.set((*_ENCLOSING.get(), number))
         try:
             yield
+        except Suspended:
+            raise
+        except BaseException:
+            with self._lock:
+                self._failures += 1
+            raise
         finally:
             with self._lock:
                 del self._running[number]
@@ -63,17 +74,25 @@ class RunningStages:
             with suppress(ValueError):  # its loop has ended, and Python closes what was left
                 _ENCLOSING.reset(before)
 
-    async def leave(self, suspended: Suspended, stay: Callable[[], None]) -> None:
-        """Return when the suspension may leave the handler. Calls `stay` if it has to wait."""
-        began = time.monotonic()
-        if self._leave(suspended):
-            return
+    async def leave(self, suspended: Suspended, stay: Callable[[], None]) -> bool:
+        """Return when the suspension may leave the handler. Calls `stay` if it has to wait.
+
+        Returns False if a stage has failed meanwhile: the handler gets that error as well, so it
+        may return although it was suspended.
+        """
+        if self._leave(suspended, final=True):
+            return True
         stay()
-        while not self._leave(suspended):  # another stage may have begun since the wake-up
+        began, failures, failed = time.monotonic(), self._failures, False
+        while True:
             await self._others()
-            # If the last of them failed, the handler gets the error first: it may catch it.
-            await asyncio.sleep(0)
+            failed = failed or self._failures > failures
+            for _ in range(TURNS_FOR_ERRORS if failed else 1):
+                await asyncio.sleep(0)
+            if self._leave(suspended, final=not failed):  # otherwise another stage has begun
+                break
         suspended.delay = max(suspended.delay - (time.monotonic() - began), 0.0)
+        return not failed
 
     async def end(self, *, wait: bool) -> None:
         """The handler has ended: wait for its stages, or cancel them if not `wait`.
@@ -91,14 +110,15 @@ class RunningStages:
             except asyncio.CancelledError:
                 wait = False
 
-    def _leave(self, suspended: Suspended) -> bool:
+    def _leave(self, suspended: Suspended, *, final: bool) -> bool:
         with self._lock:
             if self._left is None:
                 held = set(_ENCLOSING.get()).union(*self._leaving.values())
                 if not self._running.keys() <= held:
                     return False
-                self._left = suspended
-                self._wake_ready()
+                if final:
+                    self._left = suspended
+                    self._wake_ready()
             return True
 
     async def _others(self) -> None:
