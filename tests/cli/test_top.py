@@ -19,7 +19,7 @@ from headrace.model.job import Job
 from headrace.model.status import State
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.monitor.running import Running
+from headrace.monitor.running import RunningJobs
 from tests.cli.conftest import HEADRACE, Cli, wait_for
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -46,7 +46,7 @@ def a_picture(jobs: int = 30, **changes: object) -> Picture:
     queues = [QueueView(name=f"queue-{n}", paused=n == 2, running=n, ready=n) for n in range(9)]
     fields = {
         "at": NOW,
-        "running": Running.of(running, queues, NOW.timestamp()),
+        "running": RunningJobs.of(running, queues, NOW.timestamp()),
         "queues": queues,
         "lanes": [
             LaneView(queue="scans", lane="platform:musinsa", width=1, used=1, waiting=9, holders=())

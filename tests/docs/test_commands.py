@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import click
 import pytest
-import typer
 
 from headrace.cli.main import build
 from tests.docs.pages import ROOT, Command, commands, name_of, pages
@@ -21,15 +21,16 @@ def check(command: Any, words: list[str], parent: Any, *, whole: bool) -> None:
     name = words[0]
     if {"--help", "-h", "--version"} & set(words):
         return
-    if hasattr(command, "commands"):
+    if isinstance(command, click.Group):
         rest = words[1:]
-        ahead = next((at for at, word in enumerate(rest) if word in command.commands), None)
+        known_verbs = command.list_commands(click.Context(command))
+        ahead = next((at for at, word in enumerate(rest) if word in known_verbs), None)
         if ahead is None:
             assert not rest, f"{name} has no command {rest}"
             assert not whole, f"{name} needs a command"
             return
         context = command.make_context(name, rest[: ahead + 1], parent=parent)
-        check(command.commands[rest[ahead]], rest[ahead:], context, whole=whole)
+        check(command.get_command(context, rest[ahead]), rest[ahead:], context, whole=whole)
     else:
         # In a sentence a command may be named without its arguments, but not with wrong options.
         command.make_context(name, words[1:], parent=parent, resilient_parsing=not whole)
@@ -44,7 +45,7 @@ def check(command: Any, words: list[str], parent: Any, *, whole: bool) -> None:
     "command", HEADRACE, ids=lambda command: f"{command.place} {' '.join(command.words)}"
 )
 def test_every_command_and_its_options_exist(command: Command) -> None:
-    root = typer.main.get_command(build([]))
+    root = build()
     check(root, ["headrace", *command.words[1:]], None, whole=command.whole)
 
 
@@ -63,9 +64,10 @@ def test_the_reference_names_every_command_and_option() -> None:
     missing = []
 
     def visit(command: Any, path: str) -> None:
-        if hasattr(command, "commands"):
-            for name, each in command.commands.items():
-                visit(each, f"{path} {name}")
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                visit(command.get_command(context, name), f"{path} {name}")
             return
         if path not in page:
             missing.append(path)
@@ -75,7 +77,7 @@ def test_the_reference_names_every_command_and_option() -> None:
             if shown and f"`{longest}" not in page:
                 missing.append(f"{path} {longest}")
 
-    visit(typer.main.get_command(build([])), "headrace")
+    visit(build(), "headrace")
     assert missing == []
 
 

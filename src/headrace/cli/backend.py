@@ -12,7 +12,7 @@ from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
 from headrace.model.views import Delivery, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.monitor.running import RUNNING, Running
+from headrace.monitor.running import RUNNING, RunningJobs
 from headrace.monitor.worker_metrics import KIND, decode
 
 Action = Literal["cancel", "retry"]
@@ -145,7 +145,7 @@ async def pages(verbs: Verbs, wanted: JobFilter) -> AsyncIterator[JobPage]:
             return
 
 
-async def running_now(verbs: Verbs, queues: Sequence[QueueView]) -> Running:
+async def running_now(verbs: Verbs, queues: Sequence[QueueView]) -> RunningJobs:
     """What runs now, and what waits in these queues."""
     jobs = [job async for page in pages(verbs, RUNNING) for job in page.jobs]
-    return Running.of(jobs, queues, verbs.now().timestamp())
+    return RunningJobs.of(jobs, queues, verbs.now().timestamp())

@@ -8,25 +8,28 @@ from urllib.parse import quote
 
 import msgspec
 
-from headrace.client.admin_views import (
+from headrace.api_types.requests import (
+    EmptyRequest,
+    KeyRequest,
+    Missed,
+    ScheduleRequest,
+    Scope,
+    TriggerRequest,
+)
+from headrace.api_types.responses import (
     AuditPage,
     DeadLetterPage,
     DeadLetterView,
-    DispatcherList,
     DispatcherView,
-    KeyList,
     KeyView,
-    Missed,
     NewKey,
     Replayed,
-    ScheduleList,
     ScheduleTimes,
     ScheduleView,
-    Scope,
 )
 from headrace.client.base import given
 from headrace.client.cluster import Surroundings
-from headrace.client.job_codec import decode
+from headrace.client.job_codec import decode, decode_list
 from headrace.client.request import Call
 from headrace.model.job import Job
 from headrace.model.names import check_name, check_text
@@ -42,7 +45,7 @@ class Administration(Surroundings):
     async def schedules(self) -> Sequence[ScheduleView]:
         """Every schedule in words, with its next times and what became of its last jobs."""
         content = await self._read("/schedules")
-        return decode(content, ScheduleList, "a list of schedules").schedules
+        return decode_list(content, "schedules", ScheduleView, "a list of schedules")
 
     async def schedule(self, name: str) -> ScheduleView:
         """One schedule. Raises `UnknownSchedule`."""
@@ -61,15 +64,15 @@ class Administration(Surroundings):
         missed: Missed = "latest",
     ) -> ScheduleView:
         """Add a schedule, or change the one of this name. It fires from its next time on."""
-        asked = {
-            "expression": expression,
-            "task": task,
-            "tz": tz,
-            "params": dict(params or {}),
-            "allow_overlap": allow_overlap,
-            "enabled": enabled,
-            "missed": missed,
-        }
+        asked = ScheduleRequest(
+            expression=expression,
+            task=task,
+            tz=tz,
+            params=dict(params or {}),
+            allow_overlap=allow_overlap,
+            enabled=enabled,
+            missed=missed,
+        )
         # The same twice is the same once.
         return await self._change("PUT", _schedule(name), ScheduleView, asked, safe=True)
 
@@ -80,11 +83,13 @@ class Administration(Surroundings):
     async def enable_schedule(self, name: str, enabled: bool = True) -> ScheduleView:
         """Let a schedule fire, or not. Times while it was disabled are not made up for."""
         verb = "enable" if enabled else "disable"
-        return await self._change("POST", f"{_schedule(name)}/{verb}", ScheduleView, {}, safe=True)
+        return await self._change(
+            "POST", f"{_schedule(name)}/{verb}", ScheduleView, EmptyRequest(), safe=True
+        )
 
     async def trigger_schedule(self, name: str, *, force: bool = False) -> Job:
         """Make a job of a schedule now; with `force` also while one of it is unfinished."""
-        return await self._steer(f"{_schedule(name)}/trigger", {"force": force})
+        return await self._steer(f"{_schedule(name)}/trigger", TriggerRequest(force=force))
 
     async def next_times(self, name: str, count: int = 5) -> ScheduleTimes:
         """When a schedule fires next."""
@@ -96,7 +101,7 @@ class Administration(Surroundings):
     async def dispatchers(self) -> Sequence[DispatcherView]:
         """Who makes jobs by the clock or of messages, and how far behind they are."""
         content = await self._read("/dispatchers")
-        return decode(content, DispatcherList, "a list of dispatchers").dispatchers
+        return decode_list(content, "dispatchers", DispatcherView, "a list of dispatchers")
 
     async def dead_letters(
         self, *, topic: str | None = None, cursor: str | None = None, limit: int = 50
@@ -112,7 +117,7 @@ class Administration(Surroundings):
     async def replay_dead_letter(self, letter_id: str) -> Replayed:
         """Try a message again. It is gone once its job is stored; if it makes none, it stays."""
         # Replaying twice makes one job, but the second time nothing is found.
-        return await self._change("POST", f"{_letter(letter_id)}/replay", Replayed, {})
+        return await self._change("POST", f"{_letter(letter_id)}/replay", Replayed, EmptyRequest())
 
     async def remove_dead_letter(self, letter_id: str) -> None:
         """Forget a message for good."""
@@ -122,7 +127,7 @@ class Administration(Surroundings):
 
     async def keys(self) -> Sequence[KeyView]:
         """All keys, also revoked ones; never their secrets."""
-        return decode(await self._read("/keys"), KeyList, "a list of keys").keys
+        return decode_list(await self._read("/keys"), "keys", KeyView, "a list of keys")
 
     async def create_key(
         self,
@@ -134,7 +139,7 @@ class Administration(Surroundings):
         rate: float | None = None,
     ) -> NewKey:
         """Make a key. Its secret is in the answer, and never shown again."""
-        asked = {"name": name, "scope": scope, "user": user, "queues": list(queues), "rate": rate}
+        asked = KeyRequest(name=name, scope=scope, user=user, queues=list(queues), rate=rate)
         return await self._change("POST", "/keys", NewKey, asked)
 
     async def revoke_key(self, key_id: str) -> KeyView:
@@ -151,7 +156,7 @@ class Administration(Surroundings):
         method: str,
         path: str,
         kind: type[T],
-        asked: Mapping[str, Any] | None = None,
+        asked: msgspec.Struct | None = None,
         *,
         safe: bool = False,
     ) -> T:

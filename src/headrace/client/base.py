@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import msgspec
 
+from headrace.api_types.requests import EmptyRequest
 from headrace.client.address import find_address
 from headrace.client.job_codec import decode_job
 from headrace.client.request import Call, open_transport
@@ -52,11 +53,11 @@ class Remote:
         call = Call(method="GET", path=path, params=params or {}, safe=True)
         return (await self._transport.send(call)).content
 
-    async def _post(self, path: str, body: Mapping[str, Any] | None = None) -> bytes:
-        call = Call(method="POST", path=path, body=msgspec.json.encode(body or {}))
+    async def _post(self, path: str, body: msgspec.Struct | None = None) -> bytes:
+        call = Call(method="POST", path=path, body=msgspec.json.encode(body or EmptyRequest()))
         return (await self._transport.send(call)).content
 
-    async def _steer(self, path: str, body: Mapping[str, Any] | None = None) -> Job:
+    async def _steer(self, path: str, body: msgspec.Struct | None = None) -> Job:
         return decode_job(await self._post(path, body))
 
 

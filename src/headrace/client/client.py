@@ -9,29 +9,29 @@ from urllib.parse import quote
 
 import msgspec
 
+from headrace.api_types.job import BatchAnswer, JobList
+from headrace.api_types.requests import (
+    BulkRequest,
+    CancelRequest,
+    FilterRequest,
+    JobRequest,
+    RetryRequest,
+)
+from headrace.api_types.responses import BulkAnswer, Delivered, Entry, JobResult, Reasons
 from headrace.client.base import given
 from headrace.client.batches import batches
 from headrace.client.files import Files
 from headrace.client.job_codec import (
-    BatchAnswer,
-    JobList,
     JobOptions,
-    JobRequest,
     decode,
     decode_job,
+    decode_list,
     filter_fields,
     make_request,
 )
 from headrace.client.request import Call
 from headrace.client.sse import follow
 from headrace.client.uploads import File, form_fields, read_files
-from headrace.client.views import (
-    BulkAnswer,
-    DeliveryAnswer,
-    EntryList,
-    Reasons,
-    ResultAnswer,
-)
 from headrace.client.workflows import Runs
 from headrace.errors import (
     HeadraceError,
@@ -145,7 +145,7 @@ class Client(Files, Runs):
                 raise
             stored = decode(answer.content, BatchAnswer, "the answer to a batch")
             answers += [
-                (each.job(), created)
+                (each.to_job(), created)
                 for each, created in zip(stored.jobs, stored.created, strict=True)
             ]
             if on_progress is not None:
@@ -179,7 +179,7 @@ class Client(Files, Runs):
                 session,
             )
             if answer.status != 202:
-                return decode(answer.content, ResultAnswer, "a result").result
+                return decode(answer.content, JobResult, "a result").result
             if asked + hold > time.monotonic():
                 # It answered early, as it may when the job has been run again: do not rush.
                 await session.pause(min(hold, SHORTEST_HOLD))
@@ -190,11 +190,11 @@ class Client(Files, Runs):
 
     async def cancel(self, job_id: str, reason: str = "cancelled") -> Job:
         """Cancel a job: at once, or as soon as its running handler has stopped."""
-        return await self._steer(f"/jobs/{parse_id(job_id)}/cancel", {"reason": reason})
+        return await self._steer(f"/jobs/{parse_id(job_id)}/cancel", CancelRequest(reason=reason))
 
     async def retry(self, job_id: str, *, from_stage: str | None = None) -> Job:
         """Run a finished job again, from a stage on if one is given; or a scheduled one now."""
-        asked = None if from_stage is None else {"from": from_stage}
+        asked = RetryRequest(from_stage=from_stage)
         return await self._steer(f"/jobs/{parse_id(job_id)}/retry", asked)
 
     async def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
@@ -203,7 +203,7 @@ class Client(Files, Runs):
         answer = await self._transport.send(
             Call(method="POST", path=path, body=_encode(event, value), safe=True)
         )
-        return decode(answer.content, DeliveryAnswer, "a delivery").delivery
+        return decode(answer.content, Delivered, "a delivery").delivery
 
     async def why(self, job_id: str) -> Sequence[str]:
         """Why is it not running? In sentences."""
@@ -213,7 +213,7 @@ class Client(Files, Runs):
     async def entries(self, job_id: str) -> Sequence[StoredEntry]:
         """What was kept with a job: stages and the like, in the order they were first written."""
         content = await self._read(f"/jobs/{parse_id(job_id)}/entries")
-        found = decode(content, EntryList, "a list of entries").entries
+        found = decode_list(content, "entries", Entry, "a list of entries")
         return [
             StoredEntry(each.kind, each.name, bytes(each.body), each.token, each.at)
             for each in found
@@ -259,7 +259,7 @@ class Client(Files, Runs):
         if cursor is not None:
             params["cursor"] = parse_id(cursor)
         page = decode(await self._read("/jobs", params), JobList, "a list of jobs")
-        return JobPage([each.job() for each in page.jobs], page.cursor)
+        return JobPage([each.to_job() for each in page.jobs], page.cursor)
 
     async def bulk(
         self,
@@ -270,12 +270,15 @@ class Client(Files, Runs):
         reason: str | None = None,
     ) -> BulkAnswer:
         """Cancel or retry every job that matches; with `dry_run` only count them."""
-        asked = {"action": action, "filter": filter_fields(filter), "dry_run": dry_run}
+        wanted = FilterRequest(**filter_fields(filter))
+        asked = BulkRequest(action=action, filter=wanted, dry_run=dry_run)
+        if reason is not None:
+            asked.reason = reason
         answer = await self._transport.send(
             Call(
                 method="POST",
                 path="/jobs/bulk",
-                body=msgspec.json.encode(asked | given({"reason": reason})),
+                body=msgspec.json.encode(asked),
                 safe=dry_run,
                 patience=BULK_PATIENCE,
             )

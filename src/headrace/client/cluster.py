@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote
 
+from headrace.api_types.responses import Running, RunningAnswer, TaskView
 from headrace.client.base import Remote, given
-from headrace.client.job_codec import decode
-from headrace.client.views import (
-    LaneList,
-    QueueList,
-    Running,
-    RunningAnswer,
-    TaskList,
-    TaskView,
-    WorkerList,
-)
+from headrace.client.job_codec import decode, decode_list
 from headrace.model.names import check_name, check_text
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
@@ -31,7 +23,7 @@ class Surroundings(Remote):
 
     async def queues(self) -> Sequence[QueueView]:
         """Every queue that has been used or paused, by name."""
-        return decode(await self._read("/queues"), QueueList, "a list of queues").queues
+        return decode_list(await self._read("/queues"), "queues", QueueView, "a list of queues")
 
     async def pause(self, queue: str) -> None:
         """Stop handing out a queue's jobs. Running ones go on."""
@@ -52,11 +44,11 @@ class Surroundings(Remote):
                 "limit": limit,
             }
         )
-        return decode(await self._read("/lanes", params), LaneList, "a list of lanes").lanes
+        return decode_list(await self._read("/lanes", params), "lanes", LaneView, "a list of lanes")
 
     async def workers(self) -> Sequence[Worker]:
         """Workers, alive ones first, then by name."""
-        return decode(await self._read("/workers"), WorkerList, "a list of workers").workers
+        return decode_list(await self._read("/workers"), "workers", Worker, "a list of workers")
 
     async def metrics(self) -> str:
         """Numbers for Prometheus, as its text format has them."""
@@ -64,7 +56,7 @@ class Surroundings(Remote):
 
     async def tasks(self) -> Sequence[TaskView]:
         """The tasks that the server knows, with their arguments as JSON schema."""
-        return decode(await self._read("/tasks"), TaskList, "a list of tasks").tasks
+        return decode_list(await self._read("/tasks"), "tasks", TaskView, "a list of tasks")
 
 
 def _name(kind: str, name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from headrace import errors
+from headrace.api_types.responses import Problem
 from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
 from headrace.errors import HeadraceError
 
@@ -17,25 +18,14 @@ MEDIA_TYPE = "application/problem+json"
 SHOWN = 200
 
 
-class Problem(msgspec.Struct):
-    """What is read of a problem document (RFC 9457)."""
-
-    type: str = "about:blank"
-    title: str = ""
-    status: int = 0
-    detail: str = ""
-    field: str | None = None
-    remedy: str | None = None
-
-    @property
-    def text(self) -> str:
-        """The problem in words: what, where, and the remedy, each said once."""
-        told = self.detail or self.title
-        if self.field and self.field not in told:
-            told = f"{self.field}: {told}"
-        if self.remedy and self.remedy.rstrip(".") not in told:
-            told = f"{told.rstrip('.')}; {self.remedy}"
-        return told
+def problem_text(problem: Problem) -> str:
+    """Return the problem in words: what, where, and the remedy, each once."""
+    text = problem.detail or problem.title
+    if problem.field and problem.field not in text:
+        text = f"{problem.field}: {text}"
+    if problem.remedy and problem.remedy.rstrip(".") not in text:
+        text = f"{text.rstrip('.')}; {problem.remedy}"
+    return text
 
 
 def _plain(name: str) -> str:
@@ -64,6 +54,7 @@ _BY_TYPE: dict[str, type[HeadraceError]] = {
         errors.KeyInDoubt,
         errors.StorageFull,
         errors.SchemaTooNew,
+        errors.MigrationNeeded,
     )
 }
 
@@ -97,12 +88,12 @@ def error_for(
     """The error for an answer that is not a success. `conflict` is what 409 means here."""
     problem = _read(headers, content)
     if status == 429:
-        told = problem.text if problem else "too many requests"
+        told = problem_text(problem) if problem else "too many requests"
         return RateLimited(f"{asked}: {told}", retry_after=retry_after(headers.get("Retry-After")))
     if problem is None:
         return _foreign(status, content, asked)
     if status in (401, 403):
-        return AccessDenied(_denied(status, problem.text))
+        return AccessDenied(_denied(status, problem_text(problem)))
     named = _BY_TYPE.get(_plain(re.split(r"[/#:]", problem.type)[-1]))
     if status == 409 and conflict is not None:
         named = conflict
@@ -110,8 +101,8 @@ def error_for(
     if kind is None and status == 404 and problem.type.endswith("-not-found"):
         kind = NotFound
     if kind is None:
-        return UnexpectedAnswer(f"{asked} was answered with {status}: {problem.text}")
-    return kind(problem.text)
+        return UnexpectedAnswer(f"{asked} was answered with {status}: {problem_text(problem)}")
+    return kind(problem_text(problem))
 
 
 def retry_after(text: str | None) -> float | None:

@@ -11,9 +11,8 @@ from urllib.parse import quote
 
 from headrace.client.base import Remote
 from headrace.client.errors import UnexpectedAnswer
-from headrace.client.job_codec import decode
+from headrace.client.job_codec import decode_list
 from headrace.client.request import Call, pause
-from headrace.client.views import ArtifactList
 from headrace.errors import EngineUnavailable
 from headrace.model.artifact import Artifact
 from headrace.model.ids import parse_id
@@ -25,7 +24,7 @@ class Files(Remote):
     async def artifacts(self, job_id: str) -> Sequence[Artifact]:
         """The files that a job has kept, and those that it was handed in with."""
         content = await self._read(f"/jobs/{parse_id(job_id)}/artifacts")
-        return decode(content, ArtifactList, "a list of files").artifacts
+        return decode_list(content, "artifacts", Artifact, "a list of files")
 
     async def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes:
         """The content of one file of a job at once. Raises `NotFound`."""

@@ -11,12 +11,13 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mappin
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, Unpack
 
+from headrace.api_types.requests import JobRequest
+from headrace.api_types.responses import BulkAnswer, Running, TaskView
 from headrace.client.client import Client as AsyncClient
 from headrace.client.client import OnProgress
-from headrace.client.job_codec import JobOptions, JobRequest
+from headrace.client.job_codec import JobOptions
 from headrace.client.sync_admin import SyncAdministration
 from headrace.client.uploads import File
-from headrace.client.views import BulkAnswer, Running, TaskView
 from headrace.client.workflows import SyncRuns
 from headrace.loop_thread import LoopThread
 from headrace.model.artifact import Artifact

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headrace.client.admin import Administration
-from headrace.client.admin_views import (
+from headrace.api_types.requests import Missed, Scope
+from headrace.api_types.responses import (
     AuditPage,
     DeadLetterPage,
     DeadLetterView,
     DispatcherView,
     KeyView,
-    Missed,
     NewKey,
     Replayed,
     ScheduleTimes,
     ScheduleView,
-    Scope,
 )
+from headrace.client.admin import Administration
 from headrace.loop_thread import LoopThread
 from headrace.model.job import Job
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from headrace.client.job_codec import JobRequest
+from headrace.api_types.requests import JobRequest
 from headrace.errors import InvalidInput
 
 File = Path | tuple[str, bytes]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
+from headrace.api_types.requests import ExecuteRequest, RunRetryRequest
+from headrace.api_types.responses import BegunAgain, ExecuteAnswer, RunBegun
 from headrace.client.admin import Administration
-from headrace.client.job_codec import decode
+from headrace.client.job_codec import decode, decode_list
 from headrace.loop_thread import LoopThread
 from headrace.model.ids import parse_id
 from headrace.model.names import check_name
@@ -17,33 +17,12 @@ from headrace.workflows.model import Workflow
 from headrace.workflows.steps import RunView
 
 
-class RunBegun(msgspec.Struct):
-    """A run that has begun: the id of its job, and which version it keeps."""
-
-    job_id: str
-    workflow_id: str
-    version: int | str
-    status: str
-
-
-class _Executed(msgspec.Struct):
-    data: RunBegun
-
-
-class _WorkflowList(msgspec.Struct):
-    workflows: list[Workflow]
-
-
-class _BegunAgain(msgspec.Struct):
-    steps: list[str]
-
-
 class Runs(Administration):
     """The workflows of a server."""
 
     async def workflows(self) -> Sequence[Workflow]:
         """The newest version of each workflow."""
-        return decode(await self._read("/workflows"), _WorkflowList, "workflows").workflows
+        return decode_list(await self._read("/workflows"), "workflows", Workflow, "workflows")
 
     async def workflow(self, workflow_id: str, version: int | str | None = None) -> Workflow:
         """One workflow with its steps. Raises `UnknownWorkflow`."""
@@ -60,14 +39,11 @@ class Runs(Administration):
         key: str | None = None,
     ) -> RunBegun:
         """Begin a run. With a key, asking again makes no second one."""
-        asked = {
-            "workflow_id": workflow_id,
-            "params": dict(params or {}),
-            "version": version,
-            "key": key,
-        }
+        asked = ExecuteRequest(
+            workflow_id=workflow_id, params=dict(params or {}), version=version, key=key
+        )
         path = "/api/v2/workflows/execute"
-        return (await self._change("POST", path, _Executed, asked, safe=key is not None)).data
+        return (await self._change("POST", path, ExecuteAnswer, asked, safe=key is not None)).data
 
     async def follow_run(self, job_id: str) -> RunView:
         """A run with the state of each of its steps."""
@@ -76,7 +52,7 @@ class Runs(Administration):
     async def retry_run(self, job_id: str, from_step: str | None = None) -> Sequence[str]:
         """Begin a finished run again: from a step, or what did not complete. Answers the steps."""
         path = f"/workflows/runs/{parse_id(job_id)}/retry"
-        return (await self._change("POST", path, _BegunAgain, {"from": from_step})).steps
+        return (await self._change("POST", path, BegunAgain, RunRetryRequest(step=from_step))).steps
 
 
 class SyncRuns:

@@ -35,6 +35,11 @@ Rules that hold for all of them:
 * A job that was snoozed with `awaits` is suspended while it is scheduled. What it awaits is
   forgotten when it leaves that state, and shown until then. `hold` counts as for a retry.
 * `audit` is empty at any moment.
+* A store has two numbers: the version of its schema, and `min_program`, the lowest version that a
+  program must know to use it. A program that knows `min_program` uses the store, also one that is
+  started after a newer program has migrated it, with all verbs. Only a migration that states so
+  raises `min_program`; from then on older programs are refused when they open the store. A store
+  that lacks nothing is opened without any change of its schema, and without the right to make one.
 
 `tests/engine/` is the conformance suite; an engine is right when it passes it whole.
 """
@@ -59,6 +64,7 @@ from headrace.model.views import (
     QueueView,
     Record,
     RecordChange,
+    SchemaState,
 )
 from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
 
@@ -77,10 +83,19 @@ class Lifecycle(Protocol):
     clock: Clock
 
     async def open(self) -> None:
-        """Connect and bring the schema up to date; safe when several processes do it at once.
+        """Connect, and migrate unless that was forbidden; safe when several processes do it at
+        once. Raises `SchemaTooNew` if the store is for newer programs, `MigrationNeeded` if
+        something is missing and it was forbidden, `EngineUnavailable` if the server is not there.
+        """
 
-        Raises `SchemaTooNew` if a newer Headrace has migrated the store, `EngineUnavailable` if
-        the server is not there.
+    async def schema(self) -> SchemaState:
+        """Return what the schema of the store is, and what `migrate` would do. Changes nothing, and
+        may be called before `open`; `close` afterwards.
+        """
+
+    async def migrate(self) -> None:
+        """Bring the schema up to date, as `open` does, also if that is forbidden to `open`. May be
+        called before `open`; `close` afterwards.
         """
 
     async def close(self) -> None:
@@ -254,9 +269,9 @@ class Upkeep(Protocol):
         spared itself, is spared: its parent may yet ask for its result, also if it is run again.
         For each that kept artifacts (entries of kind "artifact") a record of kind
         "pruned-artifacts" with its id as the key is written in the same step, so that somebody
-        removes the files. Also clears all idle lanes, workers that were declared dead more than a
-        day ago and hold nothing, and queues that are empty, not paused, and have had no new job
-        for more than a day.
+        removes the files. A call that deletes fewer than `limit` also clears all idle lanes,
+        workers that were declared dead more than a day ago and hold nothing, and queues that are
+        empty, not paused, and have had no new job for more than a day (up to an hour later).
         """
 
 

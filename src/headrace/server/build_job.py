@@ -7,13 +7,13 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from headrace.api_types.requests import JobRequest
 from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
 from headrace.model.job import NewJob
 from headrace.model.policy import check_priority
 from headrace.model.times import check_moment
 from headrace.server.auth.guard import Caller
 from headrace.server.http.problems import Refused, invalid, refused, shown
-from headrace.server.requests import JobRequest
 from headrace.server.service import Service
 from headrace.task import Task, TaskOptions
 from headrace.task.codec import encode

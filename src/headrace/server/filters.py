@@ -8,12 +8,12 @@ from typing import Annotated, TypeVar
 import msgspec
 from fastapi import Query
 
+from headrace.api_types.requests import NAME, TEXT, FilterRequest, Moment
 from headrace.model.ids import parse_id
 from headrace.model.job import JobFilter, Source
 from headrace.model.status import Status
 from headrace.model.times import in_utc
 from headrace.server.http.problems import Refused, invalid
-from headrace.server.requests import NAME, TEXT, FilterRequest, Moment
 
 MOST_NAMES = 100
 T = TypeVar("T", bound=str)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from headrace.admin.keys import Key
 from headrace.app import App
 from headrace.errors import ResultTimeout
 from headrace.monitor.batched_get import JobReader
@@ -15,7 +16,7 @@ from headrace.monitor.changes import ChangeWatch
 from headrace.monitor.snapshot import Snapshots
 from headrace.monitor.subscribers import Follower
 from headrace.server.auth.audit import AuditLog
-from headrace.server.auth.keys import Key, Keyring
+from headrace.server.auth.keys import Keyring
 from headrace.server.auth.redact import Redactor
 from headrace.server.http.body import SLACK, Bucket
 from headrace.server.responses import Answers

@@ -15,7 +15,8 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.sqlite.connection import opening as connections
 from headrace.engine.sqlite.connection.address import Address
-from headrace.engine.sqlite.connection.opening import SCHEMA_VERSION, translated
+from headrace.engine.sqlite.connection.migrate import NEWEST
+from headrace.engine.sqlite.connection.opening import translated
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Reader
 from headrace.engine.sqlite.connection.writer import Writer
 from headrace.engine.sqlite.engine import SqliteEngine
@@ -105,7 +106,7 @@ async def test_a_newer_schema_is_refused_with_both_versions(path: Path, open_url
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA user_version = 999")
     other.close()
-    with pytest.raises(SchemaTooNew, match=rf"version 999.*up to {SCHEMA_VERSION}\. Upgrade"):
+    with pytest.raises(SchemaTooNew, match=rf"version 999.*up to {NEWEST}\. Upgrade"):
         await open_url(f"sqlite:///{path}")
 
 

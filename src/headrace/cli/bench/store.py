@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from uuid import uuid4
 
-from headrace.cli.errors import tell
+from headrace.cli.errors import notice
 from headrace.engine.sqlite.connection.address import parse_address
 from headrace.errors import EngineError
 
@@ -102,4 +102,4 @@ async def _remove_keys(store: Scratch, name: str) -> None:
 
 def _left_behind(store: Scratch, what: str, error: BaseException) -> None:
     if store.opened:
-        tell(f"note: the {what} could not be removed ({type(error).__name__}); do it by hand")
+        notice(f"note: the {what} could not be removed ({type(error).__name__}); do it by hand")

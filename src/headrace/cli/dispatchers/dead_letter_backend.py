@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from headrace.api_types.responses import DeadLetterView
 from headrace.app import App
 from headrace.cli.session import Session
-from headrace.client.admin import Administration
-from headrace.client.admin_views import DeadLetterView
+from headrace.client import Client
 from headrace.dispatchers.events.dead_letters import DeadLetter, DeadLetters
 
 PAGE = 200
@@ -67,7 +67,7 @@ class DirectLetters:
 class RemoteLetters:
     """The verbs on a server."""
 
-    def __init__(self, client: Administration) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         self.get = client.dead_letter
 

@@ -12,7 +12,7 @@ import msgspec
 
 from headrace.app import App
 from headrace.cli.session import Session
-from headrace.client.admin import Administration
+from headrace.client import Client
 from headrace.errors import InvalidInput, InvalidSetting, UnknownSchedule
 from headrace.model.job import Job
 
@@ -93,7 +93,7 @@ class DirectSchedules:
 class RemoteSchedules:
     """The verbs on a server."""
 
-    def __init__(self, client: Administration) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         self.enable = client.enable_schedule
         self.trigger = client.trigger_schedule

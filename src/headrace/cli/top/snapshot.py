@@ -11,7 +11,7 @@ import msgspec
 from headrace.cli.backend import Verbs, running_now
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.monitor.running import Running
+from headrace.monitor.running import RunningJobs
 
 MOST_LANES = 50
 COMPLETED = "completed"
@@ -25,7 +25,7 @@ class Picture(msgspec.Struct, kw_only=True, frozen=True):
     """Queues, running jobs, lanes and workers. `outcomes` are counts of attempts by worker."""
 
     at: datetime
-    running: Running
+    running: RunningJobs
     queues: Sequence[QueueView]
     lanes: Sequence[LaneView]
     workers: Sequence[Worker]

@@ -67,8 +67,8 @@ class Keeper:
 class Working(Store):
     """See `headrace.engine.base.Working`."""
 
-    def __init__(self, url: str, *, clock: Clock) -> None:
-        super().__init__(url, clock=clock)
+    def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
+        super().__init__(url, clock=clock, migrate=migrate)
         self._ears = Ears(self.address, self.key("signals"))
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:

@@ -21,6 +21,8 @@ KEY_OWNER = query("key_owner")
 QUEUE_SEEN = query("queue_seen")
 
 SCHEDULED, WAITING, READY = 0, 1, 2
+# As in the statement queue_seen. Much shorter than a queue is kept, so none is forgotten meanwhile.
+MARKED_SECONDS = 3_600.0
 
 
 def insert(
@@ -58,10 +60,22 @@ def _take_key(transaction: Transaction, job: NewJob) -> bool:
     return cursor.rowcount == 1
 
 
+def _mark_used(transaction: Transaction, names: set[str]) -> None:
+    """Record that jobs have come into these queues, unless that was done within the hour."""
+    now, lately = transaction.now, transaction.used_lately
+    unknown = [
+        (name, now)
+        for name in names
+        if name not in lately or abs(now - lately[name]) > MARKED_SECONDS
+    ]
+    if unknown:
+        transaction.connection.executemany(QUEUE_SEEN, unknown)
+        transaction.used |= names
+
+
 def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
     connection, now = transaction.connection, transaction.now
-    # For people: a queue's row tells when it was last used.
-    connection.executemany(QUEUE_SEEN, {(job.queue, now) for job in jobs})
+    _mark_used(transaction, {job.queue for job in jobs})
     seq = next_arrivals(connection, len(jobs))
     rows: list[tuple[Any, ...]] = []
     children: list[tuple[Any, ...]] = []

@@ -36,6 +36,8 @@ FINISH = query("finish")
 FINISH_REMOVE = query("finish_remove")
 REQUEUE = query("requeue")
 RESERVE_NEXT = query("reserve_next")
+RESERVED_EXISTS = query("reserved_exists")
+OFFER_ANEW = query("workers_offer_anew")
 SUSPEND = query("suspend")
 
 # Id, seq, token, queue, lane, width, hold, pinned, reason of a cancel, task.
@@ -114,6 +116,8 @@ class Batch:
             connection.executemany(FINISH, self.finished)
         if gone:
             connection.execute(FINISH_REMOVE, (msgspec.json.encode(gone).decode(),))
+        if self.reserved and self.begins_line():
+            connection.execute(OFFER_ANEW)
         if self.requeued:
             connection.executemany(REQUEUE, self.requeued)
         if self.suspended:
@@ -128,6 +132,15 @@ class Batch:
             named = msgspec.json.encode(sorted(tasks)).decode()
             connection.execute(RESERVE_NEXT, (queue, named))
             self.transaction.reserved.add(queue)
+
+    def begins_line(self) -> bool:
+        """Whether reserved jobs come where there were none of their queue and task."""
+        execute = self.transaction.connection.execute
+        return any(
+            not execute(RESERVED_EXISTS, (queue, task)).fetchone()[0]
+            for queue, tasks in self.reserved.items()
+            for task in tasks
+        )
 
     def judge(self, settlement: Settlement, row: tuple[Any, ...]) -> None:
         """Decide what becomes of one job."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headrace.api_types.responses import AuditEntry, AuditPage
 from headrace.app import App
 from headrace.errors import HeadraceError
 from headrace.model.ids import new_id
@@ -35,19 +35,6 @@ PAGE = 1_000
 ENQUEUE_SECONDS = 1.0
 SHOWN_IDS = 20
 _CURSOR = re.compile(r"([0-9a-f-]{36}):([0-9]{1,4})")
-
-
-class AuditEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One change, or many enqueues of one task by one caller."""
-
-    at: datetime
-    action: str
-    target: str
-    who: str
-    key_id: str | None = None
-    user: str | None = None
-    count: int = 1
-    detail: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 _decoder = msgspec.json.Decoder(list[AuditEntry])
@@ -90,8 +77,8 @@ class AuditLog:
         shown += ids[: SHOWN_IDS - len(shown)]
         self._write_later()
 
-    async def read(self, *, cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], Any]:
-        """Entries, the newest first, and where the next page begins."""
+    async def read(self, *, cursor: str | None, limit: int) -> AuditPage:
+        """Return a page of entries, the newest first."""
         before: tuple[str, int] | None = None
         if cursor is not None:
             form = _CURSOR.fullmatch(cursor)
@@ -102,16 +89,15 @@ class AuditLog:
         found: list[tuple[tuple[str, int], AuditEntry]] = []
         for line in (CHANGE, ENQUEUE):
             for key, body in await self._records(line):
-                entries = _decoder.decode(body)
-                found += [((key, index), entry) for index, entry in enumerate(entries)]
+                found += [((key, n), entry) for n, entry in enumerate(_decoder.decode(body))]
         found.sort(key=lambda each: each[0], reverse=True)
         page = [each for each in found if before is None or each[0] < before][: limit + 1]
         more = len(page) > limit
-        page = page[:limit]
-        shown = [
-            {"id": f"{key}:{index}", **msgspec.to_builtins(entry)} for (key, index), entry in page
-        ]
-        return shown, shown[-1]["id"] if more else None
+        entries = []
+        for (key, index), entry in page[:limit]:
+            entry.id = f"{key}:{index}"
+            entries.append(entry)
+        return AuditPage(entries, entries[-1].id if more else None)
 
     async def close(self) -> None:
         """Write what is not written yet."""

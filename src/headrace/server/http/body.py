@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
@@ -22,25 +21,26 @@ DEEPEST = 100
 JSON = "application/json"
 
 
-async def read_json(request: Request, decoder: msgspec.json.Decoder[T], *, limit: int) -> T:
-    """The body as what the decoder makes of it; refuses other types, sizes and shapes."""
-    kind = request.headers.get("content-type", "")
-    if kind != JSON and media_type(kind) != JSON:
-        raise unsupported(kind, JSON)
-    return decode(await read_body(request, limit=limit), decoder)
+async def read_json(request: Request, kind: type[T], *, limit: int) -> T:
+    """Return the body as a `kind`; refuse other media types, sizes and shapes."""
+    _check_type(request)
+    return decode(await read_body(request, limit=limit), kind)
 
 
 async def read_optional_json(
-    request: Request, decoder: msgspec.json.Decoder[T], empty: Callable[[], T], *, limit: int
+    request: Request, kind: type[T], *, limit: int, empty: bytes = b"{}"
 ) -> T:
-    """The same for a body that may be left out."""
+    """The same for a body that may be left out: then decode `empty` instead."""
     body = await read_body(request, limit=limit)
-    if not body:
-        return empty()
+    if body:
+        _check_type(request)
+    return decode(body or empty, kind)
+
+
+def _check_type(request: Request) -> None:
     kind = request.headers.get("content-type", "")
-    if media_type(kind) != JSON:
+    if kind != JSON and media_type(kind) != JSON:
         raise unsupported(kind, JSON)
-    return decode(body, decoder)
 
 
 async def read_body(request: Request, *, limit: int) -> bytes:
@@ -63,7 +63,7 @@ def check_length(request: Request, limit: int) -> None:
         raise too_large(limit)
 
 
-def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+def decode(body: bytes, kind: type[T]) -> T:
     """Decode JSON that is not nested deeper than everybody can read."""
     if too_deep(body):
         raise Refused(
@@ -73,7 +73,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
             remedy="send flatter data",
         )
     try:
-        return decoder.decode(body)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise unreadable(error) from None
 

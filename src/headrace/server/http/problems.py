@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from headrace import errors
+from headrace.api_types.responses import Problem
 from headrace.errors import HeadraceError
 
 log = logging.getLogger("headrace.server")
@@ -25,18 +26,6 @@ PREFIX = "urn:headrace:problem:"
 SHOWN = 200
 # How soon a caller may try again while the engine is away, in seconds.
 RETRY_AFTER = "2"
-
-
-class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The document. `type` ends in a word that names the kind of problem."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    field: str | None = None
-    value: str | None = None
-    remedy: str | None = None
 
 
 class Refused(Exception):
@@ -107,6 +96,7 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.StorageFull, 507),
     (errors.EngineUnavailable, 503),
     (errors.SchemaTooNew, 503),
+    (errors.MigrationNeeded, 503),
     (errors.MissingDriver, 501),
 )
 

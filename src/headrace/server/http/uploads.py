@@ -19,6 +19,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.types import Message
 
+from headrace.api_types.requests import JobRequest
 from headrace.artifacts import place
 from headrace.artifacts.content import CHUNK
 from headrace.artifacts.index import (
@@ -35,13 +36,11 @@ from headrace.server.auth.guard import Caller
 from headrace.server.build_job import make_job
 from headrace.server.http.body import SLACK, check_length, decode, too_large
 from headrace.server.http.problems import Refused, invalid, unreadable
-from headrace.server.requests import JobRequest
 from headrace.server.service import Service
 
 MOST_FILES = 10
 MOST_FIELDS = 20
 
-_json = msgspec.json.Decoder(dict[str, Any])
 _JSON_FIELDS = ("args", "meta")
 
 
@@ -138,7 +137,7 @@ def _media_type(file: UploadFile) -> str | None:
 def _request(request: Request, fields: dict[str, str]) -> JobRequest:
     document: dict[str, Any] = {}
     for name, text in fields.items():
-        document[name] = decode(text.encode(), _json) if name in _JSON_FIELDS else text
+        document[name] = decode(text.encode(), dict[str, Any]) if name in _JSON_FIELDS else text
     try:
         wanted = msgspec.convert(document, JobRequest, strict=False)
     except msgspec.ValidationError as error:

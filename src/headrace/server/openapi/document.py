@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import zoneinfo
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -11,15 +12,16 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from headrace.api_types import job, requests, responses
+from headrace.api_types.job import JobBody, JobList
+from headrace.api_types.responses import AuditPage, DeadLetterPage, DispatcherView
 from headrace.app import App
 from headrace.errors import InvalidInput, MissingDriver
+from headrace.model.artifact import Artifact
 from headrace.model.job import PRIORITY_LIMIT
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.server import requests
-from headrace.server.auth.audit import AuditEntry
-from headrace.server.http.problems import MEDIA_TYPE, Problem
-from headrace.server.openapi import shapes
+from headrace.server.http.problems import MEDIA_TYPE
 from headrace.server.openapi.task_schemas import (
     argument_schema,
     request_schema,
@@ -27,8 +29,6 @@ from headrace.server.openapi.task_schemas import (
     upload_schemas,
 )
 from headrace.server.openapi.workflow_schemas import execute_schema
-from headrace.server.responses import JobBody
-from headrace.server.routes import workflows
 from headrace.task.task import MOST_RETRIES
 from headrace.version import __version__
 from headrace.workflows.model import Workflow
@@ -48,30 +48,32 @@ _SECURITY = {
 }
 
 
-SHOWN = (
-    requests.JobRequest,
-    requests.BatchRequest,
-    requests.CancelRequest,
-    requests.RetryRequest,
-    requests.EmptyRequest,
-    requests.BulkRequest,
-    requests.ScheduleRequest,
-    requests.TriggerRequest,
-    requests.KeyRequest,
-    JobBody,
-    Problem,
+# Routes describe pages by `page(…)`.
+PAGES = (JobList, DeadLetterPage, AuditPage)
+
+
+def _structs(*modules: ModuleType) -> list[type[msgspec.Struct]]:
+    return [
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and issubclass(kind, msgspec.Struct)
+        and kind.__module__ == module.__name__
+        and kind not in PAGES
+    ]
+
+
+RESPONSES: tuple[type[msgspec.Struct], ...] = (
+    *_structs(responses, job),
+    Artifact,
     QueueView,
     LaneView,
     Worker,
-    AuditEntry,
     Workflow,
     RunView,
-    workflows.ExecuteRequest,
-    workflows.RunRetryRequest,
-    workflows.ExecuteAnswer,
-    workflows.BegunAgain,
-    *shapes.ALL,
 )
+SHOWN = (*_structs(requests), *RESPONSES)
 
 
 def document(api: FastAPI, app: App) -> dict[str, Any]:
@@ -105,6 +107,7 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
 def _schemas(app: App) -> dict[str, Any]:
     _, schemas = msgspec.json.schema_components(SHOWN, ref_template=REFERENCES)
     schemas["Job"] = schemas.pop("JobBody") | {"title": "Job"}
+    schemas["BatchAnswer"]["properties"]["jobs"]["items"] = {"$ref": REFERENCES.format(name="Job")}
     options = {
         name: schema
         for name, schema in schemas["JobRequest"]["properties"].items()
@@ -133,7 +136,18 @@ def _schemas(app: App) -> dict[str, Any]:
     schemas["ExecuteRequest"] = {"oneOf": known} if known else {"anyOf": nothing}
     schemas["JobUpload"] = uploads[0] if len(uploads) == 1 else {"anyOf": uploads or nothing}
     schemas["FilterRequest"]["minProperties"] = 1
+    for kind in RESPONSES:
+        # Every field is sent, also where clients have a default for older servers.
+        if not kind.__struct_config__.omit_defaults and kind is not DispatcherView:
+            _require_all(schemas["Job" if kind is JobBody else kind.__name__])
+    schemas["Problem"]["required"] = ["type", "title", "status", "detail"]
     return schemas
+
+
+def _require_all(schema: dict[str, Any]) -> None:
+    for field in schema["properties"].values():
+        field.pop("default", None)
+    schema["required"] = [name for name in schema["properties"] if name != "stages"]
 
 
 def _workflows(app: App) -> list[Workflow]:

@@ -9,23 +9,24 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from headrace.api_types.responses import TaskView
 from headrace.model.policy import TaskPolicy
 from headrace.task import Task
 
 Schema = dict[str, Any]
 
 
-def shown_task(task: Task[..., Any]) -> dict[str, Any]:
+def shown_task(task: Task[..., Any]) -> TaskView:
     """A task with its arguments and its policy."""
     arguments, definitions = argument_schema(task, "#/$defs/{name}")
     if definitions:
         arguments["$defs"] = definitions
-    return {
-        "name": task.name,
-        "description": inspect.getdoc(task.function),
-        "arguments": arguments,
-        "policy": _policy(task.policy),
-    }
+    return TaskView(
+        name=task.name,
+        description=inspect.getdoc(task.function),
+        arguments=arguments,
+        policy=_policy(task.policy),
+    )
 
 
 def argument_schema(task: Task[..., Any], references: str) -> tuple[Schema, dict[str, Schema]]:

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from headrace.api_types.responses import Health
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.metrics import exposition
 from headrace.server.openapi.helpers import answers
@@ -20,14 +21,14 @@ open_, local = router("open"), router("local")
 @open_.get("/healthz", summary="Is the process there?", **answers("Health"))
 async def healthz(_: Request) -> Response:
     """200 as long as the process answers at all."""
-    return answer({"status": "ok"})
+    return answer(Health())
 
 
 @open_.get("/readyz", summary="Can it work?", **answers("Health"))
 async def readyz(request: Request) -> Response:
     """200 if the engine answers, else 503."""
     await service_of(request).snapshots.get()
-    return answer({"status": "ok"})
+    return answer(Health())
 
 
 @local.get(

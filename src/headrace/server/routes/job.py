@@ -8,6 +8,8 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.api_types.requests import CancelRequest, RetryRequest
+from headrace.api_types.responses import JobResult, Reasons
 from headrace.errors import JobFailed, ResultTimeout
 from headrace.model.durable.entries import STAGE, stage_view
 from headrace.model.job import Job
@@ -15,7 +17,6 @@ from headrace.server.auth.guard import caller_of, router
 from headrace.server.http.body import read_optional_json
 from headrace.server.http.problems import Refused
 from headrace.server.openapi.helpers import accepts, answers, page
-from headrace.server.requests import CancelRequest, RetryRequest, cancel_decoder, retry_decoder
 from headrace.server.responses import answer, listed
 from headrace.server.service import service_of
 
@@ -77,7 +78,7 @@ async def result(
             f"job {job.id} ended as {job.status}: {body.error_message or 'no reason kept'}",
             remedy=f"POST /jobs/{job.id}/retry runs it again",
         )
-    return answer({"result": body.result})
+    return answer(JobResult(body.result))
 
 
 @reading.get("/jobs/{job_id}/why", summary="Why is it not running?", **answers("Reasons"))
@@ -88,7 +89,7 @@ async def why(request: Request, job_id: JobId) -> Response:
     hide = service.answers.redactor.text
     documents = (job.args_json, job.result_json, job.meta_json)
     reasons = await service.app.why(job.id)
-    return answer({"reasons": [hide(reason, *documents) for reason in reasons]})
+    return answer(Reasons([hide(reason, *documents) for reason in reasons]))
 
 
 @reading.get(
@@ -113,9 +114,7 @@ async def entries(request: Request, job_id: JobId) -> Response:
 async def cancel(request: Request, job_id: JobId) -> Response:
     """At once, or as soon as its running handler has stopped. 409 if it is finished."""
     service, caller = service_of(request), caller_of(request)
-    asked = await read_optional_json(
-        request, cancel_decoder, CancelRequest, limit=service.body_limit
-    )
+    asked = await read_optional_json(request, CancelRequest, limit=service.body_limit)
     job = await the_job(request, job_id)
     job = await service.app.cancel(job.id, asked.reason)
     await service.audit.changed(caller, "job.cancel", job.id, reason=asked.reason)
@@ -133,7 +132,7 @@ async def retry(request: Request, job_id: JobId) -> Response:
     one now. Else 409.
     """
     service, caller = service_of(request), caller_of(request)
-    asked = await read_optional_json(request, retry_decoder, RetryRequest, limit=service.body_limit)
+    asked = await read_optional_json(request, RetryRequest, limit=service.body_limit)
     job = await the_job(request, job_id)
     job = await service.app.retry(job.id, from_stage=asked.from_stage)
     detail = {} if asked.from_stage is None else {"from": asked.from_stage}

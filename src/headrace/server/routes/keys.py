@@ -8,13 +8,13 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.server.auth import keys
+from headrace.admin import keys
+from headrace.api_types.requests import KeyRequest
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.filters import Limit
 from headrace.server.http.body import read_json
 from headrace.server.http.problems import Refused
 from headrace.server.openapi.helpers import accepts, answers, page
-from headrace.server.requests import key_decoder
 from headrace.server.responses import answer, listed
 from headrace.server.service import service_of
 
@@ -25,7 +25,7 @@ steering = router("admin")
 async def find(request: Request) -> Response:
     """All keys, also revoked ones; never their secrets."""
     caller_of(request).check_unrestricted("keys")
-    return listed("keys", [key.shown() for key in await keys.list_keys(service_of(request).app)])
+    return listed("keys", [key.view() for key in await keys.list_keys(service_of(request).app)])
 
 
 @steering.post("/keys", summary="Make a key", **answers("NewKey", 201), **accepts("KeyRequest"))
@@ -33,7 +33,7 @@ async def create(request: Request) -> Response:
     """`secret` in the answer is shown this once. The first key closes a server that was open."""
     service, caller = service_of(request), caller_of(request)
     caller.check_unrestricted("keys")
-    asked = await read_json(request, key_decoder, limit=service.body_limit)
+    asked = await read_json(request, KeyRequest, limit=service.body_limit)
     key, secret = await keys.create_key(
         service.app,
         name=asked.name,
@@ -44,7 +44,7 @@ async def create(request: Request) -> Response:
     )
     service.keys.forget()
     await service.audit.changed(caller, "key.create", key.id, name=key.name, scope=key.scope)
-    return answer(key.shown() | {"secret": secret}, 201)
+    return answer(key.new_view(secret), 201)
 
 
 @steering.delete("/keys/{key_id}", summary="Revoke a key", **answers("KeyView"))
@@ -60,7 +60,7 @@ async def revoke(
         raise Refused(404, "key-not-found", str(error)) from None
     service.keys.forget()
     await service.audit.changed(caller, "key.revoke", key.id, name=key.name)
-    return answer(key.shown())
+    return answer(key.view())
 
 
 @steering.get("/audit", summary="Who changed what", **answers(page("entries", "AuditEntry")))
@@ -71,5 +71,4 @@ async def audit(
 ) -> Response:
     """Every change that was made over this API, the newest first."""
     caller_of(request).check_unrestricted("changes")
-    entries, more = await service_of(request).audit.read(cursor=cursor, limit=limit)
-    return listed("entries", entries, more)
+    return answer(await service_of(request).audit.read(cursor=cursor, limit=limit))

@@ -8,11 +8,12 @@ from fastapi import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.api_types.requests import NAME, EmptyRequest
+from headrace.api_types.responses import QueuePaused
 from headrace.model.names import check_name
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.http.body import read_optional_json
 from headrace.server.openapi.helpers import accepts, answers, page
-from headrace.server.requests import NAME, EmptyRequest, empty_decoder
 from headrace.server.responses import answer, listed
 from headrace.server.service import service_of
 
@@ -54,9 +55,9 @@ async def resume(request: Request, name: Name) -> Response:
 
 async def _set(request: Request, name: str, *, paused: bool) -> Response:
     service, caller = service_of(request), caller_of(request)
-    await read_optional_json(request, empty_decoder, EmptyRequest, limit=service.body_limit)
+    await read_optional_json(request, EmptyRequest, limit=service.body_limit)
     caller.check_queue(check_name("queue", name))
     await service.app.open()
     await service.app.engine.pause(name, paused)
     await service.audit.changed(caller, "queue.pause" if paused else "queue.resume", name)
-    return answer({"queue": name, "paused": paused})
+    return answer(QueuePaused(name, paused))

@@ -8,17 +8,16 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.api_types.requests import (
+    NAME,
+    EmptyRequest,
+    ScheduleRequest,
+    TriggerRequest,
+)
+from headrace.api_types.responses import ScheduleRemoved
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.http.body import read_json, read_optional_json
 from headrace.server.openapi.helpers import accepts, answers, page
-from headrace.server.requests import (
-    NAME,
-    EmptyRequest,
-    TriggerRequest,
-    empty_decoder,
-    schedule_decoder,
-    trigger_decoder,
-)
 from headrace.server.responses import answer, listed
 from headrace.server.service import Service, service_of
 
@@ -56,7 +55,7 @@ async def show(request: Request, name: Name) -> Response:
 async def put(request: Request, name: Name) -> Response:
     """It fires from its next time on. The arguments are checked against the task."""
     service, caller = _service(request), caller_of(request)
-    asked = await read_json(request, schedule_decoder, limit=service.body_limit)
+    asked = await read_json(request, ScheduleRequest, limit=service.body_limit)
     schedules = service.app.schedules
     from headrace.model.schedule import Schedule  # noqa: PLC0415 - an extra
 
@@ -81,7 +80,7 @@ async def remove(request: Request, name: Name) -> Response:
     service, caller = _service(request), caller_of(request)
     await service.app.schedules.remove(name)
     await service.audit.changed(caller, "schedule.remove", name)
-    return answer({"name": name, "removed": True})
+    return answer(ScheduleRemoved(name))
 
 
 @steering.post(
@@ -115,9 +114,7 @@ async def disable(request: Request, name: Name) -> Response:
 async def trigger(request: Request, name: Name) -> Response:
     """Beside its own times. 409 if it allows no overlap and a job of it is unfinished."""
     service, caller = _service(request), caller_of(request)
-    asked = await read_optional_json(
-        request, trigger_decoder, TriggerRequest, limit=service.body_limit
-    )
+    asked = await read_optional_json(request, TriggerRequest, limit=service.body_limit)
     job = await service.app.schedules.trigger(name, source="api", force=asked.force)
     await service.audit.changed(caller, "schedule.trigger", name, job_id=job.id)
     return answer(service.answers.job(job), 202)
@@ -149,7 +146,7 @@ def _service(request: Request) -> Service:
 
 async def _enable(request: Request, name: str, *, enabled: bool) -> Response:
     service, caller = _service(request), caller_of(request)
-    await read_optional_json(request, empty_decoder, EmptyRequest, limit=service.body_limit)
+    await read_optional_json(request, EmptyRequest, limit=service.body_limit)
     await service.app.schedules.enable(name, enabled)
     action = "schedule.enable" if enabled else "schedule.disable"
     await service.audit.changed(caller, action, name)

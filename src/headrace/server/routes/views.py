@@ -8,13 +8,13 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.api_types.requests import NAME
 from headrace.monitor.dispatchers import dispatchers
 from headrace.monitor.running import running as look
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.filters import Limit, Text
 from headrace.server.openapi.helpers import answers, page
 from headrace.server.openapi.task_schemas import shown_task
-from headrace.server.requests import NAME
 from headrace.server.responses import answer, listed
 from headrace.server.service import service_of
 
@@ -78,4 +78,4 @@ async def running(request: Request) -> Response:
     app = service.app
     await app.open()
     found = await look(app.engine, app.clock.now(), queues=caller.queues)
-    return answer(found.to_dict())
+    return answer(found.answer())

@@ -103,7 +103,9 @@ def _refused(error: BaseException, where: str, schema: str) -> EngineError | Inv
         case asyncpg.InsufficientPrivilegeError():
             return EngineError(
                 f"{where} does not permit this: {_reason(error)}. Grant the user CREATE on the "
-                f"database, or USAGE and CREATE on an existing schema {schema!r}."
+                f"database, or USAGE and CREATE on an existing schema {schema!r}; or run `headrace "
+                "migrate` as a user who has these rights, and grant this one the use of its tables "
+                "(docs/how-to/operate.md)."
             )
         case _ if _is_bad_value(error):
             return InvalidInput(f"{where} cannot store this: {_reason(error)}. Nothing was stored.")

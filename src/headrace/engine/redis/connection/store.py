@@ -15,8 +15,9 @@ from headrace.engine.redis.scripts import Script, script
 class Store:
     """A namespace on a server. One script is one atomic step."""
 
-    def __init__(self, url: str, *, clock: Clock) -> None:
+    def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
         self.clock = clock
+        self._may_migrate = migrate
         self.address = Address.parse(url)
         self._link = Link(self.address)
         # For answers that are so long that nothing else should wait behind them.

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- prune: delete finished jobs, oldest first, with their keys and entries; clear long dead workers.
+-- prune: delete finished jobs, oldest first, with their keys and entries.
 -- KEYS meta jobs bodies ids task_keys finished ended results errors logs notes entries entry_order
 -- KEYS children
--- USES clock layout job record workers
+-- USES clock layout job record
 -- ARGV 1 offset  2 older than, in seconds ('' any age is kept)  3 keep ('' any number)  4 limit
 --   5 how many of the oldest to pass over
 -- Answers how many jobs were deleted, and how many of the oldest to pass over in the next step, -1 if
@@ -16,8 +16,6 @@
 -- The order is not that of time if the clock was ahead, or behind, for a while. Where a sample finds an
 -- old job behind younger ones, those are moved to the end, a step at a time.
 
-local DAY = 86400
-local WORKERS_AT_ONCE = 100
 local LOOK = 1000
 local SAMPLES = 32
 local limit, passed = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -171,9 +169,4 @@ elseif #gone > 0 then
 end
 write('RPUSH', FINISHED, moved)
 if outdated > 0 then call('HINCRBY', META, 'outdated', -outdated) end
-
-local long_dead = call('ZRANGE', DEAD, '-inf', now - DAY, 'BYSCORE', 'LIMIT', 0, WORKERS_AT_ONCE)
-for _, worker in ipairs(long_dead) do
-  if #holds(worker, 1) == 0 then forget(worker) end
-end
 return { #ids, more and rank or -1 }

@@ -11,13 +11,15 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sized
 
+from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, WorkSignal
+from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.migrate import prepare
 from headrace.engine.sqlite.connection.opened_file import OpenedFile
 from headrace.engine.sqlite.connection.opening import (
     BUSY_SECONDS,
     error_code,
     is_full,
-    prepare,
     translated,
 )
 from headrace.engine.sqlite.connection.request import Ticket
@@ -25,6 +27,8 @@ from headrace.engine.sqlite.connection.thread import ConnectionThread, Transacti
 from headrace.engine.sqlite.sql import query
 
 BATCH_LIMIT = 500
+# More queues than this are not remembered as used: there may be any number of them.
+USED_LIMIT = 1_000
 # How often other processes' commits are looked for: often while things happen, else rarely.
 POLL_BUSY_SECONDS = 0.002
 POLL_IDLE_SECONDS = 0.015
@@ -72,6 +76,8 @@ class Writer(ConnectionThread):
     that the path names after it, so an answer means: it is on disk.
     """
 
+    # Set before the thread starts.
+    may_migrate = True
     _seen_version = 0
     _seen_resumed = 0.0
     _changed_at = 0.0
@@ -79,6 +85,11 @@ class Writer(ConnectionThread):
     _trouble = False
     _announced: frozenset[tuple[str, int]] = frozenset()
     _listeners: tuple[Listener, ...] = ()
+
+    def __init__(self, address: Address, clock: Clock, *, name: str) -> None:
+        super().__init__(address, clock, name=name)
+        # Queues that are marked as used in this file, and when that was done.
+        self._used_lately: dict[str, float] = {}
 
     @property
     def listening(self) -> bool:
@@ -101,7 +112,8 @@ class Writer(ConnectionThread):
         return end
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        prepare(connection, self._address)
+        prepare(connection, self._address, migrate=self.may_migrate)
+        self._used_lately.clear()
         connection.execute("PRAGMA busy_timeout = 0")  # `begin_writing` does the waiting
         self._seen_version = _data_version(connection)
         self._seen_resumed = _resumed(connection)
@@ -160,6 +172,15 @@ class Writer(ConnectionThread):
         else:
             Ticket.answer_all(tickets)
             self._announce(transactions)
+            for one in transactions:
+                if one.used:
+                    self._remember_used(one)
+
+    def _remember_used(self, transaction: Transaction) -> None:
+        """Not before it is committed: what is rolled back has marked nothing."""
+        if len(self._used_lately) > USED_LIMIT:
+            self._used_lately.clear()
+        self._used_lately.update(dict.fromkeys(transaction.used, transaction.now))
 
     def _begin(self) -> None:
         """Begin to write as soon as no other process does, and let others fork meanwhile."""
@@ -170,7 +191,7 @@ class Writer(ConnectionThread):
 
     def _run(self, connection: sqlite3.Connection, ticket: Ticket, company: int) -> Transaction:
         """Run one ticket so that, if it fails, nothing of it stays."""
-        transaction = Transaction(connection, self._clock.now())
+        transaction = Transaction(connection, self._clock.now(), self._used_lately)
         ticket.value, ticket.error = None, None
         if company > 1:
             connection.execute("SAVEPOINT operation")
