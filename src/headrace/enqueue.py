@@ -90,41 +90,41 @@ class Enqueuer:
 
         Each batch is atomic. If one fails, those before it are stored: the error says how many.
         """
-        answers: list[Job] = []
+        results: list[Job] = []
         in_flight: _Sent | None = None
         try:
             async for batch in batches(jobs):
                 sent, in_flight = in_flight, None
                 if sent is not None:
-                    await self._collect(sent, answers, on_progress)
+                    await self._collect(sent, results, on_progress)
                 in_flight = batch, asyncio.ensure_future(self._engine.insert(batch))
                 # Let it start: the next batch is made while the engine stores this one.
                 await asyncio.sleep(0)
         finally:
             if in_flight is not None:
-                await self._collect(in_flight, answers, on_progress)
-        return answers
+                await self._collect(in_flight, results, on_progress)
+        return results
 
     async def _collect(
         self,
         in_flight: _Sent,
-        answers: list[Job],
+        results: list[Job],
         on_progress: OnProgress | None,
     ) -> None:
         batch, sent = in_flight
         try:
             inserted = await sent
         except HeadraceError as error:
-            error.add_note(f"{len(answers)} jobs of this call were stored before the error")
+            error.add_note(f"{len(results)} jobs of this call were stored before the error")
             raise
         now = self._clock.utcnow()
         existing = [each.id for each in inserted if not each.created]
         known = {job.id: job for job in await self._engine.get(existing)} if existing else {}
         for job, each in zip(batch, inserted, strict=True):
             found = None if each.created else known.get(each.id)
-            answers.append(found or stored(job, now, job_id=each.id))
+            results.append(found or stored(job, now, job_id=each.id))
         if on_progress is not None:
-            on_progress(len(answers))
+            on_progress(len(results))
 
     async def _send(self) -> None:
         try:
@@ -151,9 +151,9 @@ class Enqueuer:
         try:
             jobs = [job for job, _ in group]
             if all(job.key is None for job in jobs):
-                answers = await self._engine.insert(jobs)
+                results = await self._engine.insert(jobs)
             else:
-                answers = await self._engine.insert(jobs, wait=False)
+                results = await self._engine.insert(jobs, wait=False)
         except KeyInDoubt:
             await self._separate(group)
         except EngineUnavailable as error:
@@ -169,7 +169,7 @@ class Enqueuer:
             _fail(group, EngineUnavailable(CLOSED))
             raise
         else:
-            _resolve(group, answers)
+            _resolve(group, results)
 
     async def _separate(self, group: _Group) -> None:
         """Send jobs with a key one by one, since a key is in doubt, and the others together."""
@@ -240,10 +240,10 @@ def batches(jobs: Iterable[NewJob] | AsyncIterable[NewJob]) -> AsyncIterator[lis
     return batched(jobs, lambda job: len(job.args), length=BATCH_JOBS, size=BATCH_BYTES)
 
 
-def _resolve(group: _Group, answers: list[Inserted]) -> None:
-    for (_, future), answer in zip(group, answers, strict=True):
+def _resolve(group: _Group, results: list[Inserted]) -> None:
+    for (_, future), result in zip(group, results, strict=True):
         if not future.done():
-            future.set_result(answer)
+            future.set_result(result)
 
 
 def _fail(group: _Group, error: BaseException) -> None:

@@ -65,7 +65,7 @@ def exit_worker(orchestrator: JobOrchestrator, code: int) -> NoReturn:
 
 
 async def _start(orchestrator: JobOrchestrator, stop: asyncio.Event) -> bool:
-    """Start the worker. Return False if it was told to stop before the engine was there."""
+    """Start the worker. Return False if it was stopped before the engine was available."""
     retries = orchestrator.app.settings.connection_retries
     try:
         return await start_when_available(orchestrator.start, stop, retries=retries, log=log)

@@ -50,12 +50,12 @@ class ChildJobs:
         if not jobs:
             return []
         context = self._context
-        kept = (await context.replayed.of_kind(CHILDREN)).get(step_name)
-        if kept is None:
+        recorded = (await context.replayed.of_kind(CHILDREN)).get(step_name)
+        if recorded is None:
             record = ChildrenRecord(base=new_id(), count=len(jobs))
             await self._write(step_name, record)
         else:
-            record = msgspec.json.decode(kept, type=ChildrenRecord)
+            record = msgspec.json.decode(recorded, type=ChildrenRecord)
             if record.count != len(jobs):
                 raise NotRetryable(
                     f"children {step_name!r} were {record.count} at first and are {len(jobs)} now; "

@@ -7,8 +7,8 @@ a second time, at the same time, by the job's next run.
 Invariants:
 - No suspension leaves the handler while a stage runs, except stages that enclose a suspension: they
   end with it.
-- No stage begins once a suspension has left, unless a stage has failed beside it: the handler gets
-  that error first, and may go on without what it waited for.
+- No stage begins once a suspension has left, unless a stage has failed concurrently: the handler
+  gets that error first, and may go on without what it waited for.
 
 Stages may run on several event loops, in threads of their own: all is decided under a lock.
 """

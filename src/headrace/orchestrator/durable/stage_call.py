@@ -178,10 +178,10 @@ def _changes(value: Any, again: Any) -> Iterator[str]:
         yield f"{type(value).__name__} as {type(again).__name__}"
 
 
-def decode_value(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
+def decode_value(name: str, recorded: bytes, function: Callable[..., Any]) -> Any:
     """Return a recorded value as the type that the stage's function is annotated with."""
     try:
-        return decoder_of(function).decode(kept)
+        return decoder_of(function).decode(recorded)
     except msgspec.DecodeError as error:
         raise NotRetryable(
             f"the kept result of stage {name!r} does not fit what its function returns now: "

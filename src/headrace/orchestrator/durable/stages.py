@@ -65,10 +65,10 @@ class Stages:
             )
         self._seen.add(name)
         if context.token > 1:
-            kept = (await context.on_worker_loop(context.replayed.of_kind(STAGE))).get(name)
-            if kept is not None:
+            recorded = (await context.on_worker_loop(context.replayed.of_kind(STAGE))).get(name)
+            if recorded is not None:
                 self._finished += 1
-                return await self._replay(name, kept, call)
+                return await self._replay(name, recorded, call)
         context.refuse_when_over()
         context.show_stage(stage=name)
         began = time.perf_counter()
@@ -119,8 +119,8 @@ class Stages:
         await self._context.artifacts.put(file, encoded, media_type="application/json")
         return StageRecord(artifact=file)
 
-    async def _replay(self, name: str, kept: bytes, call: functools.partial[Any]) -> Any:
-        record = msgspec.json.decode(kept, type=StageRecord)
+    async def _replay(self, name: str, recorded: bytes, call: functools.partial[Any]) -> Any:
+        record = msgspec.json.decode(recorded, type=StageRecord)
         data: bytes = bytes(record.value)
         if record.artifact is not None:
             data = await self._context.artifacts.get(record.artifact)

@@ -31,9 +31,9 @@ class SleepAndWait:
     async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
         """Return when it is time; suspend the handler unless that is soon."""
         context = self._context
-        kept = (await context.replayed.of_kind(SLEEP)).get(step_name)
-        if kept is not None:
-            until = msgspec.json.decode(kept, type=SleepRecord).until
+        recorded = (await context.replayed.of_kind(SLEEP)).get(step_name)
+        if recorded is not None:
+            until = msgspec.json.decode(recorded, type=SleepRecord).until
         if until is not None:
             # A handler that has slept a thousand times replays all of these sleeps.
             left = until - (self._engine_time if until <= self._engine_time else await self._now())
@@ -42,7 +42,7 @@ class SleepAndWait:
             if left > SHORT:
                 until = await self._now() + left
         if until is not None and left > SHORT:
-            if kept is None:
+            if recorded is None:
                 await context.write(entry=_entry(SLEEP, step_name, SleepRecord(until)))
             context.suspend(left)
         if left > 0:
@@ -51,8 +51,8 @@ class SleepAndWait:
     async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
         """Return the body of a signal; suspend the handler until it arrives."""
         context = self._context
-        kept = (await context.replayed.of_kind(WAIT)).get(step_name)
-        record = None if kept is None else msgspec.json.decode(kept, type=WaitRecord)
+        recorded = (await context.replayed.of_kind(WAIT)).get(step_name)
+        record = None if recorded is None else msgspec.json.decode(recorded, type=WaitRecord)
         if record is not None and record.timed_out:
             raise _timed_out(event)
         body = await self._event(event)
