@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Protocol
 
-from headrace.config import Settings
-from headrace.engine.base import Engine
 from headrace.errors import JobNotFound
 from headrace.model.ids import parse_id
 from headrace.model.job import Job
+from headrace.task.app_like import AppLike
 
 MOST = 500
-
-
-class Host(Protocol):
-    """What is read: an App."""
-
-    settings: Settings
-
-    async def open(self) -> None:
-        """Connect, if that has not been done."""
-
-    @property
-    def engine(self) -> Engine:
-        """Where the jobs live."""
 
 
 class JobReader:
     """`App.get` for many callers at once: while one trip is under way, the next fills up."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self._waiting: dict[str, list[asyncio.Future[Job]]] = {}
         self._task: asyncio.Task[None] | None = None

@@ -12,7 +12,6 @@ import secrets
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Protocol
 
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
@@ -22,6 +21,7 @@ from headrace.monitor.all_jobs_scan import Known, Survey
 from headrace.monitor.change_reconstruction import Seen, birth, look, steps
 from headrace.monitor.paging import reads
 from headrace.monitor.subscribers import LONGEST_QUEUE, Change, Follower, Wanted
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.server")
 
@@ -37,21 +37,10 @@ KEPT_BYTES = 8 * 1_048_576
 LINGER = 30.0
 
 
-class Host(Protocol):
-    """What is looked at: an App."""
-
-    async def open(self) -> None:
-        """Connect, if that has not been done."""
-
-    @property
-    def engine(self) -> Engine:
-        """Where the jobs live."""
-
-
 class ChangeWatch:
     """Tells followers of changes. It looks only while somebody follows."""
 
-    def __init__(self, host: Host, encode: Callable[[Job], bytes]) -> None:
+    def __init__(self, host: AppLike, encode: Callable[[Job], bytes]) -> None:
         self.epoch = secrets.token_hex(4)
         self._host = host
         self._encode = encode

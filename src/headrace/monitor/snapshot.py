@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace.clock import Clock
-from headrace.engine.base import Engine
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.dispatchers import dispatchers
@@ -18,19 +16,7 @@ from headrace.monitor.worker_metrics import KIND, decode
 from headrace.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Host(Protocol):
-        """What is looked at: an App."""
-
-        async def open(self) -> None: ...
-
-        @property
-        def engine(self) -> Engine: ...
-
-        @property
-        def clock(self) -> Clock: ...
-
+    from headrace.task.app_like import AppLike
 
 FRESH_SECONDS = 1.0
 MOST_LANES = 100
@@ -50,7 +36,7 @@ class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
 class Snapshots:
     """Answers a picture that is at most a second old. Those who ask at once share a look."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self._last: Snapshot | None = None
         self._taken_at = float("-inf")

@@ -12,7 +12,7 @@ from headrace.model.durable.awaited import AwaitedEvent
 from headrace.model.status import Status
 from headrace.testing import override
 from tests.orchestrator.conftest import Worker
-from tests.stages import handlers
+from tests.orchestrator.durable import handlers
 
 
 @pytest.fixture

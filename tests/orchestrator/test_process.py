@@ -14,7 +14,7 @@ import headrace
 from headrace.model.job import Job
 from headrace.model.status import Status
 from tests.orchestrator.conftest import became, ended, until
-from tests.orchestrator.program import make_app
+from tests.orchestrator.worker_program import make_app
 from tests.support.servers import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ class Launcher:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "tests.orchestrator.program",
+            "tests.orchestrator.worker_program",
             url or self.url,
             str(self.folder),
             *settings,

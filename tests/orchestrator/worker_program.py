@@ -1,6 +1,6 @@
 """A worker as a program of its own, for tests of signals and exit codes.
 
-python -m tests.orchestrator.program URL FOLDER [setting=value ...]
+python -m tests.orchestrator.worker_program URL FOLDER [setting=value ...]
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from headrace.clock import Clock
 from headrace.model.status import Status
 from headrace.testing import override
 from tests.orchestrator.conftest import LIMIT, Worker, became, ended, until
-from tests.stages import handlers
+from tests.orchestrator.durable import handlers
 
 
 class Bench:
@@ -270,6 +270,53 @@ async def test_a_stage_that_fails_beside_a_wait_can_be_caught(
     await worker(local).start()
     over = await ended(local, await order.enqueue())
     assert (over.status, over.result) == (Status.COMPLETED, "caught"), over.error
+
+
+@pytest.mark.parametrize("depth", [1, 5])
+@pytest.mark.parametrize("together", TOGETHER)
+async def test_a_stage_that_fails_deep_inside_beside_a_wait_can_be_caught(
+    local: headrace.App, worker: Worker, together: str, depth: int
+) -> None:
+    @local.task(retries=0)
+    async def order(ctx: headrace.Context) -> str:
+        step: Any = ctx.stage("fail", failing, ctx)
+        for _ in range(depth):
+            step = TOGETHER[together](step)
+        try:
+            await TOGETHER[together](step, ctx.wait("never"))
+        except (ValueError, ExceptionGroup):
+            return "caught"
+        return "not reached"
+
+    await worker(local).start()
+    over = await ended(local, await order.enqueue())
+    assert (over.status, over.result) == (Status.COMPLETED, "caught"), over.error
+
+
+async def test_a_handler_goes_on_after_a_stage_that_failed_beside_a_wait(
+    local: headrace.App, worker: Worker
+) -> None:
+    """The wait is not over, but the handler has not to wait for it any more."""
+
+    @local.task(retries=0)
+    async def order(ctx: headrace.Context) -> Any:
+        waiting = asyncio.ensure_future(ctx.wait("never"))
+        try:
+            await _gather(ctx.stage("fail", failing, ctx), waiting)
+        except ValueError:
+            # So long that the wait leaves.
+            await asyncio.wait([waiting])
+        return await ctx.stage("instead", asyncio.sleep, 0, "caught")
+
+    await worker(local).start()
+    over = await ended(local, await order.enqueue())
+    assert (over.status, over.result) == (Status.COMPLETED, "caught"), over.error
+
+
+async def failing(ctx: headrace.Context) -> None:
+    """A stage that fails when something beside it waits."""
+    await until(lambda: ctx.running_stages._leaving)  # type: ignore[attr-defined]
+    raise ValueError("no luck")
 
 
 async def test_a_child_process_waits_when_the_stages_beside_it_are_kept(
