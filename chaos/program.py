@@ -50,9 +50,7 @@ def make_app() -> headrace.App:
     """The App of a worker, or of a child process of one."""
     journal = from_environment()
 
-    def open_watched(
-        url: str, *, clock: Clock | None = None, migrate: Migrate = "auto"
-    ) -> Engine:
+    def open_watched(url: str, *, clock: Clock | None = None, migrate: Migrate = "auto") -> Engine:
         return watched(open_engine(url, clock=clock, migrate=migrate), journal)
 
     # Whenever the App opens an engine, now or with other settings, it is a watched one.
