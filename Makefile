@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help up venv test lint types imports kills chaos bench clean
+.PHONY: help up venv test lint types imports kills chaos soak bench clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ SEED ?= 1
 
 chaos: $(STAMP) ## Break everything around Headrace, and judge it (make chaos ENGINE=redis MINUTES=30)
 	$(BIN)/python -m chaos --engine $(ENGINE) --minutes $(MINUTES) --seed $(SEED) $(ARGS)
+
+soak: $(STAMP) ## Load everything for long, and find what grows (make soak ENGINE=postgres MINUTES=60)
+	$(BIN)/python -m soak --engine $(ENGINE) --minutes $(MINUTES) --seed $(SEED) $(ARGS)
 
 bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from headrace.batching import batched
 from headrace.clock import Clock
 from headrace.engine.base import Engine, TransactionalProducing
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting, KeyInDoubt
@@ -234,6 +235,11 @@ def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:
     return made
 
 
+def batches(jobs: Iterable[NewJob] | AsyncIterable[NewJob]) -> AsyncIterator[list[NewJob]]:
+    """Return the jobs in lists that one call to the engine takes."""
+    return batched(jobs, lambda job: len(job.args), length=BATCH_JOBS, size=BATCH_BYTES)
+
+
 def _give(group: _Group, answers: list[Inserted]) -> None:
     for (_, future), answer in zip(group, answers, strict=True):
         if not future.done():
@@ -244,27 +250,3 @@ def _refuse(group: _Group, error: BaseException) -> None:
     for _, future in group:
         if not future.done():
             future.set_exception(error)
-
-
-async def batches(
-    jobs: Iterable[NewJob] | AsyncIterable[NewJob],
-) -> AsyncIterator[list[NewJob]]:
-    batch: list[NewJob] = []
-    size = 0
-    async for job in _each(jobs):
-        if batch and (len(batch) == BATCH_JOBS or size + len(job.args) > BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(job)
-        size += len(job.args)
-    if batch:
-        yield batch
-
-
-async def _each(jobs: Iterable[NewJob] | AsyncIterable[NewJob]) -> AsyncIterator[NewJob]:
-    if isinstance(jobs, AsyncIterable):
-        async for job in jobs:
-            yield job
-    else:
-        for job in jobs:
-            yield job

@@ -39,12 +39,12 @@ class Loop:
         self.task: asyncio.Task[None] | None = None
         self.failures = 0
         self.last_error: BaseException | None = None
-        self._said: str | None = None
+        self._last_logged: str | None = None
         self._woken = False
         self._waiter: asyncio.Future[None] | None = None
         self._watching: list[asyncio.Future[None]] = []
         self._retry = False
-        self._outwaiting: set[asyncio.Future[None]] = set()
+        self._waiting_out: set[asyncio.Future[None]] = set()
         self._stopping = False
         self._parked = asyncio.Event()
 
@@ -111,19 +111,19 @@ class Loop:
         if isinstance(self.last_error, EngineError):
             self._retry = True
             self.wake()
-        for waiter in self._outwaiting:
-            _ring(waiter)
+        for waiter in self._waiting_out:
+            _resolve(waiter)
 
-    async def outwait(self, failures: int) -> None:
+    async def wait_out(self, failures: int) -> None:
         """Wait as after this many failures in a row, or until `retry_now` is called: for others
         who ask the same engine again and again.
         """
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._outwaiting.add(waiter)
+        self._waiting_out.add(waiter)
         try:
             await asyncio.wait({waiter}, timeout=spread(backoff(failures)))
         finally:
-            self._outwaiting.discard(waiter)
+            self._waiting_out.discard(waiter)
 
     async def next_round(self, timeout: float) -> None:
         """Wait until a round has ended well, or for `timeout` seconds."""
@@ -144,7 +144,7 @@ class Loop:
                 else:
                     self._healed()
                     while self._watching:
-                        _ring(self._watching.pop())
+                        _resolve(self._watching.pop())
                     await self._wait(pause)
         finally:
             self._parked.set()
@@ -159,9 +159,9 @@ class Loop:
         self.last_error = error
         said = f"{type(error).__name__}: {error}"
         unhealthy = self.failures == UNHEALTHY_AFTER
-        if said == self._said and not unhealthy:
+        if said == self._last_logged and not unhealthy:
             return  # an outage of an hour is one line, not thousands
-        self._said = said
+        self._last_logged = said
         trace = None if isinstance(error, EngineUnavailable) else error
         log.error(
             "%s failed (%d in a row), trying again within %g s%s: %s",
@@ -178,7 +178,7 @@ class Loop:
             log.warning("%s works again after %d failures", self.name, self.failures)
             self.failures = 0
             self.last_error = None
-            self._said = None
+            self._last_logged = None
 
     async def _rest(self, seconds: float) -> None:
         """Wait out an error. Only `stop` and `retry_now` end it early: signals must not hammer a
@@ -199,7 +199,7 @@ class Loop:
             return
         loop = asyncio.get_running_loop()
         waiter = self._waiter = loop.create_future()
-        timer = None if seconds is None else loop.call_later(seconds, _ring, waiter)
+        timer = None if seconds is None else loop.call_later(seconds, _resolve, waiter)
         try:
             await waiter
         finally:
@@ -209,6 +209,6 @@ class Loop:
                 timer.cancel()
 
 
-def _ring(waiter: asyncio.Future[None]) -> None:
+def _resolve(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Self
 
 from headrace.artifacts import open_store
@@ -97,13 +98,9 @@ class Opening(Registry):
             return None
         return loop
 
+    @abstractmethod
     async def open(self) -> None:
         """Connect and bring the schema up to date. Every verb does this by itself."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop or self._process != os.getpid():
-            await self._move_to(loop)
-        if not self._opened:
-            await self._open()
 
     async def _open(self) -> None:
         if self._isolated and in_memory(self.settings.url):

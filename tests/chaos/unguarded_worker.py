@@ -22,8 +22,9 @@ from headrace.engine.open import Migrate, open_engine
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 from headrace.model.worker import Renewal, WorkerStats
-from headrace.orchestrator.claiming.reconcile import Found, Reconciler
+from headrace.orchestrator.claiming.reconcile import Reconciler, Reconciliation
 from headrace.orchestrator.durable.stages import Stages
+from headrace.orchestrator.running.attempt import monotonic
 
 
 class Unaware:
@@ -99,12 +100,12 @@ def without_stages() -> None:
 def without_reconciling() -> None:
     """Every job that is leased to the worker looks forgotten, also those that it runs."""
 
-    async def look(self: Reconciler, worker_id: str, held: object) -> Found:
-        self.reply_lost = False
-        self.next += self.lease_seconds / 4
-        return Found(await self.engine.held(worker_id))
+    async def compare(self: Reconciler, worker_id: str, held: object) -> Reconciliation:
+        self._reply_lost = False
+        self.due_at = monotonic() + self.lease_seconds / 4
+        return Reconciliation(await self.engine.held(worker_id))
 
-    replace(Reconciler, look=look)
+    replace(Reconciler, compare=compare)
 
 
 def without_stop() -> None:

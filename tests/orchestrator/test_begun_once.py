@@ -26,11 +26,11 @@ from headrace.model.views import Exchange
 from headrace.model.worker import Renewal
 from headrace.orchestrator.claiming import dispatcher
 from headrace.orchestrator.running.attempt import Reason
-from headrace.orchestrator.runtime import Works
-from headrace.orchestrator.settling.family_updates import Relatives
+from headrace.orchestrator.runtime import WorkerRuntime
+from headrace.orchestrator.settling.family_updates import FamilyUpdates
 from tests.orchestrator.conftest import Worker, ended, until
 
-TRIP = 20
+EXCHANGE_BATCH = 20
 
 
 @pytest.fixture
@@ -79,9 +79,9 @@ def between(app: headrace.App) -> Between:
     return between
 
 
-def works_of(orchestrator: headrace.JobOrchestrator) -> Works:
-    assert orchestrator._works is not None
-    return orchestrator._works
+def runtime_of(orchestrator: headrace.JobOrchestrator) -> WorkerRuntime:
+    assert orchestrator._runtime is not None
+    return orchestrator._runtime
 
 
 def twice(runs: list[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -111,7 +111,7 @@ async def test_a_lease_that_is_lost_while_the_worker_asks_for_its_jobs_starts_no
         await lost.wait()
 
     between.after_held = slow_line
-    works_of(orchestrator).dispatcher.handed("", [])  # a reply may have been lost
+    runtime_of(orchestrator).dispatcher.on_jobs_pushed("", [])  # a reply may have been lost
     await asyncio.wait_for(asked.wait(), 20)
     clock.advance(3)  # longer than the lease
     await until(lambda: orchestrator.telemetry.leases_lost)
@@ -133,19 +133,19 @@ async def test_a_job_that_was_found_under_a_lease_that_is_lost_by_then_is_not_ta
 
     orchestrator = worker(app, queues=["default"])
     await orchestrator.start()
-    works, first_id = works_of(orchestrator), str(orchestrator.worker_id)
+    runtime, first_id = runtime_of(orchestrator), str(orchestrator.worker_id)
     await unseen.enqueue()
     reply = await app.engine.exchange([], worker_id=first_id, queues=["elsewhere"], limit=1)
     assert len(reply.jobs) == 1
 
     async def lose_the_lease() -> None:
         between.after_held = None
-        works._renewed(first_id, Renewal(False))
+        runtime._renewed(first_id, Renewal(False))
 
     between.after_held = lose_the_lease
-    works.dispatcher.handed("", [])
+    runtime.dispatcher.on_jobs_pushed("", [])
     await until(lambda: orchestrator.worker_id not in (None, first_id))
-    await works.dispatcher.next_round(20)
+    await runtime.dispatcher.next_round(20)
     assert (runs, orchestrator.telemetry.adopted) == ([], 0)
 
 
@@ -153,7 +153,7 @@ async def test_outcomes_that_are_taken_while_the_worker_asks_for_its_jobs_are_no
     app: headrace.App, between: Between, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A trip fails while a batch of outcomes travels beside it."""
-    monkeypatch.setattr(dispatcher, "TRIP", TRIP)
+    monkeypatch.setattr(dispatcher, "EXCHANGE_BATCH", EXCHANGE_BATCH)
     monkeypatch.setattr(loop, "backoff", lambda failures: 0.01)
     runs: list[tuple[str, int]] = []
 
@@ -186,7 +186,7 @@ async def test_outcomes_that_are_taken_while_the_worker_asks_for_its_jobs_are_no
     async def beside_comes_first() -> None:
         if beside_left.is_set():
             beside_may_go.set()
-            await until(lambda: not works_of(orchestrator).dispatcher.beside.under_way)
+            await until(lambda: not runtime_of(orchestrator).dispatcher.extra_settler.in_flight)
 
     between.before_exchange = line
     between.after_held = beside_comes_first
@@ -207,7 +207,7 @@ async def test_a_reply_that_is_lost_during_a_look_makes_the_worker_look_again(
 
     orchestrator = worker(app, queues=["default"])
     await orchestrator.start()
-    works = works_of(orchestrator)
+    runtime = runtime_of(orchestrator)
     job = await unseen.enqueue()
 
     async def lose_one_more() -> None:
@@ -215,11 +215,11 @@ async def test_a_reply_that_is_lost_during_a_look_makes_the_worker_look_again(
         await app.engine.exchange(
             [], worker_id=orchestrator.worker_id, queues=["elsewhere"], limit=1
         )
-        works.dispatcher.handed("", [])
+        runtime.dispatcher.on_jobs_pushed("", [])
 
     between.after_held = lose_one_more
-    works.dispatcher.reconciler.lease_seconds = 3600
-    works.dispatcher.handed("", [])
+    runtime.dispatcher.reconciler.lease_seconds = 3600
+    runtime.dispatcher.on_jobs_pushed("", [])
     assert (await ended(app, job)).result == 1
 
 
@@ -235,13 +235,13 @@ async def test_no_job_begins_in_a_slot_that_the_lost_lease_has_freed(
 
     orchestrator = worker(local, max_workers=1)
     await orchestrator.start()
-    works = works_of(orchestrator)
-    works.dispatcher.pace.mean = 0.001  # so that it claims ahead
+    runtime = runtime_of(orchestrator)
+    runtime.dispatcher.prefetch.mean = 0.001  # so that it claims ahead
     await local.enqueue_many(held.job() for _ in range(5))
-    await until(lambda: began.is_set() and works.dispatcher.line.arrivals.unstarted)
+    await until(lambda: began.is_set() and runtime.dispatcher.unstarted.ages.count)
     try:
-        works._renewed(str(orchestrator.worker_id), Renewal(False))
-        assert [each.job.id for each in works.slots.running() if each.reason is None] == []
+        runtime._renewed(str(orchestrator.worker_id), Renewal(False))
+        assert [each.job.id for each in runtime.slots.running() if each.reason is None] == []
     finally:
         go_on.set()
 
@@ -260,13 +260,13 @@ async def test_an_attempt_that_ended_without_an_outcome_costs_one_and_is_not_beg
 
     orchestrator = worker(app)
     await orchestrator.start()
-    works = works_of(orchestrator)
+    runtime = runtime_of(orchestrator)
     job = await once.enqueue()
     await until(lambda: runs)
     # The worker takes it for lost, while the engine counts on an outcome.
-    works.lose(job.id, 1)
-    await until(lambda: not works.dispatcher.held)
-    works.dispatcher.handed("", [])
+    runtime.lose_lease_of(job.id, 1)
+    await until(lambda: not runtime.dispatcher.held)
+    runtime.dispatcher.on_jobs_pushed("", [])
     over = await ended(app, job)
     assert (over.status, over.result) == (Status.COMPLETED, 2)
     assert [entry.failure.type for entry in over.attempts if entry.failure] == ["WorkerLost"]
@@ -287,11 +287,11 @@ async def test_what_has_begun_is_not_given_back_as_unstarted_when_a_worker_witho
 
     leaving = worker(app)
     await leaving.start()
-    works = works_of(leaving)
+    runtime = runtime_of(leaving)
     job = await begun.enqueue()
     await asyncio.wait_for(began.wait(), 20)
-    works.dispatcher.draining = True  # it stops, and does not register again
-    works._renewed(str(leaving.worker_id), Renewal(False))
+    runtime.dispatcher.draining = True  # it stops, and does not register again
+    runtime._renewed(str(leaving.worker_id), Renewal(False))
     await leaving.stop()
     assert (await app.get(job.id)).attempt == 1
     await worker(app).start()
@@ -329,13 +329,13 @@ async def test_a_thread_that_was_left_behind_does_no_harm_to_the_next_attempt(
 
     orchestrator = worker(app, max_workers=2)
     await orchestrator.start()
-    works = works_of(orchestrator)
+    runtime = runtime_of(orchestrator)
     job = await staged.enqueue()
     await until(lambda: runs)
-    [left] = works.slots.running()
-    works.interrupt(left, Reason.STOPPED)
+    [left] = runtime.slots.running()
+    runtime.slots.deadlines.interrupt(left, Reason.STOPPED)
     await until(lambda: len(runs) == 2)
-    [attempt] = works.slots.running()
+    [attempt] = runtime.slots.running()
     # Both tell something while the engine is busy with another note: they go in one call.
     first_note, go_on = asyncio.Event(), asyncio.Event()
 
@@ -344,10 +344,10 @@ async def test_a_thread_that_was_left_behind_does_no_harm_to_the_next_attempt(
         await go_on.wait()
 
     between.before_note = busy
-    works.notes.progress(attempt.job, progress=1.0)
+    runtime.writer.progress(attempt.job, progress=1.0)
     await asyncio.wait_for(first_note.wait(), 20)
     keep.set()
-    await until(lambda: works.notes._writes and works.notes._due)
+    await until(lambda: runtime.writer._writes and runtime.writer._due)
     between.before_note = None
     go_on.set()
     over = await ended(app, job)
@@ -362,7 +362,7 @@ async def test_a_thread_that_was_left_behind_does_no_harm_to_the_next_attempt(
 async def test_the_late_answer_to_an_earlier_outcome_uses_up_nothing_of_the_next(
     local: headrace.App,
 ) -> None:
-    relatives = Relatives(engine=local.engine)
+    updates = FamilyUpdates(engine=local.engine)
     parent = new_id()
     first = ClaimedJob(
         id=new_id(),
@@ -378,8 +378,8 @@ async def test_the_late_answer_to_an_earlier_outcome_uses_up_nothing_of_the_next
     second = msgspec.structs.replace(first, token=2, attempt=2)
     outcome = Retry(Failure("Broken", "it broke"), 0.0)
     for job in (first, second):
-        relatives.expect(job, outcome)
-    relatives.settled([Settlement(first.id, 1, outcome)])
-    await relatives.flush()
-    relatives.settled([Settlement(first.id, 2, outcome)])
-    assert list(relatives._waking) == [parent]
+        updates.after_settling(job, outcome)
+    updates.settled([Settlement(first.id, 1, outcome)])
+    await updates.flush()
+    updates.settled([Settlement(first.id, 2, outcome)])
+    assert list(updates._waking) == [parent]

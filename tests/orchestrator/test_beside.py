@@ -17,7 +17,7 @@ from headrace.model.views import Exchange
 from headrace.orchestrator.claiming import dispatcher
 from tests.orchestrator.conftest import Worker, ended, until
 
-TRIP = 20
+EXCHANGE_BATCH = 20
 
 
 class Slow:
@@ -50,7 +50,7 @@ class Slow:
 @pytest.fixture
 def slow(app: headrace.App, monkeypatch: pytest.MonkeyPatch) -> Slow:
     """A trip is under way for as long as the test wants, and a batch is full with 20 outcomes."""
-    monkeypatch.setattr(dispatcher, "TRIP", TRIP)
+    monkeypatch.setattr(dispatcher, "EXCHANGE_BATCH", EXCHANGE_BATCH)
     slow = Slow(app.engine, after=60)
     app._engine = slow
     return slow
@@ -67,11 +67,11 @@ async def test_a_full_batch_of_outcomes_does_not_wait_for_the_trip_that_is_under
     orchestrator = worker(app, max_workers=30)
     await orchestrator.start()
     await until(lambda: bool(slow.beside))
-    assert min(slow.beside) >= TRIP
+    assert min(slow.beside) >= EXCHANGE_BATCH
     slow.go_on.set()
     over = [await ended(app, job) for job in jobs]
     assert {(job.status, job.attempt) for job in over} == {(Status.COMPLETED, 1)}
-    await until(lambda: not orchestrator._works.dispatcher.held)  # type: ignore[union-attr]
+    await until(lambda: not orchestrator._runtime.dispatcher.held)  # type: ignore[union-attr]
 
 
 async def test_outcomes_that_were_sent_beside_a_trip_in_vain_go_with_the_next_one(
@@ -94,7 +94,7 @@ async def test_outcomes_that_were_sent_beside_a_trip_in_vain_go_with_the_next_on
 
 
 async def test_a_job_that_is_stopped_before_its_first_step_does_not_begin(
-    local: headrace.App, worker: Worker
+    local: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
 
@@ -104,25 +104,25 @@ async def test_a_job_that_is_stopped_before_its_first_step_does_not_begin(
 
     orchestrator = worker(local)
     await orchestrator.start()
-    works = orchestrator._works
-    assert works is not None
-    fill = works.dispatcher.on_jobs
+    runtime = orchestrator._runtime
+    assert runtime is not None
+    fill = runtime.slots.fill
 
     def fill_and_cancel() -> None:
         fill()
-        for attempt in list(works.slots.attempts()):
-            works.cancel(attempt.job.id)
+        for attempt in list(runtime.slots.attempts()):
+            runtime.cancel(attempt.job.id)
 
-    works.dispatcher.on_jobs = fill_and_cancel
+    monkeypatch.setattr(runtime.slots, "fill", fill_and_cancel)
     job = await noop.enqueue()
     assert (await ended(local, job)).status is Status.CANCELLED
     assert not begun
-    works.dispatcher.on_jobs = fill
+    monkeypatch.setattr(runtime.slots, "fill", fill)
     assert (await ended(local, await noop.enqueue())).status is Status.COMPLETED
 
 
 async def test_a_slot_survives_somebody_who_cancels_tasks_that_are_not_his(
-    local: headrace.App, worker: Worker
+    local: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @local.task(timeout=None)
     async def noop(ctx: headrace.Context) -> int:
@@ -130,19 +130,19 @@ async def test_a_slot_survives_somebody_who_cancels_tasks_that_are_not_his(
 
     orchestrator = worker(local, max_workers=1)
     await orchestrator.start()
-    works = orchestrator._works
-    assert works is not None
-    fill = works.dispatcher.on_jobs
+    runtime = orchestrator._runtime
+    assert runtime is not None
+    fill = runtime.slots.fill
 
     def fill_and_kill() -> None:
-        works.dispatcher.on_jobs = fill
+        monkeypatch.setattr(runtime.slots, "fill", fill)
         fill()
-        [task] = works.slots.tasks()
+        [task] = runtime.slots.tasks()
         task.cancel()
 
-    works.dispatcher.on_jobs = fill_and_kill
+    monkeypatch.setattr(runtime.slots, "fill", fill_and_kill)
     first, second = [await noop.enqueue() for _ in range(2)]
     assert (await ended(local, second)).status is Status.COMPLETED
     # Nobody told what became of the first: it is found again, as after a crash.
-    await until(lambda: works.slots.busy == 0)
+    await until(lambda: runtime.slots.busy == 0)
     assert (await local.get(first.id)).status is not Status.COMPLETED

@@ -349,18 +349,18 @@ async def test_cancels_of_jobs_that_have_ended_or_gone_back_are_forgotten(
 
     orchestrator = worker(local, max_workers=1)
     await orchestrator.start()
-    works = orchestrator._works
-    assert works is not None
+    runtime = orchestrator._runtime
+    assert runtime is not None
     await held.enqueue()
-    await until(lambda: works.dispatcher.held)
-    [(job_id, token)] = works.dispatcher.held.items()
+    await until(lambda: runtime.dispatcher.held)
+    [(job_id, token)] = runtime.dispatcher.held.items()
     # One of an earlier lease, and one that came after the attempt had ended.
-    works.executor.unwanted["gone back"] = 1
-    works.executor.unwanted[job_id] = token
-    works.leases.renew_now()
-    await until(lambda: "gone back" not in works.executor.unwanted)
-    assert works.executor.unwanted == {job_id: token}
+    runtime.executor.cancelled_before_start["gone back"] = 1
+    runtime.executor.cancelled_before_start[job_id] = token
+    runtime.lease_thread.renew_now()
+    await until(lambda: "gone back" not in runtime.executor.cancelled_before_start)
+    assert runtime.executor.cancelled_before_start == {job_id: token}
     release.set()
-    await until(lambda: not works.dispatcher.held)
-    works.leases.renew_now()
-    await until(lambda: not works.executor.unwanted)
+    await until(lambda: not runtime.dispatcher.held)
+    runtime.lease_thread.renew_now()
+    await until(lambda: not runtime.executor.cancelled_before_start)

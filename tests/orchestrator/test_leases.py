@@ -16,7 +16,7 @@ import headrace
 from headrace.clock import Clock
 from headrace.model.outcome import Failure, Retry, Settlement
 from headrace.model.status import Status
-from headrace.orchestrator.lease_thread import Leases
+from headrace.orchestrator.lease_thread import LeaseThread
 from tests.orchestrator.conftest import Worker, ended, until
 
 
@@ -235,15 +235,15 @@ async def test_what_is_handed_over_at_the_last_moment_is_given_back(
     leaving = worker(app)
     await leaving.start()
     await until(lambda: leaving.telemetry.exchanges > 0)
-    stop = Leases.stop
+    stop = LeaseThread.stop
     ids: list[str] = []
 
-    async def stop_after_a_job(leases: Leases) -> None:
+    async def stop_after_a_job(thread: LeaseThread) -> None:
         ids.append((await late.enqueue()).id)
         await until(lambda: leaving.telemetry.claimed == 1)
-        await stop(leases)
+        await stop(thread)
 
-    monkeypatch.setattr(Leases, "stop", stop_after_a_job)
+    monkeypatch.setattr(LeaseThread, "stop", stop_after_a_job)
     await leaving.stop()
     found = await app.get(ids[0])
     assert (found.status, found.attempt) == (Status.PENDING, 0)
@@ -264,13 +264,13 @@ async def test_word_of_a_job_that_was_taken_on_already_comes_late_and_is_ignored
     reply = await app.engine.exchange(
         [], worker_id=running.worker_id, queues=["elsewhere"], limit=1
     )
-    assert running._works is not None
-    dispatcher, worker_id = running._works.dispatcher, running.worker_id
+    assert running._runtime is not None
+    dispatcher, worker_id = running._runtime.dispatcher, running.worker_id
     assert worker_id is not None
-    dispatcher.handed("", [])
+    dispatcher.on_jobs_pushed("", [])
     assert (await ended(app, job)).status is Status.COMPLETED
     claimed = running.telemetry.claimed
-    dispatcher.handed(worker_id, reply.jobs)
+    dispatcher.on_jobs_pushed(worker_id, reply.jobs)
     assert (runs, running.telemetry.claimed) == ([job.id], claimed)
 
 
@@ -283,9 +283,9 @@ async def test_a_lease_is_kept_when_memory_and_load_cannot_be_read(
 
     orchestrator = worker(app)
     await orchestrator.start()
-    assert orchestrator._works is not None
-    leases, first_id = orchestrator._works.leases, orchestrator.worker_id
-    leases._process = NoDescriptors()
+    assert orchestrator._runtime is not None
+    thread, first_id = orchestrator._runtime.lease_thread, orchestrator.worker_id
+    thread._process = NoDescriptors()
     renewals = orchestrator.telemetry.renewals
     await until(lambda: orchestrator.telemetry.renewals >= renewals + 3)
     assert orchestrator.healthy
@@ -298,10 +298,10 @@ async def test_the_lease_thread_outlives_whatever_goes_wrong_in_a_round(
 ) -> None:
     orchestrator = worker(app)
     await orchestrator.start()
-    assert orchestrator._works is not None
-    leases = orchestrator._works.leases
+    assert orchestrator._runtime is not None
+    thread = orchestrator._runtime.lease_thread
     failures: list[str] = []
-    for broken, name in ((leases.watch, "look"), (leases, "_renew"), (leases, "_healthy")):
+    for broken, name in ((thread.monitor, "check"), (thread, "_renew"), (thread, "_healthy")):
 
         def fail(*_: Any, name: str = name) -> None:
             failures.append(name)
@@ -327,11 +327,11 @@ async def test_a_worker_whose_lease_thread_ends_gives_up_loudly(
 
     orchestrator = worker(app)
     await orchestrator.start()
-    assert orchestrator._works is not None
-    monkeypatch.setattr(orchestrator._works.leases, "_round", leave)
+    assert orchestrator._runtime is not None
+    monkeypatch.setattr(orchestrator._runtime.lease_thread, "_round", leave)
     with pytest.raises(headrace.WorkerUnhealthy, match="renews the lease ended: SystemExit"):
         await asyncio.wait_for(orchestrator.wait(), 20)
     assert not orchestrator.healthy
     assert "The worker gave up" in caplog.text
     # Nothing is claimed any more: it would be lost.
-    assert orchestrator._works.dispatcher.draining
+    assert orchestrator._runtime.dispatcher.draining

@@ -141,10 +141,10 @@ async def test_whatever_ends_a_handler_costs_an_attempt_and_frees_its_slot(
     over = {kind: await ended(local, job) for kind, job in jobs.items()}
     seen = {kind: (job.status, job.attempt) for kind, job in over.items()}
     assert seen == dict.fromkeys(ERRORS, (Status.FAILED, 1))
-    works = orchestrator._works
-    assert works is not None
-    await until(lambda: works.dispatcher.idle)
-    assert (works.slots.busy, len(works.slots._free)) == (0, 2)
+    runtime = orchestrator._runtime
+    assert runtime is not None
+    await until(lambda: runtime.dispatcher.idle)
+    assert (runtime.slots.busy, len(runtime.slots._free)) == (0, 2)
 
 
 async def test_a_coroutine_that_raises_generator_exit_is_tried_again_and_fails(

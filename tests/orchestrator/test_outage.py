@@ -120,10 +120,10 @@ async def test_a_write_that_waits_for_the_engine_goes_on_with_the_next_renewal(
 
     orchestrator = worker(app)
     await orchestrator.start()
-    works = orchestrator._works
-    assert works is not None
+    runtime = orchestrator._runtime
+    assert runtime is not None
     job = await writing.enqueue()
-    await until(lambda: works.notes.failures and works.dispatcher.failures)
+    await until(lambda: runtime.writer.failures and runtime.dispatcher.failures)
     engine.away = set()
     assert (await ended(app, job)).result == "kept"
 
@@ -133,8 +133,8 @@ async def test_a_worker_without_a_lease_asks_often_since_nobody_tells_it(
 ) -> None:
     orchestrator = worker(local)
     await orchestrator.start()
-    assert orchestrator._works is not None
-    dispatcher = orchestrator._works.dispatcher
+    assert orchestrator._runtime is not None
+    dispatcher = orchestrator._runtime.dispatcher
     dispatcher.failures = 10
     assert dispatcher.backoff() == loop.LONGEST_BACKOFF
     registered, dispatcher.worker_id = dispatcher.worker_id, None

@@ -13,7 +13,7 @@ import pytest
 import headrace
 from headrace.clock import Clock
 from headrace.model.status import Status
-from headrace.orchestrator.runtime import Works
+from headrace.orchestrator.runtime import WorkerRuntime
 from tests.orchestrator.conftest import LIMIT, Worker, ended, until
 
 
@@ -35,19 +35,19 @@ class Gate:
 
 async def started(
     worker: Worker, app: headrace.App, slots: int
-) -> tuple[headrace.JobOrchestrator, Works]:
+) -> tuple[headrace.JobOrchestrator, WorkerRuntime]:
     """A worker that takes its jobs for short ones, and so lays out many."""
     orchestrator = worker(app, max_workers=slots)
     await orchestrator.start()
-    works = orchestrator._works
-    assert works is not None
-    works.dispatcher.pace.mean = 0.0005
-    return orchestrator, works
+    runtime = orchestrator._runtime
+    assert runtime is not None
+    runtime.dispatcher.prefetch.mean = 0.0005
+    return orchestrator, runtime
 
 
 async def gated(
     worker: Worker, app: headrace.App, *, slots: int, count: int
-) -> tuple[Gate, list[headrace.Job], headrace.JobOrchestrator, Works]:
+) -> tuple[Gate, list[headrace.Job], headrace.JobOrchestrator, WorkerRuntime]:
     """Jobs before a gate: as many as there are slots in threads, all others laid out."""
     gate = Gate()
 
@@ -55,10 +55,10 @@ async def gated(
     def step(number: int) -> None:
         gate.pass_by(number)
 
-    orchestrator, works = await started(worker, app, slots)
+    orchestrator, runtime = await started(worker, app, slots)
     jobs = await app.enqueue_many(step.job(number=number) for number in range(count))
-    await until(lambda: len(works.slots.relay.laid_out) == count - slots)
-    return gate, jobs, orchestrator, works
+    await until(lambda: len(runtime.slots.thread_chain.offered) == count - slots)
+    return gate, jobs, orchestrator, runtime
 
 
 async def test_threads_go_on_while_the_event_loop_is_busy(
@@ -76,9 +76,9 @@ async def test_threads_go_on_while_the_event_loop_is_busy(
 async def test_a_job_that_is_cancelled_while_it_is_laid_out_does_not_begin(
     app: headrace.App, worker: Worker
 ) -> None:
-    gate, jobs, _, works = await gated(worker, app, slots=1, count=5)
+    gate, jobs, _, runtime = await gated(worker, app, slots=1, count=5)
     await app.cancel(jobs[3].id)
-    await until(lambda: jobs[3].id in works.executor.unwanted)
+    await until(lambda: jobs[3].id in runtime.executor.cancelled_before_start)
     gate.open.set()
     over = [(await ended(app, job)).status for job in jobs]
     assert over == [Status.COMPLETED] * 3 + [Status.CANCELLED, Status.COMPLETED]
@@ -86,9 +86,9 @@ async def test_a_job_that_is_cancelled_while_it_is_laid_out_does_not_begin(
 
 
 async def test_a_stop_gives_back_what_is_laid_out(app: headrace.App, worker: Worker) -> None:
-    gate, jobs, orchestrator, works = await gated(worker, app, slots=1, count=5)
+    gate, jobs, orchestrator, runtime = await gated(worker, app, slots=1, count=5)
     stopping = asyncio.ensure_future(orchestrator.stop(grace=LIMIT))
-    await until(lambda: not works.slots.relay.laid_out)
+    await until(lambda: not runtime.slots.thread_chain.offered)
     gate.open.set()
     await stopping
     found = [await app.get(job.id) for job in jobs]
@@ -112,11 +112,11 @@ async def test_a_thread_that_was_left_alone_takes_no_further_job(
         inside.append(number)
         gate.pass_by(number)
 
-    orchestrator, works = await started(worker, local, slots=1)
+    orchestrator, runtime = await started(worker, local, slots=1)
     doomed, *jobs = await local.enqueue_many(
         [stuck.job(), *(step.job(number=number) for number in range(5))]
     )
-    await until(lambda: len(works.slots.relay.laid_out) == 5)
+    await until(lambda: len(runtime.slots.thread_chain.offered) == 5)
     assert (await ended(local, doomed)).status is Status.TIMEOUT
     await until(lambda: inside == [0])
     assert orchestrator.stuck_threads == 1
@@ -141,9 +141,9 @@ async def test_a_time_limit_counts_from_the_start(
     def second() -> None:
         gate.pass_by(1)
 
-    _, works = await started(worker, local, slots=1)
+    _, runtime = await started(worker, local, slots=1)
     jobs = await local.enqueue_many([first.job(), second.job()])
-    await until(lambda: len(works.slots.relay.laid_out) == 1)
+    await until(lambda: len(runtime.slots.thread_chain.offered) == 1)
     clock.advance(5)
     gate.open.set()
     assert [(await ended(local, job)).status for job in jobs] == [Status.COMPLETED] * 2
@@ -162,9 +162,9 @@ async def test_what_is_laid_out_for_too_long_goes_to_somebody_else(
     def count(number: int) -> int:
         return number
 
-    _, works = await started(worker, app, slots=1)
+    _, runtime = await started(worker, app, slots=1)
     jobs = await app.enqueue_many([step.job(number=0), count.job(number=1), count.job(number=2)])
-    await until(lambda: len(works.slots.relay.laid_out) == 2)
+    await until(lambda: len(runtime.slots.thread_chain.offered) == 2)
     other = worker(app, max_workers=1)
     await other.start()
     assert [(await ended(app, job)).status for job in jobs[1:]] == [Status.COMPLETED] * 2
@@ -193,14 +193,14 @@ async def test_a_function_that_returns_something_to_await_keeps_its_slot(
     def step(number: int) -> None:
         begun.append(number)
 
-    _, works = await started(worker, local, slots=1)
+    _, runtime = await started(worker, local, slots=1)
     jobs = await local.enqueue_many(
         [later.job(number=7), *(step.job(number=number) for number in range(3))]
     )
-    await until(lambda: len(works.slots.relay.laid_out) == 3)
+    await until(lambda: len(runtime.slots.thread_chain.offered) == 3)
     gate.open.set()
     await asyncio.wait_for(awaited.wait(), LIMIT)
-    assert works.slots.busy == 1
+    assert runtime.slots.busy == 1
     assert not begun
     release.set()
     assert [(await ended(local, job)).status for job in jobs] == [Status.COMPLETED] * 4
@@ -251,7 +251,7 @@ async def test_under_attack_every_job_is_done_once_and_no_slot_twice(
             raise ValueError(number)
         return number
 
-    orchestrator, works = await started(worker, app, slots=slots)
+    orchestrator, runtime = await started(worker, app, slots=slots)
     wanted = [(chance.random() * 0.003, chance.random() < 0.1) for _ in range(count)]
     jobs = await app.enqueue_many(
         step.job(number=number, seconds=seconds, fails=fails)
@@ -269,8 +269,8 @@ async def test_under_attack_every_job_is_done_once_and_no_slot_twice(
         assert over.attempt == 1
         assert over.status is (Status.FAILED if wanted[number][1] else Status.COMPLETED)
     assert most <= slots
-    await until(lambda: works.dispatcher.idle)
-    assert (works.slots.busy, works.slots.relay.running) == (0, 0)
+    await until(lambda: runtime.dispatcher.idle)
+    assert (runtime.slots.busy, runtime.slots.thread_chain.running) == (0, 0)
     assert orchestrator.stuck_threads == 0
 
 

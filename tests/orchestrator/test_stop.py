@@ -121,17 +121,17 @@ async def test_a_stop_does_not_wait_when_the_last_job_has_ended_and_nobody_has_h
 
     orchestrator = worker(local)
     await orchestrator.start()
-    works = orchestrator._works
-    assert works is not None
+    runtime = orchestrator._runtime
+    assert runtime is not None
     job = await held.enqueue()
     await until(began.is_set)
     go_on.set()
     limit = time.monotonic() + 20
     # The event loop hears nothing of this yet.
-    while not works.slots.relay._over and time.monotonic() < limit:
+    while not runtime.slots.thread_chain._over and time.monotonic() < limit:
         time.sleep(0.001)  # noqa: ASYNC251
-    works.grace_until = monotonic() + 60
+    runtime.grace_until = monotonic() + 60
     async with asyncio.timeout(10):  # in this very task, so that the loop has no turn before
-        await _finish_running(works)
-    works.grace_until = float("inf")
+        await _finish_running(runtime)
+    runtime.grace_until = float("inf")
     assert (await ended(local, job)).status is Status.COMPLETED

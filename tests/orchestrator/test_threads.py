@@ -15,7 +15,7 @@ import pytest
 import headrace
 from headrace.clock import Clock
 from headrace.model.status import Status
-from headrace.orchestrator.runtime import Works
+from headrace.orchestrator.runtime import WorkerRuntime
 from tests.orchestrator.conftest import LIMIT, Worker, became, ended, until
 
 
@@ -46,11 +46,11 @@ async def through(call_next: Any, job: Any, ctx: Any) -> Any:
     return await call_next()
 
 
-async def started(worker: Worker, app: headrace.App, **options: Any) -> Works:
+async def started(worker: Worker, app: headrace.App, **options: Any) -> WorkerRuntime:
     orchestrator = worker(app, **options)
     await orchestrator.start()
-    assert orchestrator._works is not None
-    return orchestrator._works
+    assert orchestrator._runtime is not None
+    return orchestrator._runtime
 
 
 class Occupied(ThreadPoolExecutor):
@@ -84,25 +84,25 @@ async def test_a_job_that_was_stopped_before_a_thread_had_it_is_never_begun(
     def step(number: int) -> None:
         begun.append(number)
 
-    works = await started(worker, app, max_workers=1, middleware=layers)
-    works.threads._executor = pool = Occupied()
+    runtime = await started(worker, app, max_workers=1, middleware=layers)
+    runtime.threads._executor = pool = Occupied()
     try:
         job = await step.enqueue(1)
         await until(lambda: pool.asked)
         if way == "cancelled":
             await app.cancel(job.id)
-            await until(lambda: any(each.reason for each in works.slots.attempts()))
+            await until(lambda: any(each.reason for each in runtime.slots.attempts()))
         clock.advance(100)
         if way == "cancelled":
             # It would have been told politely, and is given up when the grace is over.
-            await until(lambda: works.slots.busy)
+            await until(lambda: runtime.slots.busy)
         over = await ended(app, job)
         assert over.status is (Status.CANCELLED if way == "cancelled" else Status.TIMEOUT)
-        assert not works.threads.abandoned
+        assert not runtime.threads.abandoned
     finally:
         pool.let_go()
     assert not begun
-    assert works.slots.busy == 0
+    assert runtime.slots.busy == 0
 
 
 @pytest.mark.parametrize("layers", [(), (through,)], ids=["bare", "in layers"])
@@ -115,12 +115,12 @@ async def test_a_job_that_is_cancelled_before_a_thread_has_it_ends_when_one_come
     def step(number: int) -> None:
         begun.append(number)
 
-    works = await started(worker, local, max_workers=1, middleware=layers)
-    works.threads._executor = pool = Occupied()
+    runtime = await started(worker, local, max_workers=1, middleware=layers)
+    runtime.threads._executor = pool = Occupied()
     job = await step.enqueue(1)
     await until(lambda: pool.asked)
     await local.cancel(job.id)
-    await until(lambda: any(each.reason for each in works.slots.attempts()))
+    await until(lambda: any(each.reason for each in runtime.slots.attempts()))
     pool.let_go()
     assert (await ended(local, job)).status is Status.CANCELLED
     assert not begun
@@ -142,14 +142,14 @@ async def test_stages_that_hang_leave_threads_for_jobs_and_other_stages(
     async def staged(ctx: headrace.Context) -> Any:
         return await ctx.stage("quick", quick.function)
 
-    works = await started(worker, app, max_workers=2, middleware=layers)
+    runtime = await started(worker, app, max_workers=2, middleware=layers)
     stuck = await hangs.enqueue()
     await until(lambda: hook.inside >= 4)  # twice the slots
     assert await app.result((await quick.enqueue()).id, timeout=LIMIT) == 1
     assert await app.result((await staged.enqueue()).id, timeout=LIMIT) == 1
     hook.release.set()
     assert (await ended(app, stuck)).status is Status.COMPLETED
-    assert not works.threads.abandoned
+    assert not runtime.threads.abandoned
 
 
 async def test_a_stage_that_hangs_is_left_alone_when_its_time_is_over(
@@ -219,10 +219,10 @@ async def test_a_thread_that_cannot_be_started_costs_no_slot_no_attempt_and_no_t
         await asyncio.Event().wait()
 
     layers = (through,) if way == "in layers" else ()
-    works = await started(worker, local, max_workers=2, middleware=layers)
+    runtime = await started(worker, local, max_workers=2, middleware=layers)
     beside = await slow.enqueue()
-    await until(lambda: works.slots.busy == 1)
-    works.threads._executor = pool = Thrifty(2)
+    await until(lambda: runtime.slots.busy == 1)
+    runtime.threads._executor = pool = Thrifty(2)
 
     def refused(times: int) -> bool:
         return pool.refusals == 2 - times
@@ -231,7 +231,7 @@ async def test_a_thread_that_cannot_be_started_costs_no_slot_no_attempt_and_no_t
     for number in (1, 2):
         jobs.append(await (staged if way == "as a stage" else step).enqueue(number))
         await until(functools.partial(refused, number))
-        await until(lambda: works.slots.busy == 1)
+        await until(lambda: runtime.slots.busy == 1)
     assert not runs
     clock.advance(6)
     over = [await ended(local, job) for job in jobs]
@@ -263,9 +263,9 @@ async def test_an_error_in_one_time_limit_does_not_switch_off_the_others(
     async def plain() -> None:
         await asyncio.Event().wait()
 
-    works = await started(worker, local, max_workers=4)
+    runtime = await started(worker, local, max_workers=4)
     jobs = [await task.enqueue() for task in (odd, odd_in_a_thread, plain)]
-    await until(lambda: works.slots.busy == 3 and hook.inside)
+    await until(lambda: runtime.slots.busy == 3 and hook.inside)
     clock.advance(20)
     assert (await ended(local, jobs[2])).status is Status.TIMEOUT
     for job in jobs[:2]:
@@ -315,7 +315,7 @@ async def test_a_coroutine_behind_a_plain_wrapper_is_cancelled_at_once(
         "object": waiting,
     }
     task = local.task("waits")(functions[wrapper])
-    works = await started(worker, local, middleware=layers)
+    runtime = await started(worker, local, middleware=layers)
     job = await task.enqueue()
     await asyncio.wait_for(waiting.begun.wait(), LIMIT)
     began = time.monotonic()
@@ -323,7 +323,7 @@ async def test_a_coroutine_behind_a_plain_wrapper_is_cancelled_at_once(
     assert (await ended(local, job)).status is Status.CANCELLED
     assert time.monotonic() - began < 10  # the grace is 30 s
     assert waiting.saw == ["cancelled"]
-    assert (works.slots.busy, works.threads.abandoned) == (0, set())
+    assert (runtime.slots.busy, runtime.threads.abandoned) == (0, set())
 
 
 @pytest.mark.parametrize("layers", [(), (through,)], ids=["bare", "in layers"])
@@ -337,11 +337,11 @@ async def test_a_coroutine_is_not_begun_if_the_job_was_cancelled_before_it_was_r
         hook.hang()
         return waiting.wait()
 
-    works = await started(worker, local, middleware=layers)
+    runtime = await started(worker, local, middleware=layers)
     job = await slow_to_return.enqueue()
     await until(lambda: hook.inside)
     await local.cancel(job.id)
-    await until(lambda: any(each.reason for each in works.slots.attempts()))
+    await until(lambda: any(each.reason for each in runtime.slots.attempts()))
     hook.release.set()
     assert (await ended(local, job)).status is Status.CANCELLED
     assert not waiting.begun.is_set()

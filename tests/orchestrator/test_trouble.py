@@ -174,9 +174,9 @@ async def test_others_take_over_from_a_worker_that_gave_up_and_that_nobody_waits
         await asyncio.wait_for(started.wait(), 20)
         # Only the dispatcher has trouble: the lease could still be renewed.
         flaky.lose_requests = 1_000_000
-        works = gives_up._works
-        assert works is not None
-        works.dispatcher.work()
+        runtime = gives_up._runtime
+        assert runtime is not None
+        runtime.dispatcher.on_work_signal()
         await until(lambda: gives_up.failure is not None)
         # What cannot be settled any more does not run on beside the take-over.
         await asyncio.wait_for(stopped.wait(), 20)

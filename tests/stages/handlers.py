@@ -108,7 +108,7 @@ async def caught(ctx: headrace.Context) -> str:
     """A stage that fails while a wait beside it would leave the handler."""
 
     async def fail() -> None:
-        while not ctx.under_way._leaving:  # type: ignore[attr-defined]  # noqa: ASYNC110
+        while not ctx.running_stages._leaving:  # type: ignore[attr-defined]  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         raise ValueError("no luck")
 

@@ -12,7 +12,7 @@ from headrace.clock import Clock
 from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
-from headrace.orchestrator.runtime import Works
+from headrace.orchestrator.runtime import WorkerRuntime
 from tests.orchestrator.conftest import Worker, became, ended, until
 
 
@@ -184,7 +184,7 @@ async def test_a_cancel_that_comes_just_before_the_wait_reaches_the_children(
     app: headrace.App, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker hears of it too late: the engine turns the wait into the end."""
-    monkeypatch.setattr(Works, "cancel", lambda self, job_id: None)
+    monkeypatch.setattr(WorkerRuntime, "cancel", lambda self, job_id: None)
 
     @app.task
     async def leaf() -> None: ...

@@ -65,13 +65,13 @@ async def test_waiting_parents_hold_no_slot(app: headrace.App, worker: Worker) -
 
     await until(all_wait)
     assert await app.result((await other.enqueue()).id, timeout=20) == "ran"
-    works = orchestrator._works
-    assert works is not None
-    assert works.slots.busy == 0
-    assert works.dispatcher.held == {}
-    assert works.dispatcher.idle
-    assert works.relatives.expected == {}
-    assert works.notes.unsent == {}
+    runtime = orchestrator._runtime
+    assert runtime is not None
+    assert runtime.slots.busy == 0
+    assert runtime.dispatcher.held == {}
+    assert runtime.dispatcher.idle
+    assert runtime.family_updates.affected == {}
+    assert runtime.writer.pending == {}
     release.set()
     await worker(app, queues=["leaves"]).start()
     for job in jobs:

@@ -258,7 +258,7 @@ async def test_a_stage_that_fails_beside_a_wait_can_be_caught(
     @local.task(retries=0)
     async def order(ctx: headrace.Context) -> str:
         async def fail() -> None:
-            await until(lambda: ctx.under_way._leaving)  # type: ignore[attr-defined]
+            await until(lambda: ctx.running_stages._leaving)  # type: ignore[attr-defined]
             raise ValueError("no luck")
 
         try:

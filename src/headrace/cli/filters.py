@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from datetime import datetime
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from headrace.model.ids import parse_id
 from headrace.model.job import JobFilter
 from headrace.model.names import check_name, check_text
 from headrace.model.status import Status
+from headrace.suggest import did_you_mean
 
 SOURCES = ("api", "cron", "event", "code", "cli", "workflow")
 
@@ -90,6 +90,5 @@ def _status(text: str) -> Status:
 
 
 def _unknown(kind: str, text: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(text.lower(), known, n=1)
-    hint = f'did you mean "{near[0]}"?' if near else f"use one of {', '.join(known)}"
+    hint = did_you_mean(text.lower(), known, otherwise=f"use one of {', '.join(known)}")
     return f'unknown {kind} "{text}"; {hint}'

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
 import msgspec
 
+from headrace.batching import batched, each
 from headrace.client.job_codec import JobRequest
 
 # A server takes at most 1,000 jobs and 4 MiB in one request; some room is left for the rest of it.
@@ -22,30 +23,11 @@ class Batch(msgspec.Struct, frozen=True):
 
 async def batches(jobs: Iterable[JobRequest] | AsyncIterable[JobRequest]) -> AsyncIterator[Batch]:
     """Read jobs one by one and put them together; a large one travels alone."""
-    parts: list[bytes] = []
-    size, safe = 0, True
-    async for job in _each(jobs):
-        encoded = msgspec.json.encode(job)
-        if parts and (len(parts) == BATCH_JOBS or size + len(encoded) > BATCH_BYTES):
-            yield _joined(parts, safe)
-            parts, size, safe = [], 0, True
-        parts.append(encoded)
-        size += len(encoded)
-        safe = safe and job.key is not None
-    if parts:
-        yield _joined(parts, safe)
+    encoded = ((msgspec.json.encode(job), job.key is not None) async for job in each(jobs))
+    async for batch in batched(encoded, _size, length=BATCH_JOBS, size=BATCH_BYTES):
+        body = b'{"jobs":[' + b",".join(part for part, _ in batch) + b"]}"
+        yield Batch(body, all(has_key for _, has_key in batch))
 
 
-def _joined(parts: list[bytes], safe: bool) -> Batch:
-    return Batch(b'{"jobs":[' + b",".join(parts) + b"]}", safe)
-
-
-async def _each(
-    jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
-) -> AsyncIterator[JobRequest]:
-    if isinstance(jobs, AsyncIterable):
-        async for job in jobs:
-            yield job
-    else:
-        for job in jobs:
-            yield job
+def _size(part: tuple[bytes, bool]) -> int:
+    return len(part[0])

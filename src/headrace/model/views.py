@@ -1,4 +1,4 @@
-"""What engines answer when people look: queues, lanes, records, findings."""
+"""What engines return: queues, lanes, records, findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.model.job import ClaimedJob, Job
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """The answer to an exchange: settlements that were refused, and jobs to run in order."""
+    """The result of an exchange: settlements that were refused, and jobs to run in order."""
 
     refused: tuple[str, ...]
     jobs: list[ClaimedJob]
@@ -43,7 +43,7 @@ class QueueView(msgspec.Struct, kw_only=True):
 
 
 class LaneView(msgspec.Struct, kw_only=True):
-    """A lane with who holds it and how many wait. Holders include retries that keep their place."""
+    """A lane with its holders and how many wait. Holders include retries that keep their place."""
 
     queue: str
     lane: str

@@ -15,7 +15,7 @@ from headrace.errors import EngineUnavailable, WorkerUnhealthy
 from headrace.loop import spread
 from headrace.model.worker import Renewal, WorkerStats
 from headrace.orchestrator.running.attempt import monotonic
-from headrace.orchestrator.running.loop_monitor import BlockWatch
+from headrace.orchestrator.running.loop_monitor import LoopBlockMonitor
 from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.leases")
@@ -24,7 +24,7 @@ LONGEST_INTERVAL = 5.0
 RETRY_INTERVAL = 1.0
 
 
-class Leases:
+class LeaseThread:
     """Renews the worker's lease, and watches the loop between two renewals.
 
     `on_renewal` is called on the loop with each answer. `on_hang` is called on the thread, once,
@@ -39,7 +39,7 @@ class Leases:
         engine: Engine,
         loop: asyncio.AbstractEventLoop,
         lease_seconds: float,
-        watch: BlockWatch,
+        monitor: LoopBlockMonitor,
         telemetry: Telemetry,
         running: Callable[[], int],
         healthy: Callable[[], bool],
@@ -50,7 +50,7 @@ class Leases:
         self.engine = engine
         self.lease_seconds = lease_seconds
         self.interval = min(lease_seconds / 5, LONGEST_INTERVAL)
-        self.watch = watch
+        self.monitor = monitor
         self.telemetry = telemetry
         self.hung = False
         self.renewed_at = monotonic()
@@ -64,7 +64,7 @@ class Leases:
         self._keeper: LeaseKeeper | None = None
         self._keeper_of: str | None = None
         self._next = 0.0
-        self._prod = threading.Event()
+        self._wakeup = threading.Event()
         self._stopping = False
         self._failing = False
         self._process = psutil.Process()
@@ -81,14 +81,14 @@ class Leases:
         self._process.cpu_percent(None)
         self._thread.start()
 
-    def keep(self, worker_id: str, since: float) -> None:
+    def renew_for(self, worker_id: str, since: float) -> None:
         """Keep the lease of this worker from now on. It was asked for at `since`, and the engine
         counts from some moment between then and now.
         """
         self.renewed_at = since
         self._next = since + self.interval
         self._worker_id = worker_id
-        self._prod.set()
+        self._wakeup.set()
 
     def let_lapse(self) -> None:
         """Renew it no more, so that others take over."""
@@ -97,12 +97,12 @@ class Leases:
     def renew_now(self) -> None:
         """Do not wait for the next time: something suggests that the lease is lost."""
         self._next = 0.0
-        self._prod.set()
+        self._wakeup.set()
 
     async def stop(self, patience: float = 5.0) -> None:
         """End the thread. A renewal that hangs is left behind."""
         self._stopping = True
-        self._prod.set()
+        self._wakeup.set()
         if self._thread.is_alive():
             await asyncio.wait({self._ended}, timeout=patience)
 
@@ -111,11 +111,11 @@ class Leases:
         try:
             while not self._stopping and not self._loop.is_closed():
                 now = monotonic()
-                pause = self.watch.block_seconds / 2
+                pause = self.monitor.block_seconds / 2
                 if self._worker_id is not None and not self.hung:
                     pause = min(pause, max(self._next - now, 0.0))
-                self._prod.wait(pause)
-                self._prod.clear()
+                self._wakeup.wait(pause)
+                self._wakeup.clear()
                 try:
                     self._round()
                 except Exception as error:  # the thread must outlive whatever goes wrong
@@ -156,7 +156,7 @@ class Leases:
     def _hangs(self) -> bool:
         """Whether the loop hangs for good. A look that fails must not cost the lease."""
         try:
-            return self.watch.look()
+            return self.monitor.check()
         except Exception as error:
             if self._loop.is_closed():
                 raise
@@ -219,7 +219,7 @@ class Leases:
         log.critical(
             "The event loop hangs in a job that is past its time by more than the grace of %g s; "
             "the lease is given up, so that other workers take over",
-            self.watch.grace_seconds,
+            self.monitor.grace_seconds,
         )
         self._on_hang()
 

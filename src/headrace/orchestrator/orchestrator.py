@@ -12,13 +12,13 @@ from typing import Any
 
 from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
 from headrace.model.names import check_name
-from headrace.orchestrator.claiming.unstarted_jobs import InternalQueue
+from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.host import Host
 from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
 from headrace.orchestrator.middleware import Middleware, chain_of
-from headrace.orchestrator.run_until_idle import run_everything
+from headrace.orchestrator.run_until_idle import run_until_idle
 from headrace.orchestrator.running.slots import Slot
-from headrace.orchestrator.runtime import Works
+from headrace.orchestrator.runtime import WorkerRuntime
 from headrace.orchestrator.shutdown import shut_down
 from headrace.telemetry import Telemetry
 
@@ -58,7 +58,7 @@ class JobOrchestrator:
         # Called on the lease thread when the event loop hangs for good.
         self.on_hang: Callable[[], None] = lambda: None
         self._chain = chain_of(middleware)
-        self._works: Works | None = None
+        self._runtime: WorkerRuntime | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = asyncio.Lock()
         self._stopping: asyncio.Task[None] | None = None
@@ -75,34 +75,34 @@ class JobOrchestrator:
     @property
     def dispatcher_task(self) -> asyncio.Task[None] | None:
         """The task that exchanges outcomes for jobs; cancelled after `stop`."""
-        return None if self._works is None else self._works.dispatcher.task
+        return None if self._runtime is None else self._runtime.dispatcher.task
 
     @property
     def workers(self) -> list[Slot]:
         """The slots; empty after `stop`."""
-        return [] if self._works is None else self._works.slots.slots
+        return [] if self._runtime is None else self._runtime.slots.slots
 
     @property
     def worker_id(self) -> str | None:
         """Under which id the engine knows this worker now."""
-        return None if self._works is None else self._works.dispatcher.worker_id
+        return None if self._runtime is None else self._runtime.dispatcher.worker_id
 
     @property
     def worker_name(self) -> str | None:
         """Under which name people know this worker."""
-        return None if self._works is None else self._works.name
+        return None if self._runtime is None else self._runtime.name
 
     @property
     def healthy(self) -> bool:
         """Whether it runs, reaches its engine and keeps its lease."""
-        return self.running and self._works is not None and self._works.healthy
+        return self.running and self._runtime is not None and self._runtime.healthy
 
     @property
     def stuck_threads(self) -> int:
         """Threads of handlers that were told to stop and do not; they keep a process from
         ending.
         """
-        return 0 if self._works is None else len(self._works.threads.abandoned)
+        return 0 if self._runtime is None else len(self._runtime.threads.abandoned)
 
     # --- what people do
 
@@ -121,14 +121,14 @@ class JobOrchestrator:
                 await asyncio.shield(self._stopping)
             self._check_wanted(stops)
             if self.running:
-                if self.failure is None or self._works is None:
+                if self.failure is None or self._runtime is None:
                     return
                 # It gave up: what is left of it goes first.
-                await self._stop(self._works, 0.0)
+                await self._stop(self._runtime, 0.0)
                 self._check_wanted(stops)
             await self.app.open()
             self._check_wanted(stops)
-            works = Works(
+            runtime = WorkerRuntime(
                 host=self.app,
                 queue=self.internal_queue,
                 queues=self.queues,
@@ -139,12 +139,12 @@ class JobOrchestrator:
                 on_hang=self._hung,
                 on_death=self._died,
             )
-            await works.start()
+            await runtime.start()
             if stops != self._stops:
-                works.dispatcher.drain()  # before its first round: nothing is claimed
-                await shut_down(works, 0.0)
+                runtime.dispatcher.drain()  # before its first round: nothing is claimed
+                await shut_down(runtime, 0.0)
                 self._check_wanted(stops)
-            self._works = works
+            self._runtime = runtime
             self._stopping = None
             self.failure = None
             self._ended.clear()
@@ -157,21 +157,21 @@ class JobOrchestrator:
         short; calling it again with a shorter grace does.
         """
         self._stops += 1
-        works = self._works
-        if works is not None:
-            await self._stop(works, grace)
+        runtime = self._runtime
+        if runtime is not None:
+            await self._stop(runtime, grace)
         # One that is just starting hears of it there, and takes back what it has done.
         async with self._starting:
             pass
 
-    async def _stop(self, works: Works, grace: float | None) -> None:
+    async def _stop(self, runtime: WorkerRuntime, grace: float | None) -> None:
         if self._stopping is None:
             self.running = False
             seconds = self.app.settings.grace_seconds if grace is None else grace
-            self._stopping = asyncio.create_task(shut_down(works, seconds), name="headrace stop")
+            self._stopping = asyncio.create_task(shut_down(runtime, seconds), name="headrace stop")
             self._stopping.add_done_callback(lambda _: self._ended.set())
         elif grace is not None:
-            works.hurry(grace)
+            runtime.shorten_grace(grace)
         await asyncio.shield(self._stopping)
 
     async def wait(self) -> None:
@@ -187,9 +187,9 @@ class JobOrchestrator:
         alone. Starts the worker for the time if it is not running.
         """
         visiting = not self.running
-        works = await self._started()
+        runtime = await self._started()
         try:
-            await run_everything(works)
+            await run_until_idle(runtime)
         finally:
             if visiting:
                 await self.stop()
@@ -205,7 +205,7 @@ class JobOrchestrator:
         self.running = False
         self.internal_queue = InternalQueue()
         self._starting, self._ended = asyncio.Lock(), asyncio.Event()
-        self._works = self._stopping = None
+        self._runtime = self._stopping = None
 
     def _check_wanted(self, stops: int) -> None:
         """Whether nobody has called `stop` since there had been so many."""
@@ -213,11 +213,11 @@ class JobOrchestrator:
             self._ended.set()
             raise WorkerUnhealthy("the worker was stopped while it started")
 
-    async def _started(self) -> Works:
+    async def _started(self) -> WorkerRuntime:
         await self.start()
-        if self._works is None:
+        if self._runtime is None:
             raise WorkerUnhealthy("the worker was stopped while it started")
-        return self._works
+        return self._runtime
 
     async def __aenter__(self) -> JobOrchestrator:
         await self.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -13,6 +12,7 @@ from headrace.model.job import Job, NewJob, OnCrash
 from headrace.model.lane import Lane
 from headrace.model.policy import Isolation, TaskPolicy, check_never_retry
 from headrace.model.retry import RetryPolicy
+from headrace.suggest import similar_or_first
 from headrace.task.task import Task
 
 P = ParamSpec("P")
@@ -121,8 +121,7 @@ class Registry:
         """The task of this name, or an error that names the nearest ones."""
         task = self.tasks.get(name)
         if task is None:
-            near = difflib.get_close_matches(name, self.tasks, n=3) or sorted(self.tasks)[:10]
-            known = ", ".join(f'"{each}"' for each in near) or "none"
+            known = similar_or_first(name, self.tasks)
             raise UnknownTask(
                 f'Unknown task "{name}". Registered: {known}. Load its module with --app.'
             )

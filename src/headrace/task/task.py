@@ -51,6 +51,7 @@ class Task(Generic[P, R_co]):
         self.name = check_name("task", name)
         self.function = function
         self.policy = policy
+        self.max_attempts = policy.retry.max_attempts
         self.door = door
         self.signature = Signature(name, function)
         self.kind: Kind = (
@@ -187,7 +188,7 @@ class TaskOptions(Generic[P, R_co]):
             queue=policy.queue,
             args=encoded,
             priority=policy.priority,
-            max_attempts=policy.retry.max_attempts,
+            max_attempts=task.max_attempts,
             timeout=policy.timeout,
             on_crash=policy.on_crash,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from headrace.engine.base import Engine
 from headrace.errors import InvalidArguments, InvalidInput, RecordConflict, UnknownWorkflow
 from headrace.model.job import Job, NewJob, Source
 from headrace.model.lane import Lane
+from headrace.suggest import similar_or_first
 from headrace.task import Task
 from headrace.workflows.check import checked
 from headrace.workflows.code import WorkflowBuilder, params_of
@@ -120,10 +120,7 @@ class Workflows:
         """A workflow, the newest unless a version is given."""
         versions = self._every.get(workflow_id)
         if not versions:
-            near = (
-                difflib.get_close_matches(workflow_id, self._every, n=3) or sorted(self._every)[:10]
-            )
-            known = ", ".join(f'"{each}"' for each in near) or "none"
+            known = similar_or_first(workflow_id, self._every)
             raise UnknownWorkflow(
                 f'unknown workflow "{workflow_id}"; known: {known}; put its file into '
                 f'"{self.host.settings.workflows}" (HEADRACE_WORKFLOWS)'
@@ -163,7 +160,7 @@ class Workflows:
         return await look(self.host.engine, job)
 
     async def retry(self, job: Job, from_step: str | None = None) -> list[str]:
-        """Run a finished run again: from a step, or what did not complete. Answers the steps."""
+        """Run a finished run again: from a step, or what did not complete. Returns the steps."""
         await self.host.open()
         return await begin_again(self.host.engine, job, from_step)
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 TASK = "headrace.workflow"
 # A run only begins and collects. Workers that die under it are not its fault.
 RETRIES = 1_000
-# How many of the failures of one step are told.
-TOLD = 3
+# How many failures of one step are named in the error.
+SHOWN = 3
 # How many jobs are read at once.
 # Stands for an end that has been kept, and is read instead.
 KEPT = StepEnd("failed")
@@ -196,8 +196,8 @@ def outcome_of(step: Step, ids: Sequence[str], jobs: Sequence[Job]) -> StepEnd:
     output = outputs if step.each is not None else outputs[0]
     if not faults:
         return StepEnd("completed", output=output, jobs=len(ids))
-    told = "; ".join(faults[:TOLD])
-    error = told if len(ids) == 1 else f"{len(faults)} of {len(ids)}: {told}"
+    problem = "; ".join(faults[:SHOWN])
+    error = problem if len(ids) == 1 else f"{len(faults)} of {len(ids)}: {problem}"
     # What did work may still be of use to a step that goes on without the rest.
     return StepEnd("failed", output=output, error=error, jobs=len(ids))
 

@@ -101,7 +101,7 @@ async def connections(admin: Link, namespace: str) -> list[str]:
     return [each["id"] for each in fields if each["name"] == f"headrace:{namespace}"]
 
 
-async def commands_of(engine: RedisEngine, life: Awaitable[None]) -> list[tuple[bool, list[str]]]:
+async def commands_of(engine: RedisEngine, life: Awaitable[object]) -> list[tuple[bool, list[str]]]:
     """What the server is told meanwhile, in its own words: whether by a script, and the command."""
     reader, writer = await asyncio.open_connection(engine.address.host, engine.address.port)
     writer.write(b"MONITOR\r\n")

@@ -19,9 +19,9 @@ import pytest
 import headrace.sync
 from headrace.engine.sqlite.connection import forks
 from headrace.engine.sqlite.connection.opened_file import OpenedFile
-from headrace.engine.sqlite.connection.opening import BUSY_SECONDS, begin_writing
+from headrace.engine.sqlite.connection.opening import BUSY_SECONDS
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
-from headrace.engine.sqlite.connection.writer import Writer
+from headrace.engine.sqlite.connection.writer import Writer, begin_writing
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.errors import EngineError, EngineUnavailable
 from tests.app.conftest import make_app

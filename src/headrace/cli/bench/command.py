@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import Annotated, Any
 
 import msgspec
@@ -19,11 +18,11 @@ from headrace.cli.session import Session
 from headrace.config import Settings
 from headrace.engine.open import redacted
 from headrace.errors import InvalidInput
+from headrace.signals import on_stop_signals
 
 commands = group("Measure your engine.")
 
 MOST = 1_000_000
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @command(commands, "bench")
@@ -54,31 +53,21 @@ async def bench(
         settings = session.load_app().settings
     if session.remote:
         tell(f"note: this measures the engine itself: {redacted(settings.url)}")
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    told: list[int] = []
-
-    def end(number: int) -> None:
-        told.append(number)
-        if task is not None:
-            task.cancel()
-
-    # Whoever ends us in good order must not leave our store behind. Also Ctrl-C is handled here: a
-    # program that was started in the background does not get it otherwise.
-    for number in SIGNALS:
-        loop.add_signal_handler(number, end, number)
-    try:
-        async with scratch(settings.url) as store:
-            alike = msgspec.structs.replace(
-                settings, url=store.url, app=None, queues=(), worker_name=None
-            )
-            version, measured = await measure(alike, store, jobs, quiet=session.json)
-    except asyncio.CancelledError:
-        if told:
-            return 128 + told[0]
-        raise
-    finally:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - a command runs in a task
+    # A signal must not leave our store behind. Also Ctrl-C is handled here: a program that was
+    # started in the background does not get it otherwise.
+    with on_stop_signals(lambda _: task.cancel()) as received:
+        try:
+            async with scratch(settings.url) as store:
+                alike = msgspec.structs.replace(
+                    settings, url=store.url, app=None, queues=(), worker_name=None
+                )
+                version, measured = await measure(alike, store, jobs, quiet=session.json)
+        except asyncio.CancelledError:
+            if received:
+                return 128 + received[0]
+            raise
     _answer(session, settings, version, measured, jobs)
     return 0
 

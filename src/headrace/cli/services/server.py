@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
+import contextlib
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +18,7 @@ from headrace.cli.services.logs import log_to_stderr
 from headrace.cli.session import Session
 from headrace.engine.open import redacted
 from headrace.server import serve
+from headrace.signals import on_stop_signals
 
 commands = group("The HTTP API over an App.")
 
@@ -68,15 +69,6 @@ async def server(
 
 async def until_signal(app: App, **options: Any) -> None:
     """Serve until told to stop; told again, without waiting for open requests."""
-    loop = asyncio.get_running_loop()
     serving = asyncio.ensure_future(serve(app, **options))
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        loop.add_signal_handler(number, serving.cancel)
-    try:
+    with on_stop_signals(lambda _: serving.cancel()), contextlib.suppress(asyncio.CancelledError):
         await serving
-    except asyncio.CancelledError:
-        return
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)

@@ -89,7 +89,7 @@ class Firing:
     async def _take(
         self, schedule: Schedule, state: ScheduleState, version: int, step: Plan, now: datetime
     ) -> int:
-        """Do what was planned. Answers how many times were taken."""
+        """Do what was planned. Returns how many times were taken."""
         if step.make and not schedule.allow_overlap:
             if await self._schedules.unfinished(state):
                 step = _overlapping(schedule, step, now)

@@ -135,7 +135,9 @@ class Schedules:
         return kept
 
     async def remove(self, name: str) -> KeptSchedule:
-        """Forget a schedule. How far it had come is kept, so that its past is never done again."""
+        """Forget a schedule. How far it had come is kept for a day, so that its past is never done
+        again by a dispatcher whose clock is behind.
+        """
         kept, _ = await self.records.existing(name)
         await self.records.delete(name)
         self._tell()

@@ -17,7 +17,6 @@ from headrace.engine.sqlite import (
     lanes,
     lease,
     prune,
-    queues,
     records,
     report,
     settle,
@@ -209,7 +208,7 @@ class SqliteEngine:
         )
         pruned = await self._write(lambda it: prune.prune(it, found))
         await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
-        await self._forget(queues.find_unused, queues.forget, "", limit)
+        await self._forget(prune.find_unused_queues, prune.forget_queues, "", limit)
         return pruned
 
     async def _forget(

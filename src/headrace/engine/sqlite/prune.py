@@ -25,8 +25,11 @@ PRUNE_PARENT = query("prune_parent")
 UNFINISHED = query("unfinished")
 HISTORY_BEYOND = query("history_beyond")
 HISTORY_LAST = query("history_last")
+QUEUES_UNUSED = query("queues_unused")
+QUEUE_FORGET = query("queue_forget")
 
 WORKERS_KEPT_SECONDS = 86_400.0
+QUEUES_KEPT_SECONDS = 86_400.0
 # At how many places old jobs are looked for behind younger ones.
 SAMPLES = 64
 
@@ -170,3 +173,19 @@ def prune(transaction: Transaction, found: list[tuple[int, str]]) -> int:
     )
     connection.execute(PRUNE_WORKERS, (now - WORKERS_KEPT_SECONDS,))
     return len(rows)
+
+
+def find_unused_queues(transaction: Transaction, after: str, limit: int) -> list[str]:
+    """Return queues behind `after` that may be forgotten, in their order. Only reads."""
+    rows = transaction.connection.execute(QUEUES_UNUSED, (*_lately(transaction), after, limit))
+    return [name for (name,) in rows]
+
+
+def forget_queues(transaction: Transaction, names: list[str]) -> None:
+    """Forget these queues, except those that were used or paused in the meantime."""
+    lately = _lately(transaction)
+    transaction.connection.executemany(QUEUE_FORGET, [(name, *lately) for name in names])
+
+
+def _lately(transaction: Transaction) -> tuple[float, float]:
+    return transaction.now - QUEUES_KEPT_SECONDS, transaction.now + QUEUES_KEPT_SECONDS

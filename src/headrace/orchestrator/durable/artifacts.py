@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
 
 
-class Shelf(Artifacts):
+class JobArtifacts(Artifacts):
     """Writes files to the store, and their index to the engine under the attempt's token.
 
     Works from the worker's loop, and from the loop of a handler in a thread.
@@ -33,7 +33,7 @@ class Shelf(Artifacts):
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
-        self._names: dict[tuple[str, str], _Name] = {}
+        self._names: dict[tuple[str, str], _NameState] = {}
         # While it has the lease nobody else writes the index, so it is read at most once.
         self._index: dict[tuple[str, str], Artifact] | None = None
         self._guard = threading.Lock()
@@ -121,9 +121,9 @@ class Shelf(Artifacts):
         """From what this attempt has put itself, or from the engine's index."""
         with self._guard:
             own = self._names.get((layer, name))
-            if own is not None and own.file is not None and not own.contended:
+            if own is not None and own.file is not None and not own.concurrent_puts:
                 return own.file
-            index = None if own is not None and own.contended else self._index
+            index = None if own is not None and own.concurrent_puts else self._index
         if index is None:
             index = read_entries(await self._context.entries(KIND))
             with self._guard:
@@ -146,11 +146,11 @@ class Shelf(Artifacts):
     def _begin(self, layer: str, name: str) -> int:
         """Each put has a place of its own, so that what the index names is never changed."""
         with self._guard:
-            each = self._names.setdefault((layer, name), _Name())
+            each = self._names.setdefault((layer, name), _NameState())
             each.versions += 1
             each.under_way += 1
             if each.under_way > 1:
-                each.contended = True
+                each.concurrent_puts = True
             return each.versions
 
     def _end(self, layer: str, name: str, file: Artifact | None) -> Artifact | None:
@@ -161,17 +161,17 @@ class Shelf(Artifacts):
             if file is None:
                 return None
             replaced, each.file = each.file, file
-            return None if each.contended else replaced
+            return None if each.concurrent_puts else replaced
 
 
-class _Name:
+class _NameState:
     """What this attempt has done under one name."""
 
-    __slots__ = ("contended", "file", "under_way", "versions")
+    __slots__ = ("concurrent_puts", "file", "under_way", "versions")
 
     def __init__(self) -> None:
         self.versions = 0
         self.under_way = 0
         self.file: Artifact | None = None
         # Two puts at once: which of them the index names last is not for us to guess.
-        self.contended = False
+        self.concurrent_puts = False

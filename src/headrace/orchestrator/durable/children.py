@@ -43,28 +43,28 @@ class Children:
         self._context = context
         self._groups: list[Group] = []
 
-    async def spawn(self, place: str, jobs: list[NewJob]) -> list[str]:
+    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
         """Store children whose ids follow from what was written down before, so that whoever
         repeats this, after whatever crash, stores none twice.
         """
         if not jobs:
             return []
         context = self._context
-        kept = (await context.kept.of(CHILDREN)).get(place)
+        kept = (await context.replayed.of_kind(CHILDREN)).get(step_name)
         if kept is None:
             record = ChildrenRecord(base=new_id(), count=len(jobs))
-            await self._write(place, record)
+            await self._write(step_name, record)
         else:
             record = msgspec.json.decode(kept, type=ChildrenRecord)
             if record.count != len(jobs):
                 raise NotRetryable(
-                    f"children {place!r} were {record.count} at first and are {len(jobs)} now; a "
-                    "handler has to make the same ones in each attempt: keep what they depend on "
+                    f"children {step_name!r} were {record.count} at first and are {len(jobs)} now; "
+                    "a handler has to make the same ones in each attempt: keep what they depend on "
                     "in a stage"
                 )
         ids = [nth_id(record.base, index) for index in range(record.count)]
         group = Group(
-            place,
+            step_name,
             ids,
             fresh=not record.stored,
             in_own_lane=any(
@@ -75,12 +75,14 @@ class Children:
         if not record.stored:
             meta = context.meta
             async for batch in batches(
-                self._child(job, child_id, place, meta)
+                self._child(job, child_id, step_name, meta)
                 for job, child_id in zip(jobs, ids, strict=True)
             ):
-                await context.patiently(functools.partial(context.engine.insert, batch))
+                await context.retry_while_unavailable(
+                    functools.partial(context.engine.insert, batch)
+                )
             record.stored = True
-            await self._write(place, record)
+            await self._write(step_name, record)
         self._groups.append(group)
         return ids
 
@@ -126,13 +128,15 @@ class Children:
             rest = ids[start : start + MOST_JOBS]
             while rest:
                 part = functools.partial(context.engine.get_part, rest, PART_BYTES)
-                jobs, rest = await context.patiently(part)
+                jobs, rest = await context.retry_while_unavailable(part)
                 found.update((job.id, job) for job in jobs)
         return found
 
     async def _refuse_to_wait_for_itself(self, group: Group) -> None:
         context = self._context
-        [job] = await context.patiently(functools.partial(context.engine.get, [context.job_id]))
+        [job] = await context.retry_while_unavailable(
+            functools.partial(context.engine.get, [context.job_id])
+        )
         if job.hold:
             raise InvalidInput(
                 f"children {group.name!r} are in lane {job.lane!r} of queue {job.queue!r}, where "
@@ -140,17 +144,17 @@ class Children:
                 'this one on_retry="yield"'
             )
 
-    def _child(self, job: NewJob, child_id: str, place: str, meta: dict[str, object]) -> NewJob:
+    def _child(self, job: NewJob, child_id: str, step_name: str, meta: dict[str, object]) -> NewJob:
         inherited = job.meta
         if meta:
             own = msgspec.json.decode(job.meta) if job.meta else {}
             inherited = msgspec.json.encode({**meta, **own})
         return msgspec.structs.replace(
-            job, id=child_id, parent=self._context.job_id, group=place, meta=inherited
+            job, id=child_id, parent=self._context.job_id, group=step_name, meta=inherited
         )
 
-    async def _write(self, place: str, record: ChildrenRecord) -> None:
-        await self._context.write(entry=Entry(CHILDREN, place, msgspec.json.encode(record)))
+    async def _write(self, step_name: str, record: ChildrenRecord) -> None:
+        await self._context.write(entry=Entry(CHILDREN, step_name, msgspec.json.encode(record)))
 
 
 def _ended(job_id: str, job: Job | None) -> EndedChild:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _NOTHING: Mapping[str, bytes] = {}
 
 
-class Kept:
+class ReplayedEntries:
     """The bodies of a job's entries, by kind and name. Used on the worker's loop."""
 
     def __init__(self, context: JobContext) -> None:
@@ -20,7 +20,7 @@ class Kept:
         self._kinds: dict[str, dict[str, bytes]] | None = None
         self._reading = asyncio.Lock()
 
-    async def of(self, kind: str) -> Mapping[str, bytes]:
+    async def of_kind(self, kind: str) -> Mapping[str, bytes]:
         """Those of a kind, as they were when this run began; nothing is read by a first one."""
         if self._context.token <= 1:
             return _NOTHING

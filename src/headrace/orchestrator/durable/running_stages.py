@@ -29,7 +29,7 @@ _ENCLOSING: ContextVar[tuple[int, ...]] = ContextVar("headrace_enclosing_stages"
 _numbers = itertools.count(1)
 
 
-class UnderWay:
+class RunningStages:
     """The stages under way in one attempt."""
 
     def __init__(self) -> None:
@@ -75,13 +75,13 @@ class UnderWay:
             await asyncio.sleep(0)
         suspended.delay = max(suspended.delay - (time.monotonic() - began), 0.0)
 
-    async def end(self, *, patiently: bool) -> None:
+    async def end(self, *, wait: bool) -> None:
         """The handler has ended: wait for its stages. When it is told to stop, so are they.
 
         Whoever stops it has patience of their own, so this goes on until they are over.
         """
         while self._running:
-            if not patiently:
+            if not wait:
                 self._cancel()
             with self._lock:
                 self._ended = asyncio.get_running_loop().create_future()
@@ -89,7 +89,7 @@ class UnderWay:
             try:
                 await self._ended
             except asyncio.CancelledError:
-                patiently = False
+                wait = False
 
     def _leave(self, suspended: Suspended) -> bool:
         with self._lock:

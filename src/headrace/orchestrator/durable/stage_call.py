@@ -21,44 +21,46 @@ from headrace.errors import (
 )
 from headrace.model.policy import check_timeout
 from headrace.model.retry import RetryPolicy, retryable
-from headrace.orchestrator.durable.step_names import INSIDE
-from headrace.orchestrator.settling.attempt_log import text_of
+from headrace.orchestrator.durable.step_names import CURRENT_STAGE
+from headrace.orchestrator.settling.attempt_log import error_text
 from headrace.task.codec import decode_hook, encode
 
-Never = tuple[type[BaseException] | str, ...]
+NeverRetry = tuple[type[BaseException] | str, ...]
 OffLoop = Callable[[Callable[[], Any]], Awaitable[Any]]
 
-ONCE = RetryPolicy(retries=0)
+_ONCE = RetryPolicy(retries=0)
 
 
-class Effort(msgspec.Struct, frozen=True):
+class StageRetry(msgspec.Struct, frozen=True):
     """How hard to try: how often, and for how long each time."""
 
-    retry: RetryPolicy = ONCE
+    policy: RetryPolicy = _ONCE
     timeout: float | None = None
 
 
-ONE_TRY = Effort()
+NO_RETRY = StageRetry()
 
 
-def effort(retries: int | None, retry: RetryPolicy | None, timeout: float | None) -> Effort:
+def make_stage_retry(
+    retries: int | None, retry: RetryPolicy | None, timeout: float | None
+) -> StageRetry:
     """What a handler asks for a stage."""
     if retries is None and retry is None and timeout is None:
-        return ONE_TRY
+        return NO_RETRY
     if retries is not None and retry is not None:
         raise InvalidSetting("give retries or retry, not both")
     if retries is not None:
         retry = RetryPolicy(retries=retries)
-    return Effort(retry or ONCE, check_timeout(timeout))
+    return StageRetry(retry or _ONCE, check_timeout(timeout))
 
 
-async def perform(
+async def call_stage(
     name: str,
     call: Callable[[], Any],
     *,
-    effort: Effort,
+    stage_retry: StageRetry,
     off_loop: OffLoop,
-    never: Never,
+    never_retry: NeverRetry,
     log: logging.LoggerAdapter[logging.Logger],
 ) -> tuple[Any, int]:
     """The value of a stage's function, and after how many tries. Raises what the last one raised.
@@ -66,30 +68,30 @@ async def perform(
     What asks for something to be done with the whole job (a retry, a snooze, a sleep) passes.
     """
     tries = 0
-    outside = INSIDE.set(f"{name}/")
+    outside = CURRENT_STAGE.set(f"{name}/")
     try:
         while True:
             tries += 1
             try:
-                return await _once(name, call, effort.timeout, off_loop), tries
+                return await _once(name, call, stage_retry.timeout, off_loop), tries
             except (RetryLater, Snooze, LeaseLost):
                 raise
             except Exception as error:
-                if tries > effort.retry.retries or not retryable(error, never):
+                if tries > stage_retry.policy.retries or not retryable(error, never_retry):
                     raise
-                delay = effort.retry.delay(tries)
+                delay = stage_retry.policy.delay(tries)
                 log.warning(
                     "stage %r: try %d of %d failed, the next in %g s: %s: %s",
                     name,
                     tries,
-                    effort.retry.max_attempts,
+                    stage_retry.policy.max_attempts,
                     delay,
                     type(error).__name__,
-                    text_of(error),
+                    error_text(error),
                 )
                 await asyncio.sleep(delay)
     finally:
-        INSIDE.reset(outside)
+        CURRENT_STAGE.reset(outside)
 
 
 async def _once(

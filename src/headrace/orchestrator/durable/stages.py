@@ -14,7 +14,12 @@ import msgspec
 from headrace.errors import InvalidInput
 from headrace.model.durable.entries import STAGE, StageRecord
 from headrace.model.durable.writes import Entry
-from headrace.orchestrator.durable.stage_call import Effort, decode_value, encode_value, perform
+from headrace.orchestrator.durable.stage_call import (
+    StageRetry,
+    call_stage,
+    decode_value,
+    encode_value,
+)
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 THREADS = 16
 
 
-class Room:
+class ThreadLimit:
     """Counts the threads of one attempt. Whoever stops waiting for its thread gives the place back,
     also when the function in it hangs.
     """
@@ -46,10 +51,10 @@ class Stages:
         self._context = context
         self._seen: set[str] = set()
         self._finished = 0
-        self._room = Room()
+        self._thread_limit = ThreadLimit()
 
     async def run(
-        self, name: str, call: functools.partial[Any], *, done: str | None, effort: Effort
+        self, name: str, call: functools.partial[Any], *, done: str | None, stage_retry: StageRetry
     ) -> Any:
         """Run a stage, or answer what an earlier attempt has kept of it."""
         context = self._context
@@ -60,20 +65,20 @@ class Stages:
             )
         self._seen.add(name)
         if context.token > 1:
-            kept = (await context.on_worker_loop(context.kept.of(STAGE))).get(name)
+            kept = (await context.on_worker_loop(context.replayed.of_kind(STAGE))).get(name)
             if kept is not None:
                 self._finished += 1
                 return await self._replay(name, kept, call)
         context.refuse_when_over()
-        context.show(stage=name)
+        context.show_stage(stage=name)
         began = time.perf_counter()
         try:
-            value, tries = await perform(
+            value, tries = await call_stage(
                 name,
                 call,
-                effort=effort,
-                off_loop=functools.partial(self._off_loop, timed=effort.timeout is not None),
-                never=context.never,
+                stage_retry=stage_retry,
+                off_loop=functools.partial(self._off_loop, timed=stage_retry.timeout is not None),
+                never_retry=context.never_retry,
                 log=context.log,
             )
         except BaseException:
@@ -103,7 +108,7 @@ class Stages:
         if context.in_a_thread and not timed:
             return call()
         # A step that computes must not hold up the jobs beside it, nor take all threads there are.
-        async with self._room.here():
+        async with self._thread_limit.here():
             return await context.in_thread(call)
 
     async def _record(self, name: str, value: Any, call: functools.partial[Any]) -> StageRecord:

@@ -11,10 +11,10 @@ from collections import Counter
 from contextvars import ContextVar
 
 # The stage that the caller is in, with a slash at its end. It follows calls into threads.
-INSIDE: ContextVar[str] = ContextVar("headrace_stage", default="")
+CURRENT_STAGE: ContextVar[str] = ContextVar("headrace_stage", default="")
 
 
-class Order:
+class StepNames:
     """Counts the steps of one attempt."""
 
     __slots__ = ("_guard", "_seen")
@@ -23,10 +23,10 @@ class Order:
         self._seen: Counter[tuple[str, str]] = Counter()
         self._guard = threading.Lock()
 
-    def place(self, kind: str, name: str | None) -> str:
+    def next(self, kind: str, name: str | None) -> str:
         """The name that this step is kept by: its own or its number, then the count of repeats."""
-        place = INSIDE.get() + (name or "")
+        step_name = CURRENT_STAGE.get() + (name or "")
         with self._guard:
-            self._seen[kind, place] += 1
-            count = self._seen[kind, place]
-        return place if name and count == 1 else f"{place}#{count}"
+            self._seen[kind, step_name] += 1
+            count = self._seen[kind, step_name]
+        return step_name if name and count == 1 else f"{step_name}#{count}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHORT = 1.0
 
 
-class Waits:
+class SleepAndWait:
     """The sleeps and waits of one attempt. Used on the worker's loop."""
 
     def __init__(self, context: JobContext) -> None:
@@ -28,10 +28,10 @@ class Waits:
         # The engine's time at the last question: what was over then is over.
         self._heard = 0.0
 
-    async def sleep(self, place: str, seconds: float | None, until: float | None) -> None:
+    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
         """Return when it is time; leave the handler if that is not soon."""
         context = self._context
-        kept = (await context.kept.of(SLEEP)).get(place)
+        kept = (await context.replayed.of_kind(SLEEP)).get(step_name)
         if kept is not None:
             until = msgspec.json.decode(kept, type=SleepRecord).until
         if until is not None:
@@ -43,15 +43,15 @@ class Waits:
                 until = await self._now() + left
         if until is not None and left > SHORT:
             if kept is None:
-                await context.write(entry=_entry(SLEEP, place, SleepRecord(until)))
+                await context.write(entry=_entry(SLEEP, step_name, SleepRecord(until)))
             context.suspend(left)
         if left > 0:
             await asyncio.sleep(left)
 
-    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
         """The body of an event; leave the handler while it is not there."""
         context = self._context
-        kept = (await context.kept.of(WAIT)).get(place)
+        kept = (await context.replayed.of_kind(WAIT)).get(step_name)
         record = None if kept is None else msgspec.json.decode(kept, type=WaitRecord)
         if record is not None and record.timed_out:
             raise _timed_out(event)
@@ -62,13 +62,13 @@ class Waits:
             until = None if timeout is None else await self._now() + timeout
             record = WaitRecord(until=until)
             if timeout != 0:
-                await context.write(entry=_entry(WAIT, place, record))
+                await context.write(entry=_entry(WAIT, step_name, record))
         left = LONGEST_DELAY if record.until is None else record.until - await self._now()
         if left > 0:
             context.suspend(left, (AwaitedEvent(event),))
         # From here on it is settled that it came too late, whatever arrives.
         record.timed_out = True
-        await context.write(entry=_entry(WAIT, place, record))
+        await context.write(entry=_entry(WAIT, step_name, record))
         raise _timed_out(event)
 
     async def _now(self) -> float:
@@ -76,7 +76,7 @@ class Waits:
         return self._heard
 
     async def _event(self, event: str) -> bytes | None:
-        body: bytes | None = (await self._context.kept.of(EVENT)).get(event)
+        body: bytes | None = (await self._context.replayed.of_kind(EVENT)).get(event)
         if body is not None:
             return body
         # It may have come since; also before the first attempt.
@@ -86,8 +86,8 @@ class Waits:
         return None
 
 
-def _entry(kind: str, place: str, record: msgspec.Struct) -> Entry:
-    return Entry(kind, place, msgspec.json.encode(record))
+def _entry(kind: str, step_name: str, record: msgspec.Struct) -> Entry:
+    return Entry(kind, step_name, msgspec.json.encode(record))
 
 
 def _timed_out(event: str) -> WaitTimedOut:

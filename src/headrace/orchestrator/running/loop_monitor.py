@@ -16,7 +16,7 @@ from headrace.telemetry import Telemetry
 log = logging.getLogger("headrace.watch")
 
 
-class BlockWatch:
+class LoopBlockMonitor:
     """Asks the loop for a sign of life and counts the seconds until it comes.
 
     `look` is called by the lease thread; the sign of life is given on the loop's own thread, which
@@ -44,7 +44,7 @@ class BlockWatch:
         self._answered = True
         self._reported = False
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Look once. True: the loop hangs for good, in a job that is long past its time."""
         now = monotonic()
         if self._answered:

@@ -53,8 +53,8 @@ class Threads:
         self._executor: ThreadPoolExecutor | None = None
         self._closed = False
         self._lock = threading.Lock()
-        self._ended: deque[_Work] = deque()
-        self._ringing = False
+        self._ended: deque[_ThreadCall] = deque()
+        self._wakeup_pending = False
 
     def executor(self) -> Executor:
         """Where functions run. A thread that is idle is used again."""
@@ -66,20 +66,20 @@ class Threads:
             )
         return self._executor
 
-    async def run(self, attempt: Attempt, call: Callable[[], Any]) -> Any:
+    async def run(self, attempt: Attempt, function: Callable[[], Any]) -> Any:
         """Run a handler in a thread, on the worker's event loop."""
 
         def begin() -> Any:
             if attempt.reason is not None:
                 raise asyncio.CancelledError  # it was told to stop before a thread had it
-            return call()
+            return function()
 
         attempt.cooperative = True
         return await self._run(attempt, begin, self._tell)
 
-    async def run_stage(self, attempt: Attempt, call: Callable[[], Any]) -> Any:
+    async def run_stage(self, attempt: Attempt, function: Callable[[], Any]) -> Any:
         """Run the function of a stage in a thread, asked for on whichever event loop."""
-        return await self._run(attempt, call, _tell_its_loop)
+        return await self._run(attempt, function, _tell_its_loop)
 
     def close(self) -> None:
         """Let idle threads end. Stuck ones go on until their functions return."""
@@ -101,97 +101,106 @@ class Threads:
         )
 
     async def _run(
-        self, attempt: Attempt, call: Callable[[], Any], tell: Callable[[_Work], None]
+        self, attempt: Attempt, function: Callable[[], Any], tell: Callable[[_ThreadCall], None]
     ) -> Any:
-        work = _Work(call, asyncio.get_running_loop().create_future(), tell)
+        call = _ThreadCall(function, asyncio.get_running_loop().create_future(), tell)
         # In a copy of this task's context variables.
         context = contextvars.copy_context()
         try:
-            self.executor().submit(context.run, self._serve, work)
+            self.executor().submit(context.run, self._serve, call)
         except (RuntimeError, MemoryError) as error:
             # The pool may have taken it in all the same, for the next of its threads to be idle.
-            if self._leave(work):
+            if self._leave(call):
                 job = attempt.job
                 log.warning("Job %s (%s) is put off: no thread: %s", job.id, job.task, error)
                 await asyncio.sleep(START_AGAIN_SECONDS)
                 raise NoThread(error) from error
         try:
-            await work.answered
+            await call.answered
         except BaseException:
-            if not self._leave(work) and work in self.abandoned:
+            if not self._leave(call) and call in self.abandoned:
                 self.warn(attempt)
             raise
-        if work.error is not None:
-            raise work.error
-        return work.value
+        if call.error is not None:
+            raise call.error
+        return call.value
 
-    def _leave(self, work: _Work) -> bool:
+    def _leave(self, call: _ThreadCall) -> bool:
         """Do not wait for it any longer. Whether it will never begin."""
         with self._lock:
-            if not work.begun:
-                work.left = True
+            if not call.begun:
+                call.abandoned_early = True
                 return True
-            if not work.over:
-                self.abandoned.add(work)
+            if not call.over:
+                self.abandoned.add(call)
             return False
 
     # --- in a thread
 
-    def _serve(self, work: _Work) -> None:
+    def _serve(self, call: _ThreadCall) -> None:
         """Do the work, and see to it that the event loop hears of it."""
         with self._lock:
-            if work.left:
+            if call.abandoned_early:
                 return
-            work.begun = True
+            call.begun = True
         try:
-            work.value = work.call()
+            call.value = call.function()
         except BaseException as error:  # whatever a function raises is its job's failure
-            work.error = error
+            call.error = error
         with self._lock:
-            work.over = True
-            self.abandoned.discard(work)
+            call.over = True
+            self.abandoned.discard(call)
         with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
-            work.tell(work)
+            call.tell(call)
 
-    def _tell(self, work: _Work) -> None:
-        self._ended.append(work)
+    def _tell(self, call: _ThreadCall) -> None:
+        self._ended.append(call)
         # Waking the loop is dear; whoever ends before it has looked is found by the same look.
-        if not self._ringing:
-            self._ringing = True
-            work.answered.get_loop().call_soon_threadsafe(self._collect)
+        if not self._wakeup_pending:
+            self._wakeup_pending = True
+            call.answered.get_loop().call_soon_threadsafe(self._collect)
 
     def _collect(self) -> None:
-        self._ringing = False  # first: what ends from now on rings again
+        self._wakeup_pending = False  # first: what ends from now on rings again
         ended = self._ended
         while ended:
             _answer(ended.popleft().answered)
 
 
-class _Work:
+class _ThreadCall:
     """One call. Errors travel as values: a future refuses some, and SystemExit would end more than
     a job.
     """
 
-    __slots__ = ("answered", "begun", "call", "error", "left", "over", "tell", "value")
+    __slots__ = (
+        "abandoned_early",
+        "answered",
+        "begun",
+        "error",
+        "function",
+        "over",
+        "tell",
+        "value",
+    )
 
     def __init__(
         self,
-        call: Callable[[], Any],
+        function: Callable[[], Any],
         answered: asyncio.Future[None],
-        tell: Callable[[_Work], None],
+        tell: Callable[[_ThreadCall], None],
     ) -> None:
-        self.call = call
+        self.function = function
         self.answered = answered
         self.tell = tell
         self.value: Any = None
         self.error: BaseException | None = None
         self.begun = False
-        self.left = False
+        self.abandoned_early = False
         self.over = False
 
 
-def _tell_its_loop(work: _Work) -> None:
-    work.answered.get_loop().call_soon_threadsafe(_answer, work.answered)
+def _tell_its_loop(call: _ThreadCall) -> None:
+    call.answered.get_loop().call_soon_threadsafe(_answer, call.answered)
 
 
 def _answer(answered: asyncio.Future[None]) -> None:

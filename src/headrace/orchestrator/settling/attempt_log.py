@@ -40,19 +40,19 @@ _OWN_FRAMES = ("headrace/orchestrator/", "headrace/task/signature.py")
 NAME_LIMIT = 200
 
 
-def name_of(outcome: Outcome) -> str:
+def outcome_name(outcome: Outcome) -> str:
     """One word for an outcome, in logs, counters and the attempt log."""
     return _NAMES[type(outcome)]
 
 
-def failure_of(error: BaseException) -> Failure:
+def describe_failure(error: BaseException) -> Failure:
     """What went wrong, short enough to be kept. Never raises, whatever the error does when it is
     looked at.
     """
-    return Failure(_name(error), text_of(error), _traceback(error))
+    return Failure(_name(error), error_text(error), _traceback(error))
 
 
-def text_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An error's own words, or what it is if it has none."""
     try:
         return shorten(str(error) or _name(error), MESSAGE_LIMIT)
@@ -69,7 +69,7 @@ def shorten(text: str, limit: int) -> str:
     return text[: limit - len(mark)] + mark
 
 
-def entry_of(
+def log_entry(
     job: ClaimedJob,
     outcome: Outcome,
     *,
@@ -89,7 +89,7 @@ def entry_of(
         AttemptEntry(
             attempt=job.attempt,
             token=job.token,
-            outcome=name_of(outcome),
+            outcome=outcome_name(outcome),
             worker=worker,
             ended_at=ended_at,
             started_at=started_at,

@@ -23,7 +23,7 @@ BATCH = 200
 Key = tuple[str, int]
 
 
-class Draft:
+class PendingProgress:
     """The latest word of one attempt on its progress. None leaves a field as it is."""
 
     __slots__ = ("message", "progress", "stage")
@@ -34,7 +34,7 @@ class Draft:
         self.message: str | None = None
 
 
-class Notes(Loop):
+class AttemptWriter(Loop):
     """Sends what attempts have to say: the latest progress of each, and every durable write.
 
     The engine judges a note by its token and names the jobs of those that it refuses. An attempt
@@ -43,7 +43,7 @@ class Notes(Loop):
     earlier attempt is refused without asking.
     """
 
-    name = "notes"
+    name = "attempt writer"
 
     def __init__(
         self, *, engine: Engine, telemetry: Telemetry, on_refused: Callable[[str, int], None]
@@ -52,9 +52,9 @@ class Notes(Loop):
         self.engine = engine
         self.telemetry = telemetry
         # Drafts stay here until they have been written; also while they are on their way.
-        self.unsent: dict[Key, Draft] = {}
+        self.pending: dict[Key, PendingProgress] = {}
         # A job with an unsent draft has finished: write it before its outcome is settled.
-        self.owed = False
+        self.flush_before_settle = False
         self._writes: list[tuple[Note, asyncio.Future[bool]]] = []
         self._on_refused = on_refused
         self._sending = asyncio.Lock()
@@ -75,15 +75,15 @@ class Notes(Loop):
         """Remember the latest. May be called from any thread; costs no trip."""
         key = (job.id, job.token)
         with self._guard:
-            draft = self.unsent.get(key)
-            if draft is None:
-                draft = self.unsent[key] = Draft()
+            progress_note = self.pending.get(key)
+            if progress_note is None:
+                progress_note = self.pending[key] = PendingProgress()
             if stage is not None:
-                draft.stage = stage
+                progress_note.stage = stage
             if progress is not None:
-                draft.progress = progress
+                progress_note.progress = progress
             if message is not None:
-                draft.message = message
+                progress_note.message = message
             if self._armed:
                 return
             self._armed = True
@@ -99,11 +99,11 @@ class Notes(Loop):
         retry.
         """
         message: str | None = None
-        draft = self._take(job)
-        if draft is not None:
-            stage = draft.stage if stage is None else stage
-            progress = draft.progress if progress is None else progress
-            message = draft.message
+        progress_note = self._take(job)
+        if progress_note is not None:
+            stage = progress_note.stage if stage is None else stage
+            progress = progress_note.progress if progress is None else progress
+            message = progress_note.message
         entries = () if entry is None else (entry,)
         note = Note(job.id, job.token, stage, progress, message, entries)
         done: asyncio.Future[bool] = self._loop.create_future()
@@ -111,16 +111,16 @@ class Notes(Loop):
         self.wake()
         return await done
 
-    def forget(self, job: ClaimedJob) -> None:
+    def discard(self, job: ClaimedJob) -> None:
         """Drop what a lost attempt had to say."""
         self._take(job)
 
-    def _take(self, job: ClaimedJob) -> Draft | None:
+    def _take(self, job: ClaimedJob) -> PendingProgress | None:
         key = (job.id, job.token)
-        if key not in self.unsent:
+        if key not in self.pending:
             return None
         with self._guard:
-            return self.unsent.pop(key, None)
+            return self.pending.pop(key, None)
 
     async def tick(self) -> None:
         """Send everything that waits, then wait for more."""
@@ -132,8 +132,8 @@ class Notes(Loop):
         """Send everything that waits. Returns when it, and what was on its way, has arrived."""
         async with self._sending:
             # A write must not drag along what others tell: that is sent now and then.
-            drafts = self._drafts() if self._due or self.owed else []
-            self._due = self.owed = False
+            drafts = self._pending_notes() if self._due or self.flush_before_settle else []
+            self._due = self.flush_before_settle = False
             writes, self._writes = self._writes[:BATCH], self._writes[BATCH:]
             # An attempt's draft goes before its write: it was there first.
             notes = [*drafts, *(note for note, _ in writes)]
@@ -143,33 +143,33 @@ class Notes(Loop):
                 answers = await self._send(notes)
             except BaseException:
                 self._writes[:0] = writes
-                self.owed = True
+                self.flush_before_settle = True
                 raise
             self._sent(drafts)
             # Whoever waits for a write hears of its refusal there; others are told to stop.
             told = {(note.job_id, note.token) for note, _ in writes}
-            for draft, answer in zip(drafts, answers[: len(drafts)], strict=True):
-                if answer is False and (draft.job_id, draft.token) not in told:
-                    self._on_refused(draft.job_id, draft.token)
+            for progress_note, answer in zip(drafts, answers[: len(drafts)], strict=True):
+                if answer is False and (progress_note.job_id, progress_note.token) not in told:
+                    self._on_refused(progress_note.job_id, progress_note.token)
             for (_, done), answer in zip(writes, answers[len(drafts) :], strict=True):
-                _answer(done, answer)
+                _resolve(done, answer)
 
-    def _drafts(self) -> list[Note]:
+    def _pending_notes(self) -> list[Note]:
         with self._guard:
             return [
-                Note(*key, draft.stage, draft.progress, draft.message)
-                for key, draft in self.unsent.items()
+                Note(*key, progress_note.stage, progress_note.progress, progress_note.message)
+                for key, progress_note in self.pending.items()
             ]
 
     def _sent(self, notes: list[Note]) -> None:
         with self._guard:
             for note in notes:
                 key = (note.job_id, note.token)
-                draft = self.unsent.get(key)
-                if draft is not None and note == Note(
-                    *key, draft.stage, draft.progress, draft.message
+                progress_note = self.pending.get(key)
+                if progress_note is not None and note == Note(
+                    *key, progress_note.stage, progress_note.progress, progress_note.message
                 ):
-                    del self.unsent[key]  # nothing newer was said meanwhile
+                    del self.pending[key]  # nothing newer was said meanwhile
 
     async def _send(self, notes: list[Note]) -> list[bool | Exception]:
         """For each note: written, refused, or the error that it alone is to blame for."""
@@ -194,17 +194,17 @@ class Notes(Loop):
         return [note.job_id not in refused for note in notes]
 
     def _arm(self) -> None:
-        self._loop.call_later(PAUSE, self._ring)
+        self._loop.call_later(PAUSE, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         with self._guard:
             self._armed = False
-        if self.unsent:
+        if self.pending:
             self._due = True
             self.wake()
 
 
-def _answer(done: asyncio.Future[bool], answer: bool | Exception) -> None:
+def _resolve(done: asyncio.Future[bool], answer: bool | Exception) -> None:
     if done.done():
         return  # nobody waits any more
     if isinstance(answer, Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import ipaddress
 import math
@@ -22,6 +21,7 @@ from headrace.model.job import Job, JobFilter
 from headrace.server.auth.keys import SCOPES, Key, Scope
 from headrace.server.http.problems import Refused, invalid
 from headrace.server.service import Service, service_of
+from headrace.suggest import did_you_mean
 
 # `local`: like read, but on this machine everybody may. `open`: everybody may, everywhere.
 Access = Scope | Literal["local", "open"]
@@ -249,6 +249,4 @@ def _check_names(request: Request, known: set[str]) -> None:
     """A misspelt filter must not be answered with everything."""
     for name in request.query_params:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(sorted(known))}"
-            raise invalid(f"unknown query parameter; {hint}", field=name[:60])
+            raise invalid(f"unknown query parameter; {did_you_mean(name, known)}", field=name[:60])

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- exchange: record outcomes, then lease ready jobs to one worker.
--- KEYS leases workers idle signals
+-- KEYS leases idle signals
 -- USES clock layout job lanes children waits settle claim
 -- ARGV 1 offset  2 worker id ('' none)  3 limit  4 where it hears of a job that it is handed ('' not)
 --   5 number of queues (-1: all)  then the queues,
@@ -19,9 +19,8 @@ local answer = { first <= #ARGV and settle_all(first) or {} }
 -- A worker is alive until it is declared dead; a lapsed lease alone changes nothing.
 local until_time = limit > 0 and call('ZSCORE', LEASES, ARGV[2])
 if until_time then
-  local name = string.match(call('HGET', WORKERS, ARGV[2]), '^[^%z]+')
   local named = queue_count >= 0 and { unpack(ARGV, 6, first - 1) } or nil
-  lease(answer, ARGV[2], name, named, limit)
+  local name = lease(answer, ARGV[2], named, limit)
   -- Who found nothing may be handed the next job that comes in, as long as its lease is known to
   -- last. Looking again writes nothing, unless that was renewed.
   if #answer > 1 or inbox == '' then

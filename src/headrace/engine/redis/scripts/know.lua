@@ -9,5 +9,6 @@ if known then
   -- Its name and when it started stay in front.
   local info = string.find(known, '\0', 1, true) + 9
   call('HSET', WORKERS, ARGV[2], sub(known, 1, info - 1) .. ARGV[3])
+  call('HDEL', CLAIMANTS, ARGV[2])
 end
 return 1

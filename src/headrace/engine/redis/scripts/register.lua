@@ -11,6 +11,7 @@ if earlier and earlier ~= id then die(earlier) end
 local lease = now + tonumber(ARGV[5])
 call('HSET', WORKER_NAMES, name, id)
 call('HSET', WORKERS, id, name .. '\0' .. struct.pack('<d', now) .. ARGV[4])
+call('HDEL', CLAIMANTS, id)
 call('HSET', BEATS, id, struct.pack('<dd', now, lease) .. ARGV[6])
 call('ZADD', LEASES, lease, id)
 call('ZREM', DEAD, id)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
-import time
-from collections.abc import Sized
 
 from headrace.engine.sqlite.connection.address import Address
 from headrace.engine.sqlite.connection.lock_owner import lock_holder
@@ -18,7 +15,6 @@ from headrace.errors import (
 
 OLDEST_LIBRARY = (3, 35, 0)
 BUSY_SECONDS = 5.0
-TURN_SECONDS = (0.0002, 0.0015)
 
 
 def connect(address: Address, *, create: bool = True) -> sqlite3.Connection:
@@ -51,31 +47,6 @@ def connect(address: Address, *, create: bool = True) -> sqlite3.Connection:
     return connection
 
 
-def wait_by_turns(connection: sqlite3.Connection) -> None:
-    """From now on `begin_writing` does the waiting on this connection."""
-    connection.execute("PRAGMA busy_timeout = 0")
-
-
-def begin_writing(connection: sqlite3.Connection, limit: float, wanted: Sized) -> bool:
-    """Begin a write transaction as soon as no other process is in one. False: not yet, and somebody
-    wants something else meanwhile.
-
-    SQLite's own waiting sleeps up to 100 ms at a time, so under load the same process always wins.
-    Transactions here take a few milliseconds: asking every millisecond or so is fair to all.
-    """
-    while True:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > limit:
-                raise
-            time.sleep(random.uniform(*TURN_SECONDS))  # noqa: S311 - not for secrets
-            if wanted:
-                return False
-        else:
-            return True
-
-
 def check_library() -> None:
     """Refuse a SQLite library that lacks what the statements use: RETURNING and JSON."""
     if sqlite3.sqlite_version_info < OLDEST_LIBRARY:
@@ -96,19 +67,14 @@ def check_library() -> None:
         probe.close()
 
 
-def is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another connection has the lock."""
-    return _code(error) == sqlite3.SQLITE_BUSY
-
-
-def _code(error: sqlite3.Error) -> int:
+def error_code(error: sqlite3.Error) -> int:
     # The low byte is the plain code; the rest tells details that vary with the version.
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
 def is_full(error: BaseException) -> bool:
     """Whether there was no room to write."""
-    return isinstance(error, sqlite3.Error) and _code(error) == sqlite3.SQLITE_FULL
+    return isinstance(error, sqlite3.Error) and error_code(error) == sqlite3.SQLITE_FULL
 
 
 def translated(error: BaseException, address: Address) -> BaseException:
@@ -124,7 +90,7 @@ def _translation(error: BaseException, address: Address) -> BaseException:
         return InvalidInput(f"A value cannot be stored in SQLite: {error}. Nothing was changed.")
     if not isinstance(error, sqlite3.Error):
         return error
-    kind, text = _WORDS.get(_code(error), (EngineError, "{error}."))
+    kind, text = _WORDS.get(error_code(error), (EngineError, "{error}."))
     reason = text.format(error=error, busy=BUSY_SECONDS, who=_who(address))
     return kind(f"The database {str(address)!r}: {reason}")
 

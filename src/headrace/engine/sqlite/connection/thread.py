@@ -12,7 +12,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from headrace.clock import Clock
@@ -33,6 +33,7 @@ LOOK_SECONDS = 0.25
 # How long another file has to be in place before it is opened: it may still be being copied.
 STEADY_SECONDS = 1.0
 OPEN_TRIES = 5
+UNKNOWN: Mapping[str, float] = {}
 
 
 class Transaction:
@@ -41,11 +42,16 @@ class Transaction:
     An operation says here what others want to know once it is committed.
     """
 
-    __slots__ = ("cancelling", "connection", "made_ready", "now", "reserved")
+    __slots__ = ("cancelling", "connection", "made_ready", "now", "reserved", "used", "used_lately")
 
-    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, now: float, used_lately: Mapping[str, float] = UNKNOWN
+    ) -> None:
         self.connection = connection
         self.now = now
+        # Queues that are known to be marked as used, and when; and those that this one has marked.
+        self.used_lately = used_lately
+        self.used: set[str] = set()
         self.made_ready: set[str] = set()
         # Queues with jobs that were left for others: what a claim finds says nothing of those.
         self.reserved: set[str] = set()

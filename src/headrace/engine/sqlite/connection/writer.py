@@ -6,30 +6,36 @@ import asyncio
 import concurrent.futures
 import contextlib
 import queue
+import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 
+from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, WorkSignal
+from headrace.engine.sqlite.connection.address import Address
 from headrace.engine.sqlite.connection.migrate import prepare
 from headrace.engine.sqlite.connection.opened_file import OpenedFile
 from headrace.engine.sqlite.connection.opening import (
     BUSY_SECONDS,
-    begin_writing,
+    error_code,
     is_full,
     translated,
-    wait_by_turns,
 )
 from headrace.engine.sqlite.connection.request import Ticket
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
 from headrace.engine.sqlite.sql import query
 
 BATCH_LIMIT = 500
+# More queues than this are not remembered as used: there may be any number of them.
+USED_LIMIT = 1_000
 # How often other processes' commits are looked for: often while things happen, else rarely.
 POLL_BUSY_SECONDS = 0.002
 POLL_IDLE_SECONDS = 0.015
 IDLE_AFTER_SECONDS = 1.0
 UNSEEN = -1
+# Between two tries to begin while another process writes.
+TURN_SECONDS = (0.0002, 0.0015)
 
 READY_EXISTS = query("ready_exists")
 CANCELLING = query("cancelling")
@@ -80,6 +86,11 @@ class Writer(ConnectionThread):
     _announced: frozenset[tuple[str, int]] = frozenset()
     _listeners: tuple[Listener, ...] = ()
 
+    def __init__(self, address: Address, clock: Clock, *, name: str) -> None:
+        super().__init__(address, clock, name=name)
+        # Queues that are marked as used in this file, and when that was done.
+        self._used_lately: dict[str, float] = {}
+
     @property
     def listening(self) -> bool:
         """Whether somebody listens and the thread is there to tell them."""
@@ -102,7 +113,8 @@ class Writer(ConnectionThread):
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         prepare(connection, self._address, migrate=self.may_migrate)
-        wait_by_turns(connection)
+        self._used_lately.clear()
+        connection.execute("PRAGMA busy_timeout = 0")  # `begin_writing` does the waiting
         self._seen_version = _data_version(connection)
         self._seen_resumed = _resumed(connection)
 
@@ -160,6 +172,15 @@ class Writer(ConnectionThread):
         else:
             Ticket.answer_all(tickets)
             self._announce(transactions)
+            for one in transactions:
+                if one.used:
+                    self._remember_used(one)
+
+    def _remember_used(self, transaction: Transaction) -> None:
+        """Not before it is committed: what is rolled back has marked nothing."""
+        if len(self._used_lately) > USED_LIMIT:
+            self._used_lately.clear()
+        self._used_lately.update(dict.fromkeys(transaction.used, transaction.now))
 
     def _begin(self) -> None:
         """Begin to write as soon as no other process does, and let others fork meanwhile."""
@@ -170,7 +191,7 @@ class Writer(ConnectionThread):
 
     def _run(self, connection: sqlite3.Connection, ticket: Ticket, company: int) -> Transaction:
         """Run one ticket so that, if it fails, nothing of it stays."""
-        transaction = Transaction(connection, self._clock.now())
+        transaction = Transaction(connection, self._clock.now(), self._used_lately)
         ticket.value, ticket.error = None, None
         if company > 1:
             connection.execute("SAVEPOINT operation")
@@ -251,3 +272,23 @@ def _data_version(connection: sqlite3.Connection) -> int:
 def _resumed(connection: sqlite3.Connection) -> float:
     [(times,)] = connection.execute(RESUMED).fetchall()
     return float(times)
+
+
+def begin_writing(connection: sqlite3.Connection, limit: float, wanted: Sized) -> bool:
+    """Begin a write transaction as soon as no other process is in one. False: not yet, and somebody
+    wants something else meanwhile.
+
+    SQLite's own waiting sleeps up to 100 ms at a time, so under load the same process always wins.
+    Transactions here take a few milliseconds: asking every millisecond or so is fair to all.
+    """
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+                raise
+            time.sleep(random.uniform(*TURN_SECONDS))  # noqa: S311 - not for secrets
+            if wanted:
+                return False
+        else:
+            return True

@@ -1,4 +1,4 @@
--- Queues that are not paused, and tasks, of reserved jobs whose task a worker knows. One step into the index job_reserved
+-- Queues and tasks of reserved jobs whose task a worker knows. One step into the index job_reserved
 -- leads from each to the next, however many jobs there are.
 WITH RECURSIVE line (queue, task) AS (
     SELECT * FROM (
@@ -19,5 +19,4 @@ WITH RECURSIVE line (queue, task) AS (
 SELECT line.queue, line.task
 FROM line, worker
 WHERE worker.id = ?1
-    AND NOT EXISTS (SELECT 1 FROM queue WHERE queue.name = line.queue AND queue.paused = 1)
     AND (worker.tasks IS NULL OR line.task IN (SELECT value FROM json_each(worker.tasks)));

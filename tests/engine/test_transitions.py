@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from headrace.model.status import ACTIVE, FINAL, STATES, State, Status
-from headrace.model.transitions import MOVES, allowed
+from tests.engine.transitions import MOVES, allowed
 
 
 def test_every_state_is_in_the_table() -> None:

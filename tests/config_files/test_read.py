@@ -17,22 +17,19 @@ def read(folder: Path, content: str, name: str = "file.yaml") -> Document:
 
 def test_lines_of_names_and_values(tmp_path: Path) -> None:
     found = read(tmp_path, "a:\n  b:\n    - c\n    -\n      d: no\n")
-    assert found.value == {"a": {"b": ["c", {"d": False}]}}
+    assert found.value == {"a": {"b": ["c", {"d": "no"}]}}
     assert [found.line(place) for place in [(), ("a",), ("a", "b"), ("a", "b", 0)]] == [1, 1, 2, 3]
     assert found.at(("a", "b", 1, "d")).endswith("file.yaml line 5")
     assert found.value_at(("a",)).endswith("file.yaml line 2")
     assert found.value_at(("a", "b")).endswith("file.yaml line 3")
     # What is not there is told with the line of what should have it.
     assert found.line(("a", "b", 1, "e", "f")) == 5
-    assert found.hint(("a", "b", 1, "d")) == "; YAML reads no as false: quote it if text is meant"
-    assert found.hint(("a",)) == ""
 
 
 def test_what_is_merged_has_the_line_where_it_stands(tmp_path: Path) -> None:
-    found = read(tmp_path, "a: &a\n  x: no\n  y: 2\nb:\n  <<: *a\n  x: 'no'\n")
-    assert found.value == {"a": {"x": False, "y": 2}, "b": {"x": "no", "y": 2}}
+    found = read(tmp_path, "a: &a\n  x: 1\n  y: 2\nb:\n  <<: *a\n  x: 'no'\n")
+    assert found.value == {"a": {"x": 1, "y": 2}, "b": {"x": "no", "y": 2}}
     assert (found.line(("b", "x")), found.line(("b", "y"))) == (6, 3)
-    assert (found.hint(("b", "x")), found.hints) == ("", {("a", "x"): "no as false"})
 
 
 def test_nothing_is_no_value(tmp_path: Path) -> None:
@@ -45,7 +42,6 @@ def test_json_is_read_as_json(tmp_path: Path) -> None:
     found = read(tmp_path, content, "file.json")
     assert found.value == {"on": 1000.0, "no": "😀 2026-01-01 \u2028", "<<": [7]}
     assert [found.line((name,)) for name in ("on", "no")] == [2, 3]
-    assert found.hints == {}
 
 
 @pytest.mark.parametrize(
