@@ -9,11 +9,10 @@ dropped by the migration that refuses the programs it belongs to.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from headrace.engine.postgres.connection.connection import COMMAND_SECONDS, Connection, Link
+from headrace.engine.postgres.connection.errors import not_permitted
 from headrace.engine.postgres.sql import FunctionSet, function_set, migrations, query
 from headrace.engine.schema import check_program
 from headrace.engine.sql_files import Migration
@@ -112,13 +111,14 @@ async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) ->
 
 async def _plan(connection: Connection, link: Link) -> Plan:
     schema = link.address.schema
-    found: Any = await connection.fetchrow(
+    [found] = await connection.fetch(
         query("what_exists"), schema, list(FUNCTIONS.installed), timeout=COMMAND_SECONDS
     )
+    if not found["usable"]:
+        raise EngineError(not_permitted(link.address, "USAGE is missing"))
     version = min_program = 0
     if found["migrated"]:
-        versions: Any = await connection.fetchrow(query("schema_version"))
-        version, min_program = versions
+        [(version, min_program)] = await connection.fetch(query("schema_version"))
     missing = [each for each in KNOWN if each.number > version]
     pending = [f"migration {each.name}" for each in missing]
     if found["functions"] < len(FUNCTIONS.installed):

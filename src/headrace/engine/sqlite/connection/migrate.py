@@ -17,7 +17,7 @@ from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.opening import (
     check_library,
     connect,
-    is_busy,
+    error_code,
     translated,
 )
 from headrace.engine.sqlite.sql import migrations, statements
@@ -168,7 +168,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode = wal").fetchall()
         except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > limit:
+            if error_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
                 raise
             time.sleep(0.005)
         else:

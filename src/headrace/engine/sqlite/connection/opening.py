@@ -67,11 +67,6 @@ def check_library() -> None:
         probe.close()
 
 
-def is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another connection has the lock."""
-    return error_code(error) == sqlite3.SQLITE_BUSY
-
-
 def error_code(error: sqlite3.Error) -> int:
     # The low byte is the plain code; the rest tells details that vary with the version.
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
