@@ -13,31 +13,33 @@ BATCH_JOBS = 1_000
 BATCH_BYTES = 3 * 1_048_576
 
 
-class Batch(msgspec.Struct, frozen=True):
+class RequestBatch(msgspec.Struct, frozen=True):
     """The body of one request. If all its jobs have keys, it may be sent twice."""
 
     body: bytes
-    safe: bool
+    idempotent: bool
 
 
-async def batches(jobs: Iterable[JobRequest] | AsyncIterable[JobRequest]) -> AsyncIterator[Batch]:
+async def batches(
+    jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
+) -> AsyncIterator[RequestBatch]:
     """Read jobs one by one and put them together; a large one travels alone."""
     parts: list[bytes] = []
-    size, safe = 0, True
+    size, idempotent = 0, True
     async for job in _each(jobs):
         encoded = msgspec.json.encode(job)
         if parts and (len(parts) == BATCH_JOBS or size + len(encoded) > BATCH_BYTES):
-            yield _joined(parts, safe)
-            parts, size, safe = [], 0, True
+            yield _joined(parts, idempotent)
+            parts, size, idempotent = [], 0, True
         parts.append(encoded)
         size += len(encoded)
-        safe = safe and job.key is not None
+        idempotent = idempotent and job.key is not None
     if parts:
-        yield _joined(parts, safe)
+        yield _joined(parts, idempotent)
 
 
-def _joined(parts: list[bytes], safe: bool) -> Batch:
-    return Batch(b'{"jobs":[' + b",".join(parts) + b"]}", safe)
+def _joined(parts: list[bytes], idempotent: bool) -> RequestBatch:
+    return RequestBatch(b'{"jobs":[' + b",".join(parts) + b"]}", idempotent)
 
 
 async def _each(
