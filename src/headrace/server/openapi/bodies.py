@@ -1,4 +1,4 @@
-"""Tasks as callers see them: what they take, as JSON schema, and how they are run."""
+"""Bodies that depend on the tasks and workflows of an App, as JSON schema."""
 
 from __future__ import annotations
 
@@ -10,13 +10,63 @@ from typing import Any, get_type_hints
 import msgspec
 
 from headrace.api_types.responses import TaskView
+from headrace.app import App
+from headrace.errors import InvalidInput, MissingDriver
+from headrace.model.job import PRIORITY_LIMIT
 from headrace.model.policy import TaskPolicy
+from headrace.server.openapi.registry import REFERENCES, Schema
 from headrace.task import Task
+from headrace.task.task import MOST_RETRIES
+from headrace.workflows.model import Param, Workflow
 
-Schema = dict[str, Any]
+
+def add_bodies(schemas: dict[str, Schema], app: App) -> dict[str, Schema]:
+    """Describe the bodies of `POST /jobs` and the like for each task and workflow of the App."""
+    options = {
+        name: schema
+        for name, schema in schemas["JobRequest"]["properties"].items()
+        if name not in ("task", "args")
+    }
+    # Whole numbers may also be sent as 5.0; the document leaves that out.
+    options |= {
+        "priority": _optional_integer(-PRIORITY_LIMIT, PRIORITY_LIMIT),
+        "retries": _optional_integer(0, MOST_RETRIES),
+    }
+    variants: list[Schema] = []
+    uploads: list[Schema] = []
+    schedules: list[Schema] = []
+    for name in sorted(app.tasks):
+        arguments, definitions = argument_schema(app.tasks[name], REFERENCES)
+        schemas |= definitions
+        variants.append(_request(app.tasks[name], arguments, options))
+        uploads += _uploads(app.tasks[name], arguments, options)
+        schedules.append(
+            _schedule(app.tasks[name], arguments, schemas["ScheduleRequest"]["properties"])
+        )
+    if variants:
+        schemas["JobRequest"] = {"oneOf": variants}
+        schemas["ScheduleRequest"] = {"oneOf": schedules}
+    nothing: list[Any] = [False]
+    runs = schemas["ExecuteRequest"]["properties"]
+    known = [_execution(workflow, runs) for workflow in _workflows(app)]
+    schemas["ExecuteRequest"] = {"oneOf": known} if known else {"anyOf": nothing}
+    schemas["JobUpload"] = uploads[0] if len(uploads) == 1 else {"anyOf": uploads or nothing}
+    schemas["FilterRequest"]["minProperties"] = 1
+    return schemas
 
 
-def shown_task(task: Task[..., Any]) -> TaskView:
+def _optional_integer(least: int, most: int) -> Schema:
+    return {"anyOf": [{"type": "integer", "minimum": least, "maximum": most}, {"type": "null"}]}
+
+
+def _workflows(app: App) -> list[Workflow]:
+    try:
+        return app.workflows.all()
+    except (InvalidInput, MissingDriver):
+        return []  # the routes of workflows report the error
+
+
+def task_view(task: Task[..., Any]) -> TaskView:
     """A task with its arguments and its policy."""
     arguments, definitions = argument_schema(task, "#/$defs/{name}")
     if definitions:
@@ -41,7 +91,7 @@ def argument_schema(task: Task[..., Any], references: str) -> tuple[Schema, dict
                 [kind], schema_hook=_foreign, ref_template=references
             )
         except (TypeError, NameError):
-            properties[name] = {}  # it is checked all the same, when a job is handed in
+            properties[name] = {}  # it is checked all the same when a job is enqueued
         else:
             definitions |= found
     lane = task.policy.lane
@@ -58,9 +108,7 @@ def argument_schema(task: Task[..., Any], references: str) -> tuple[Schema, dict
     return schema, definitions
 
 
-def request_schema(
-    task: Task[..., Any], arguments: Schema, options: Mapping[str, Schema]
-) -> Schema:
+def _request(task: Task[..., Any], arguments: Schema, options: Mapping[str, Schema]) -> Schema:
     """The body of `POST /jobs` for one task."""
     return _described(
         task,
@@ -79,9 +127,7 @@ def request_schema(
     )
 
 
-def schedule_schema(
-    task: Task[..., Any], arguments: Schema, fields: Mapping[str, Schema]
-) -> Schema:
+def _schedule(task: Task[..., Any], arguments: Schema, fields: Mapping[str, Schema]) -> Schema:
     """The body of `PUT /schedules/{name}` for one task."""
     properties = {**fields, "task": {"const": task.name}, "params": arguments}
     required = ["expression", "task", *(["params"] if arguments["required"] else [])]
@@ -96,7 +142,7 @@ def schedule_schema(
     )
 
 
-def upload_schemas(
+def _uploads(
     task: Task[..., Any], arguments: Schema, options: Mapping[str, Schema]
 ) -> Iterator[Schema]:
     """The forms of `POST /jobs` for one task: one for each argument that takes a file.
@@ -167,6 +213,46 @@ def _foreign(kind: type) -> dict[str, Any]:
     if describe is None:
         raise NotImplementedError
     schema: dict[str, Any] = describe()
+    return schema
+
+
+def _execution(workflow: Workflow, fields: dict[str, Schema]) -> Schema:
+    """The schema of a request to run this workflow. `fields` are those of any such request."""
+    required = ["workflow_id"]
+    if any(param.default is msgspec.UNSET for param in workflow.params.values()):
+        required.append("params")
+    return {
+        "type": "object",
+        "title": workflow.id,
+        "properties": {
+            **fields,
+            "workflow_id": {"const": workflow.id},
+            "version": {"enum": [workflow.version, None]},
+            "params": _params(workflow),
+        },
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _params(workflow: Workflow) -> Schema:
+    if not workflow.params:
+        return {"type": "object"}
+    names = workflow.params.items()
+    return {
+        "type": "object",
+        "properties": {name: _param(param) for name, param in names},
+        "required": [name for name, param in names if param.default is msgspec.UNSET],
+        "additionalProperties": False,
+    }
+
+
+def _param(param: Param) -> Schema:
+    schema: Schema = {} if param.type == "any" else {"type": param.type}
+    if param.description:
+        schema["description"] = param.description
+    if param.default is not msgspec.UNSET:
+        schema["default"] = param.default
     return schema
 
 
