@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from headrace.cli.backend import time_now
 from headrace.cli.command import Command
 from headrace.cli.formatting import ago, bytes_of
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
@@ -19,9 +20,9 @@ async def workers(session: Session) -> None:
     Example:
       headrace workers
     """
-    async with session.verbs() as verbs:
-        found = await verbs.workers()
-        now = verbs.now()
+    async with session.backend() as backend:
+        found = await backend.workers()
+        now = time_now(backend)
     if session.json:
         print_json({"workers": found})
     elif not found and is_terminal():

@@ -9,11 +9,10 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.backend import Verbs
 from headrace.cli.command import Command
 from headrace.cli.formatting import parse_span
 from headrace.cli.output import is_terminal, print_json, print_line
@@ -21,6 +20,9 @@ from headrace.cli.session import Session
 from headrace.cli.top.layout import Line, screen
 from headrace.cli.top.snapshot import Picture, Throughput, look, throughput
 from headrace.errors import EngineUnavailable, InvalidInput
+
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
 
 # Throughput is told over so many pictures: workers tell what they counted every two seconds.
 PICTURES = 6
@@ -47,17 +49,17 @@ async def top(session: Session, *, interval: str, once: bool) -> None:
     seconds = parse_span("--interval", interval)
     if not 0.1 <= seconds <= 3600:
         raise InvalidInput(f"--interval must be between 100ms and 1h, got {interval!r}")
-    async with session.verbs() as verbs:
+    async with session.backend() as backend:
         if session.json or once or not is_terminal():
-            await _once(session, verbs, seconds)
+            await _once(session, backend, seconds)
         else:
-            await _live(session, verbs, seconds)
+            await _live(session, backend, seconds)
 
 
-async def _once(session: Session, verbs: Verbs, seconds: float) -> None:
-    before = await look(verbs)
+async def _once(session: Session, backend: Backend, seconds: float) -> None:
+    before = await look(backend)
     await asyncio.sleep(seconds)
-    picture = await look(verbs)
+    picture = await look(backend)
     speed = throughput(before, picture)
     if session.json:
         print_json(picture.to_dict(speed))
@@ -69,7 +71,7 @@ async def _once(session: Session, verbs: Verbs, seconds: float) -> None:
         print_line(line.text)
 
 
-async def _live(session: Session, verbs: Verbs, seconds: float) -> None:
+async def _live(session: Session, backend: Backend, seconds: float) -> None:
     # Rich is imported only when it draws.
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
@@ -80,7 +82,7 @@ async def _live(session: Session, verbs: Verbs, seconds: float) -> None:
     with _keys() as told, Live(console=console, screen=True, auto_refresh=False) as live:
         while not told.is_set():
             try:
-                pictures.append(await look(verbs))
+                pictures.append(await look(backend))
                 note = ""
             except EngineUnavailable as error:
                 if not pictures:
