@@ -69,8 +69,8 @@ class Throughput(msgspec.Struct, kw_only=True, frozen=True):
     failed_per_second: float
 
 
-async def look(backend: Backend) -> Picture:
-    """Take a picture."""
+async def take_picture(backend: Backend) -> Picture:
+    """Return how things are now."""
     queues = await backend.queues()
     return Picture(
         running=await running_now(backend, queues),
