@@ -140,7 +140,7 @@ async def test_a_stage_too_large_for_the_line_fails_with_the_remedy(
 
 
 class LoudStepStore(RecordingStepStore):
-    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
         return b'"' + b"x" * 200_000 + b'"'
 
 

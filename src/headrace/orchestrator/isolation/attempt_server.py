@@ -18,7 +18,6 @@ from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from headrace.orchestrator.isolation.errors import MessageTooLong
 from headrace.orchestrator.isolation.log_forwarding import replay
 from headrace.orchestrator.isolation.protocol import (
-    Answer,
     Cancel,
     Durable,
     FromChild,
@@ -30,6 +29,7 @@ from headrace.orchestrator.isolation.protocol import (
     Question,
     Raised,
     Ready,
+    Reply,
     Returned,
     RunStage,
     Sleep,
@@ -46,7 +46,7 @@ CANCEL_POLL_SECONDS = 0.1
 log = logging.getLogger("headrace.orchestrator.isolation")
 
 
-class Session:
+class AttemptServer:
     """Answers one run. Everything it writes goes through the worker's context and its token."""
 
     def __init__(
@@ -108,17 +108,17 @@ class Session:
     async def _answer(self, question: Question) -> None:
         run, number = question.run, question.number
         try:
-            answer = Answer(run, number, await self._value(question))
+            answer = Reply(run, number, await self._value(question))
         except Suspended as suspended:
             # Whether the handler is left, and when, is seen to where it runs.
             self._context.suspending(now=False)
-            answer = Answer(run, number, report=describe(suspended))
+            answer = Reply(run, number, report=describe(suspended))
         except Exception as error:
-            answer = Answer(run, number, report=describe(error))
+            answer = Reply(run, number, report=describe(error))
         try:
             self._send(answer)
         except MessageTooLong as error:
-            self._send(Answer(run, number, report=describe(error)))
+            self._send(Reply(run, number, report=describe(error)))
 
     async def _value(self, question: Question) -> bytes:
         if question.run != self._run:

@@ -65,7 +65,7 @@ class Start(msgspec.Struct, tag=True):
     longest: int = LONGEST_FROM_CHILD
 
 
-class Run(msgspec.Struct, tag=True):
+class RunJob(msgspec.Struct, tag=True):
     """Run one attempt at a job. What it says carries `run`, so that late words are told apart."""
 
     run: int
@@ -93,7 +93,7 @@ class ProgressSeen(msgspec.Struct, tag=True):
     run: int
 
 
-class Answer(msgspec.Struct, tag=True):
+class Reply(msgspec.Struct, tag=True):
     """The answer to a question: JSON or bytes, or what went wrong."""
 
     run: int
@@ -265,7 +265,7 @@ class ArtifactList(msgspec.Struct, tag=True):
 ArtifactQuestion = ArtifactPut | ArtifactChunk | ArtifactFind | ArtifactRead | ArtifactList
 Durable = Sleep | Wait | Spawn | Gather
 Question = StageBegin | StageEnd | Durable | ArtifactQuestion
-FromWorker = Start | Run | Cancel | ProgressSeen | Answer | RunStage | Stop
+FromWorker = Start | RunJob | Cancel | ProgressSeen | Reply | RunStage | Stop
 FromChild = Ready | Returned | Raised | Progress | Logged | Question
 
 _encoder = msgspec.msgpack.Encoder()

@@ -15,7 +15,7 @@ from headrace.artifacts.content import CHUNK, save, source_of
 from headrace.artifacts.index import check_media_type, check_metadata
 from headrace.errors import EngineError
 from headrace.model.artifact import Artifact, Artifacts, Content
-from headrace.orchestrator.isolation.child.channel import Link
+from headrace.orchestrator.isolation.child.channel import ChildChannel
 from headrace.orchestrator.isolation.protocol import (
     ArtifactChunk,
     ArtifactFind,
@@ -28,8 +28,8 @@ from headrace.orchestrator.isolation.protocol import (
 class RemoteArtifacts(Artifacts):
     """The job's files, kept by the worker under its own token. Nothing large travels at once."""
 
-    def __init__(self, link: Link, run: int) -> None:
-        self._link = link
+    def __init__(self, channel: ChildChannel, run: int) -> None:
+        self._channel = channel
         self._run = run
 
     async def put(
@@ -44,7 +44,7 @@ class RemoteArtifacts(Artifacts):
         """Keep a file with the job and answer its path. Refused once the lease is lost."""
         put = ArtifactPut(
             self._run,
-            self._link.number(),
+            self._channel.number(),
             name,
             layer,
             check_media_type(media_type),
@@ -55,7 +55,7 @@ class RemoteArtifacts(Artifacts):
         if put.file is None:
             path = await self._send(put, source_of(data).chunks())
         else:
-            path = await self._link.ask(put)
+            path = await self._channel.ask(put)
         return (path or b"").decode()
 
     async def stream(
@@ -68,8 +68,8 @@ class RemoteArtifacts(Artifacts):
         digest = hashlib.sha256() if whole and file.sha256 else None
         while start < end:
             stop = min(start + CHUNK, end)
-            asked = ArtifactRead(self._run, self._link.number(), file.path, start, stop)
-            chunk = await self._link.ask(asked) or b""
+            asked = ArtifactRead(self._run, self._channel.number(), file.path, start, stop)
+            chunk = await self._channel.ask(asked) or b""
             if not chunk:
                 raise EngineError(f"artifact {file.path} became shorter")
             start += len(chunk)
@@ -85,17 +85,19 @@ class RemoteArtifacts(Artifacts):
 
     async def find(self, name: str, *, layer: str = "artifacts") -> Artifact:
         """What is known about a file of this job, or about the one at a path."""
-        found = await self._link.ask(ArtifactFind(self._run, self._link.number(), name, layer))
+        found = await self._channel.ask(
+            ArtifactFind(self._run, self._channel.number(), name, layer)
+        )
         return msgspec.json.decode(found or b"", type=Artifact)
 
     async def list(self) -> list[Artifact]:
         """The files that this job has kept."""
-        listed = await self._link.ask(ArtifactList(self._run, self._link.number()))
+        listed = await self._channel.ask(ArtifactList(self._run, self._channel.number()))
         return msgspec.json.decode(listed or b"[]", type=list[Artifact])
 
     async def _send(self, put: ArtifactPut, chunks: AsyncGenerator[bytes, None]) -> bytes | None:
         """One chunk after the other, each when the worker has taken the last."""
-        answer = asyncio.ensure_future(self._link.ask(put))
+        answer = asyncio.ensure_future(self._channel.ask(put))
         await asyncio.sleep(0)  # the question goes first
         try:
             async for chunk in chunks:
@@ -106,8 +108,8 @@ class RemoteArtifacts(Artifacts):
             await self._chunk(put, b"")
         except BaseException:
             # What was sent so far must not become a file.
-            self._link.send(
-                ArtifactChunk(self._run, self._link.number(), put.number, b"", broken=True)
+            self._channel.send(
+                ArtifactChunk(self._run, self._channel.number(), put.number, b"", broken=True)
             )
             with contextlib.suppress(Exception):
                 await asyncio.shield(answer)
@@ -117,4 +119,4 @@ class RemoteArtifacts(Artifacts):
         return await answer
 
     async def _chunk(self, put: ArtifactPut, data: bytes) -> None:
-        await self._link.ask(ArtifactChunk(self._run, self._link.number(), put.number, data))
+        await self._channel.ask(ArtifactChunk(self._run, self._channel.number(), put.number, data))

@@ -28,14 +28,14 @@ from headrace.orchestrator.isolation.protocol import (
     HEADER,
     LONGEST_FROM_CHILD,
     LONGEST_FROM_WORKER,
-    Answer,
     Cancel,
     FromChild,
     FromWorker,
     Progress,
     ProgressSeen,
     Question,
-    Run,
+    Reply,
+    RunJob,
     RunStage,
     Start,
     Stop,
@@ -47,23 +47,23 @@ from headrace.orchestrator.isolation.protocol import (
 LEAVE_SECONDS = 2.0
 
 
-class Link:
+class ChildChannel:
     """Sends from any thread; reads on its own.
 
     `run` is the number of the run that is under way, 0 between two. Who asks or tells something for
     another run is a thread that an earlier job has left behind: it is not heard.
     """
 
-    def __init__(self, connection: socket.socket, marks: int) -> None:
+    def __init__(self, connection: socket.socket, begun_marks: int) -> None:
         self._connection = connection
-        self._marks = marks
+        self._begun_marks = begun_marks
         self._home = os.getpid()
         self._sending = threading.Lock()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[int, Future[bytes | None]]] = {}
         self._progress = _LatestProgress(0, self.send)
         self.longest = LONGEST_FROM_CHILD
-        self.runs: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
+        self.runs: queue.SimpleQueue[RunJob | None] = queue.SimpleQueue()
         self.cancelled = threading.Event()
         self.run = 0
         os.register_at_fork(after_in_child=self._let_go)
@@ -115,7 +115,7 @@ class Link:
 
     def begin(self) -> None:
         """Leave a mark that a job has begun. It wakes nobody; it is looked for if we die."""
-        os.write(self._marks, b".")
+        os.write(self._begun_marks, b".")
 
     def progress(self, progress: Progress) -> None:
         """Send the latest progress; those between two that the worker takes are left out."""
@@ -165,7 +165,7 @@ class Link:
 
     def _take(self, message: FromWorker) -> None:
         match message:
-            case Run():
+            case RunJob():
                 if self.run:
                     raise HeadraceError(f"run {message.run} came before the end of {self.run}")
                 self.run = message.run
@@ -178,7 +178,7 @@ class Link:
             case ProgressSeen(run):
                 if run == self._progress.run:
                     self._progress.seen()
-            case Answer(run, number, value, report):
+            case Reply(run, number, value, report):
                 self._answer(run, number, value, None if report is None else rebuild(report))
             case RunStage(run, number):
                 self._answer(run, number, None)
@@ -204,7 +204,7 @@ class Link:
     def _let_go(self) -> None:
         """In a copy, as it is made: it must not hold the line open, nor write to it by accident."""
         self._connection.close()
-        os.close(self._marks)
+        os.close(self._begun_marks)
 
     def _receive(self) -> FromWorker:
         (length,) = HEADER.unpack(self._exactly(HEADER.size))

@@ -27,7 +27,7 @@ from headrace.orchestrator.durable.stages import ThreadLimit
 from headrace.orchestrator.durable.step_names import StepNames
 from headrace.orchestrator.durable.step_store import StepStore
 from headrace.orchestrator.isolation.child.artifacts import RemoteArtifacts
-from headrace.orchestrator.isolation.child.channel import Link
+from headrace.orchestrator.isolation.child.channel import ChildChannel
 from headrace.orchestrator.isolation.error_transport import describe
 from headrace.orchestrator.isolation.errors import MessageTooLong
 from headrace.orchestrator.isolation.log_forwarding import Forwarder
@@ -35,7 +35,7 @@ from headrace.orchestrator.isolation.protocol import (
     ENVELOPE,
     Gather,
     Progress,
-    Run,
+    RunJob,
     Sleep,
     Spawn,
     StageBegin,
@@ -58,8 +58,8 @@ def _threads() -> ThreadPoolExecutor:
 class RemoteStepStore(StepStore):
     """Durable steps are kept by the worker; the functions of stages run here."""
 
-    def __init__(self, link: Link, context: RemoteContext, run: int) -> None:
-        self._link = link
+    def __init__(self, channel: ChildChannel, context: RemoteContext, run: int) -> None:
+        self._channel = channel
         self._context = context
         self._run = run
         self._room = ThreadLimit()
@@ -72,8 +72,8 @@ class RemoteStepStore(StepStore):
         stage_retry: StageRetry,
     ) -> Any:
         """Run a stage, unless the worker has its result from an earlier attempt."""
-        number = self._link.number()
-        kept = await self._link.ask(StageBegin(self._run, number, step_name, done))
+        number = self._channel.number()
+        kept = await self._channel.ask(StageBegin(self._run, number, step_name, done))
         if kept is not None:
             return decode_value(step_name, kept, call)
         try:
@@ -90,12 +90,12 @@ class RemoteStepStore(StepStore):
         except Exception as error:
             # The worker's stage ends first, and with the same error, as if it had run there.
             with contextlib.suppress(Exception):
-                await self._link.ask(StageEnd(self._run, number, report=describe(error)))
+                await self._channel.ask(StageEnd(self._run, number, report=describe(error)))
             raise
         except BaseException as error:
-            self._link.send(StageEnd(self._run, number, report=describe(error)))
+            self._channel.send(StageEnd(self._run, number, report=describe(error)))
             raise
-        await self._link.ask(StageEnd(self._run, number, result=encoded))
+        await self._channel.ask(StageEnd(self._run, number, result=encoded))
         return value
 
     async def _off_loop(self, call: Callable[[], Any]) -> Any:
@@ -104,43 +104,47 @@ class RemoteStepStore(StepStore):
             return await asyncio.get_running_loop().run_in_executor(_threads(), run, call)
 
     def _check_length(self, step_name: str, length: int) -> None:
-        if length > self._link.longest - ENVELOPE:
+        if length > self._channel.longest - ENVELOPE:
             raise MessageTooLong(
                 f"stage {step_name!r} returned {length:,} bytes, a child process sends at most "
-                f"{self._link.longest - ENVELOPE:,} at once; keep it as an artifact and return a "
-                "reference"
+                f"{self._channel.longest - ENVELOPE:,} at once; keep it as an artifact and return "
+                "a reference"
             )
 
     async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
         """Sleep for so long, or until then."""
-        await self._link.ask(Sleep(self._run, self._link.number(), step_name, seconds, until))
+        await self._channel.ask(Sleep(self._run, self._channel.number(), step_name, seconds, until))
 
     async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
         """Wait for an event and answer its body."""
-        body = await self._link.ask(Wait(self._run, self._link.number(), step_name, event, timeout))
+        body = await self._channel.ask(
+            Wait(self._run, self._channel.number(), step_name, event, timeout)
+        )
         return body or b"null"
 
     async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
         """Make children."""
-        ids = await self._link.ask(Spawn(self._run, self._link.number(), step_name, jobs))
+        ids = await self._channel.ask(Spawn(self._run, self._channel.number(), step_name, jobs))
         return msgspec.json.decode(ids or b"[]", type=list[str])
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         """Wait until these children have ended."""
-        ended = await self._link.ask(Gather(self._run, self._link.number(), ids))
+        ended = await self._channel.ask(Gather(self._run, self._channel.number(), ids))
         return msgspec.json.decode(ended or b"[]", type=list[EndedChild])
 
 
 class RemoteContext(DurableContext):
     """One attempt at one job, seen from a child process."""
 
-    def __init__(self, link: Link, run: Run, tasks: Mapping[str, Task[..., Any]]) -> None:
-        self.step_store = RemoteStepStore(link, self, run.run)
+    def __init__(
+        self, channel: ChildChannel, run: RunJob, tasks: Mapping[str, Task[..., Any]]
+    ) -> None:
+        self.step_store = RemoteStepStore(channel, self, run.run)
         self.step_names = StepNames()
         self.tasks = tasks
-        self._link = link
+        self._channel = channel
         self._run = run.run
-        self._cancelled = link.cancelled
+        self._cancelled = channel.cancelled
         # Whether the handler is to be left for a sleep or a wait.
         self.suspended = False
         self.job_id = run.job_id
@@ -151,10 +155,10 @@ class RemoteContext(DurableContext):
         self.token = run.token
         self.key = run.key
         self.lane = run.lane
-        self.artifacts = RemoteArtifacts(link, run.run)
+        self.artifacts = RemoteArtifacts(channel, run.run)
         # A logger that no configuration of the handler's module can reach or silence.
         logger = logging.Logger("headrace.job", run.level)
-        logger.addHandler(Forwarder(link.send, run=run.run))
+        logger.addHandler(Forwarder(channel.send, run=run.run))
         self.log = logging.LoggerAdapter(logger, {})
 
     @property
@@ -171,4 +175,4 @@ class RemoteContext(DurableContext):
         if not 0 <= percent <= 100:
             raise InvalidInput(f"progress must be between 0 and 100, got {percent!r}")
         text = None if message is None else printable(str(message))
-        self._link.progress(Progress(self._run, float(percent), text))
+        self._channel.progress(Progress(self._run, float(percent), text))
