@@ -22,7 +22,7 @@ from headrace.model.job import ClaimedJob
 from headrace.orchestrator.durable.context import DurableContext
 from headrace.orchestrator.isolation.attempt_server import AttemptServer
 from headrace.orchestrator.isolation.error_transport import is_memory_error, rebuild
-from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, obituary
+from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, describe_exit
 from headrace.orchestrator.isolation.log_forwarding import levels, replay
 from headrace.orchestrator.isolation.protocol import (
     ENVELOPE,
@@ -191,7 +191,7 @@ class ChildProcess:
                     case message:
                         raise ChildDied(f"a child said {message!r} before it was ready")
         except ChannelClosed as error:
-            ending = obituary(await self._end())
+            ending = describe_exit(await self._end())
             limit = "" if memory_limit is None else f"; memory_limit is {memory_limit:,} bytes"
             raise ChildDied(
                 f"the child process {ending} while it loaded {target.module}{limit}"
@@ -217,7 +217,7 @@ class ChildProcess:
                     case _:
                         server.take(message)
         except ChannelClosed as error:
-            ending = obituary(await self._end())
+            ending = describe_exit(await self._end())
             kind = ChildDied if self._begun() == self.jobs else ChildNotStarted
             raise kind(f'the child process of task "{job.task}" {ending}') from error
         finally:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from headrace.errors import NotRetryable
+from headrace.errors import NotRetryable, PayloadTooLarge
 from headrace.orchestrator.isolation.child import loading_guard
 from headrace.orchestrator.isolation.child.channel import ChildChannel
 from headrace.orchestrator.isolation.child.context import RemoteContext
@@ -22,7 +22,6 @@ from headrace.orchestrator.isolation.child.resource_limits import (
     uncapped,
 )
 from headrace.orchestrator.isolation.error_transport import describe
-from headrace.orchestrator.isolation.errors import PayloadTooLarge
 from headrace.orchestrator.isolation.log_forwarding import Forwarder, set_levels
 from headrace.orchestrator.isolation.protocol import (
     ENVELOPE,
@@ -78,8 +77,6 @@ def _attempt(
     try:
         # Each job in a context of its own, so that its contextvars do not reach the next.
         result = contextvars.copy_context().run(_handle, channel, runner, run, context, holder)
-        _check_length(run, len(result), limit)
-        return Returned(run.run, result)
     except BaseException as error:
         channel.leave_if_forked(error)
         # Also SystemExit: a handler that wants to leave has failed, the process has not.
@@ -88,6 +85,13 @@ def _attempt(
             if isinstance(error, MemoryError) and capped and not report.message:
                 report.message = f"task {run.task!r} needs more than its memory_limit"
             return Raised(run.run, report)
+    if len(result) <= limit:
+        return Returned(run.run, result)
+    too_large = PayloadTooLarge(
+        f'task "{run.task}": the result takes {len(result):,} bytes, the limit is {limit:,}; keep '
+        "it as an artifact and return a reference, or raise HEADRACE_PAYLOAD_LIMIT"
+    )
+    return Raised(run.run, describe(too_large, retryable=False))
 
 
 def _handle(
@@ -106,14 +110,6 @@ def _handle(
             f'task "{run.task}" returned what cannot be kept as its result: {error}; '
             "return plain data"
         ) from error
-
-
-def _check_length(run: RunJob, length: int, limit: int) -> None:
-    if length > limit:
-        raise PayloadTooLarge(
-            f'task "{run.task}": the result takes {length:,} bytes, the limit is {limit:,}; keep '
-            "it as an artifact and return a reference, or raise HEADRACE_PAYLOAD_LIMIT"
-        )
 
 
 def _check_left(context: RemoteContext) -> None:
