@@ -1,4 +1,4 @@
-"""Reading single jobs. Those who ask at the same time share a round trip."""
+"""Reads single jobs. Concurrent callers share a round trip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 500
 
 
 class JobReader:
-    """`App.get` for many callers at once: while one trip is under way, the next fills up."""
+    """`App.get` for many callers: while one read is under way, the next batch fills up."""
 
     def __init__(self, host: AppLike) -> None:
         self._host = host
@@ -38,7 +38,7 @@ class JobReader:
             try:
                 await self._host.open()
                 found = {job.id: job for job in await self._host.engine.get(ids)}
-            except Exception as error:  # each who asked is told
+            except Exception as error:  # every caller gets it
                 for futures in asked.values():
                     for future in futures:
                         if not future.done():

@@ -28,8 +28,8 @@ from headrace.engine.sqlite.connection import forks
 from headrace.engine.sqlite.connection.address import parse_address
 from headrace.engine.sqlite.connection.migrate import check_exists, migrate, schema_state
 from headrace.engine.sqlite.connection.opening import check_library
-from headrace.engine.sqlite.connection.thread import ConnectionThread, Reader, T, Transaction
-from headrace.engine.sqlite.connection.writer import Writer
+from headrace.engine.sqlite.connection.thread import ConnectionThread, ReaderThread, T, Transaction
+from headrace.engine.sqlite.connection.writer import WriterThread
 from headrace.errors import EngineUnavailable
 from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob, Inserted, Job, JobFilter, LostJob, NewJob
@@ -64,7 +64,7 @@ class SqliteEngine:
         self.clock = clock
         self._may_migrate = migrate
         self._address = parse_address(url)
-        self._writer: Writer | None = None
+        self._writer: WriterThread | None = None
         self._reader: ConnectionThread | None = None
 
     # --- lifecycle
@@ -78,12 +78,12 @@ class SqliteEngine:
         self._address.check_folder()
         if not self._may_migrate:
             check_exists(self._address)
-        writer = Writer(self._address, self.clock, name="sqlite-writer")
+        writer = WriterThread(self._address, self.clock, name="sqlite-writer")
         writer.may_migrate = self._may_migrate
         await writer.start()
         reader: ConnectionThread = writer
         if self._address.path is not None:
-            reader = Reader(self._address, self.clock, name="sqlite-reader")
+            reader = ReaderThread(self._address, self.clock, name="sqlite-reader")
             try:
                 await reader.start()
             except BaseException:
@@ -134,7 +134,7 @@ class SqliteEngine:
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
         """Make the object that renews this worker's lease."""
-        return lease.Keeper(self._open_writer(), worker_id, lease_seconds)
+        return lease.SqliteLeaseKeeper(self._open_writer(), worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
         """A worker takes leave."""
@@ -321,7 +321,7 @@ class SqliteEngine:
             raise self._not_open()
         return await self._reader.run(operation)
 
-    def _open_writer(self) -> Writer:
+    def _open_writer(self) -> WriterThread:
         if self._writer is None:
             raise self._not_open()
         return self._writer

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.migrate import schema_version
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import query
@@ -32,7 +32,7 @@ CHECKS = (
 )
 
 
-def report(transaction: Transaction, address: Address) -> EngineReport:
+def report(transaction: Transaction, address: SqliteAddress) -> EngineReport:
     """Report on the writer's connection and the file, each finding with its remedy."""
     connection = transaction.connection
     findings = [_journal(connection, address), _synchronous(connection)]
@@ -56,7 +56,7 @@ def audit(transaction: Transaction) -> list[Finding]:
     ]
 
 
-def _journal(connection: sqlite3.Connection, address: Address) -> Finding:
+def _journal(connection: sqlite3.Connection, address: SqliteAddress) -> Finding:
     [(mode,)] = connection.execute("PRAGMA journal_mode").fetchall()
     if address.path is None:
         return Finding(

@@ -55,7 +55,7 @@ def end_suspense(transaction: Transaction, seqs: list[int]) -> None:
 def move(transaction: Transaction, rows: list[Row]) -> None:
     """Make these scheduled jobs, rows of due.sql, ready or let them wait in their lanes."""
     moves: list[tuple[int, int]] = []
-    arrivals = lanes.Arrivals()
+    arrivals = lanes.LaneArrivals()
     for seq, queue, lane, width, pinned, token in rows:
         if lane is None or pinned:
             moves.append((READY, seq))
