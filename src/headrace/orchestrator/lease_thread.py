@@ -72,7 +72,6 @@ class LeaseThread:
 
     @property
     def alive(self) -> bool:
-        """Return whether the thread runs."""
         return self._thread.is_alive()
 
     def start(self) -> None:

@@ -148,7 +148,6 @@ class WorkerRuntime:
 
     @property
     def name(self) -> str:
-        """Return the name that people know this worker by."""
         return self.info.name
 
     @property
@@ -247,7 +246,6 @@ class WorkerRuntime:
             self.slots.deadlines.interrupt(attempt, Reason.LOST)
 
     def shorten_grace(self, grace: float) -> None:
-        """Shorten the grace time of a stop in progress."""
         self.grace_until = min(self.grace_until, monotonic() + grace)
         self.grace_shortened.set()
 

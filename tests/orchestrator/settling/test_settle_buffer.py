@@ -6,6 +6,8 @@ from headrace.model.outcome import (
     Completed,
     Failed,
     Outcome,
+    Released,
+    Reserved,
     Settlement,
 )
 from headrace.orchestrator.settling import settlements
@@ -19,7 +21,8 @@ def outcomes(count: int, result: bytes = b"null") -> list[Settlement]:
 def test_outcomes_stay_until_they_are_sent() -> None:
     buffer = SettleBuffer()
     made = outcomes(3)
-    buffer.pending.extend(made)
+    for each in made:
+        buffer.add(each)
     batch = buffer.take()
     assert batch == made
     buffer.put_back(batch, may_be_poisoned=False)
@@ -57,3 +60,13 @@ def test_an_outcome_that_breaks_its_batch_is_found_and_replaced() -> None:
     assert set(done.values()) == {Completed}
     assert len(done) == 19
     assert not buffer.isolating
+
+
+def test_outcomes_of_jobs_that_never_started_are_found() -> None:
+    buffer = SettleBuffer()
+    released = Settlement("job-a", 1, Released())
+    reserved = Settlement("job-b", 1, Reserved())
+    for each in (*outcomes(1), released, reserved):
+        buffer.add(each)
+    assert buffer.releases() == [released, reserved]
+    assert len(buffer) == 3

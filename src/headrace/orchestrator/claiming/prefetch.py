@@ -48,7 +48,6 @@ class PrefetchLimit:
         self.size = 0.0
 
     def observe_duration(self, seconds: float) -> None:
-        """Take in how long a job ran."""
         self.mean += (seconds - self.mean) * WEIGHT
 
     def observe_size(self, size: float) -> None:
@@ -131,7 +130,6 @@ class ClaimAges:
         self.gone = 0
 
     def add(self, count: int, now: float) -> None:
-        """Note a batch of claimed jobs."""
         if count:
             self._came += count
             self._batches.append((self._came, now))
@@ -142,7 +140,6 @@ class ClaimAges:
         return self._came - self.gone
 
     def oldest(self) -> float | None:
-        """Return when the oldest waiting job was claimed."""
         batches = self._batches
         while batches and batches[0][0] <= self.gone:
             batches.popleft()
@@ -170,7 +167,6 @@ class UnstartedJobs:
         self._backlog: deque[ClaimedJob] = deque()
 
     def put(self, jobs: Sequence[ClaimedJob], now: float) -> None:
-        """Append jobs that were claimed at `now`."""
         self.ages.add(len(jobs), now)
         queue, backlog = self.queue, self._backlog
         for job in jobs:

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from headrace.artifacts import check_path, place
 from headrace.artifacts.content import save
 from headrace.artifacts.index import (
@@ -47,7 +49,6 @@ class JobArtifacts(Artifacts):
         media_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> str:
-        """Store a file with the job and return its path. Refused once the lease is lost."""
         context = self._context
         check_media_type(media_type)
         checked = check_metadata(metadata)
@@ -82,7 +83,6 @@ class JobArtifacts(Artifacts):
     async def stream(
         self, name: str, *, layer: str = "artifacts", start: int = 0, end: int | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """Yield a file in chunks. The checksum of a whole file is compared at the end."""
         path, sha256 = name, None
         if not is_path(name):
             found = await self.find(name, layer=layer)
@@ -91,11 +91,9 @@ class JobArtifacts(Artifacts):
             yield chunk
 
     async def save(self, name: str, target: Path, *, layer: str = "artifacts") -> None:
-        """Write a file to disk, whole or not at all."""
         await save(self.stream(name, layer=layer), target)
 
     async def find(self, name: str, *, layer: str = "artifacts") -> Artifact:
-        """Return the metadata of a file of this job, or of the one at a path."""
         context = self._context
         if is_path(name):
             return await self._at(name)
@@ -114,7 +112,6 @@ class JobArtifacts(Artifacts):
         return handed_in
 
     async def list(self) -> list[Artifact]:
-        """Return the files of this job, in the order in which they were first stored."""
         return list(read_entries(await self._context.entries(KIND)).values())
 
     async def _find(self, layer: str, name: str) -> Artifact | None:
@@ -166,14 +163,11 @@ class JobArtifacts(Artifacts):
             return None if each.concurrent_puts else replaced
 
 
-class _NameState:
+class _NameState(msgspec.Struct, eq=False):
     """What this attempt has done under one name."""
 
-    __slots__ = ("concurrent_puts", "file", "under_way", "versions")
-
-    def __init__(self) -> None:
-        self.versions = 0
-        self.under_way = 0
-        self.file: Artifact | None = None
-        # Two puts ran at once: which of them the index names is not known here.
-        self.concurrent_puts = False
+    versions: int = 0
+    under_way: int = 0
+    file: Artifact | None = None
+    # Two puts ran at once: which of them the index names is not known here.
+    concurrent_puts: bool = False

@@ -23,17 +23,14 @@ if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
 
 
-class Group:
+class Group(msgspec.Struct, eq=False):
     """Children that were created together, as this run knows them."""
 
-    __slots__ = ("fresh", "ids", "in_own_lane", "name")
-
-    def __init__(self, name: str, ids: list[str], *, fresh: bool, in_own_lane: bool) -> None:
-        self.name = name
-        self.ids = ids
-        # Stored in this run: there is no need to check whether they have ended.
-        self.fresh = fresh
-        self.in_own_lane = in_own_lane
+    name: str
+    ids: list[str]
+    # Stored in this run: there is no need to check whether they have ended.
+    fresh: bool
+    in_own_lane: bool
 
 
 class ChildJobs:

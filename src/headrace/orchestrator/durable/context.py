@@ -51,7 +51,6 @@ class DurableContext(Context):
         timeout: float | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Run a named step once; later attempts get its recorded result."""
         step_name = stage_name(name, key)
         call = functools.partial(function, *args, **kwargs)
         stage_retry = make_stage_retry(retries, retry, timeout)
@@ -59,19 +58,16 @@ class DurableContext(Context):
             return await self.step_store.stage(step_name, call, done, stage_retry)
 
     async def sleep(self, seconds: float, *, name: str | None = None) -> None:
-        """Sleep this many seconds; the slot is free meanwhile."""
         if isinstance(seconds, int | float) and not seconds >= 0:
             raise InvalidInput(f"sleep takes seconds from 0, got {seconds!r}")
         pause = check_delay(seconds, "sleep")
         await self._or_suspend(self.step_store.sleep(self._step_name(SLEEP, name), pause, None))
 
     async def sleep_until(self, moment: datetime, *, name: str | None = None) -> None:
-        """Sleep until a moment; the slot is free meanwhile."""
         until = check_moment(moment, "sleep_until")
         await self._or_suspend(self.step_store.sleep(self._step_name(SLEEP, name), None, until))
 
     async def wait(self, event: str, *, timeout: float | None = None, type: Any = Any) -> Any:
-        """Wait for a signal without a slot, and return its value."""
         check_text("event", event)
         if timeout is not None:
             timeout = check_delay(timeout, "timeout")
@@ -84,7 +80,6 @@ class DurableContext(Context):
             raise NotRetryable(f"event {event!r} is not what was waited for: {error}") from error
 
     async def spawn(self, jobs: NewJob | Iterable[NewJob], *, group: str | None = None) -> Any:
-        """Create child jobs, exactly once over all attempts, and return their ids."""
         given = [jobs] if isinstance(jobs, NewJob) else list(jobs)
         for job in given:
             _check_child(job)
@@ -98,7 +93,6 @@ class DurableContext(Context):
         group: str | None = None,
         on_failure: OnFailure = "fail",
     ) -> list[Any]:
-        """Wait for children without a slot, and return their results in order."""
         if on_failure not in ("fail", "collect"):
             raise InvalidSetting(f'on_failure must be "fail" or "collect", got {on_failure!r}')
         ids: list[str] = []
@@ -118,7 +112,6 @@ class DurableContext(Context):
 
     @functools.cached_property
     def running_stages(self) -> RunningStages:
-        """Return the stages that run now."""
         return RunningStages()
 
     def suspending(self, *, now: bool) -> None:

@@ -47,7 +47,6 @@ class RunningStages:
 
     @property
     def any(self) -> bool:
-        """Return whether a stage runs."""
         return bool(self._running)
 
     @contextmanager

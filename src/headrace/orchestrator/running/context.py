@@ -31,40 +31,17 @@ log = logging.getLogger("headrace.job")
 T = TypeVar("T")
 
 
-class Services:
+class Services(msgspec.Struct, kw_only=True, eq=False):
     """What all contexts of one worker share."""
 
-    __slots__ = (
-        "artifacts",
-        "clock",
-        "engine",
-        "loop",
-        "payload_limit",
-        "tasks",
-        "threads",
-        "writer",
-    )
-
-    def __init__(
-        self,
-        *,
-        engine: Engine,
-        writer: AttemptWriter,
-        artifacts: ArtifactStore,
-        threads: Threads,
-        loop: asyncio.AbstractEventLoop,
-        payload_limit: int,
-        clock: Clock,
-        tasks: Mapping[str, Task[..., Any]],
-    ) -> None:
-        self.engine = engine
-        self.writer = writer
-        self.artifacts = artifacts
-        self.threads = threads
-        self.loop = loop
-        self.payload_limit = payload_limit
-        self.clock = clock
-        self.tasks = tasks
+    engine: Engine
+    writer: AttemptWriter
+    artifacts: ArtifactStore
+    threads: Threads
+    loop: asyncio.AbstractEventLoop
+    payload_limit: int
+    clock: Clock
+    tasks: Mapping[str, Task[..., Any]]
 
 
 class JobContext(DurableContext):
@@ -90,38 +67,31 @@ class JobContext(DurableContext):
 
     @functools.cached_property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:  # type: ignore[override]
-        """Return a logger that names the job in each record."""
         extra = {"job_id": self.job_id, "task": self.task, "attempt": self.attempt}
         return logging.LoggerAdapter(log, extra)
 
     @functools.cached_property
     def artifacts(self) -> JobArtifacts:  # type: ignore[override]
-        """Return the files of this job."""
         return JobArtifacts(self)
 
     @functools.cached_property
     def step_store(self) -> WorkerStepStore:  # type: ignore[override]
-        """Return where durable steps are recorded."""
         return WorkerStepStore(self)
 
     @functools.cached_property
     def step_names(self) -> StepNames:  # type: ignore[override]
-        """Return the names of steps without one of their own."""
         return StepNames()
 
     @functools.cached_property
     def replayed(self) -> ReplayedEntries:
-        """Return what earlier runs have recorded."""
         return ReplayedEntries(self)
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:  # type: ignore[override]
-        """Return the tasks that this worker knows."""
         return self._services.tasks
 
     @property
     def cancelled(self) -> bool:
-        """Return whether this attempt should stop: cancelled, out of time, or its lease is lost."""
         attempt = self._attempt
         if attempt.reason is None:
             return False
@@ -129,7 +99,6 @@ class JobContext(DurableContext):
         return True
 
     def progress(self, percent: float, message: str | None = None) -> None:
-        """Report progress, 0 to 100. Cheap: written in batches, the latest counts."""
         if not 0 <= percent <= 100:
             raise InvalidInput(f"progress must be between 0 and 100, got {percent!r}")
         self.own_progress = True
@@ -139,12 +108,10 @@ class JobContext(DurableContext):
 
     @property
     def engine(self) -> Engine:
-        """Return where the jobs live."""
         return self._services.engine
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the metadata of the job."""
         meta = self._attempt.job.meta
         decoded: dict[str, Any] = msgspec.json.decode(meta) if meta else {}
         return decoded
@@ -170,7 +137,6 @@ class JobContext(DurableContext):
 
     @property
     def store(self) -> ArtifactStore:
-        """Return the store of artifacts."""
         return self._services.artifacts
 
     async def in_thread(self, call: Callable[[], T]) -> T:

@@ -198,7 +198,6 @@ class Executor:
                 )
 
     def _now(self) -> float:
-        """Return the time that deadlines are measured by."""
         return monotonic() + self.clock.offset
 
     def _was_cancelled_before_start(self, job: ClaimedJob) -> bool:

@@ -36,7 +36,6 @@ class Slot:
         self.closed = False
 
     def done(self) -> bool:
-        """Whether it will take no more jobs."""
         return self.closed
 
 

@@ -21,6 +21,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Outcome
 from headrace.orchestrator.running.attempt import Attempt
@@ -39,14 +41,11 @@ OFFER_LIMIT = 200
 COLLECT_SECONDS = 0.005
 
 
-class AwaitableResult:
+class AwaitableResult(msgspec.Struct, eq=False):
     """A plain function returned an awaitable: the event loop has to await it."""
 
-    __slots__ = ("context", "value")
-
-    def __init__(self, value: Awaitable[Any], context: JobContext | None) -> None:
-        self.value = value
-        self.context = context
+    value: Awaitable[Any]
+    context: JobContext | None
 
 
 class ThreadAttempt(asyncio.Future[None]):

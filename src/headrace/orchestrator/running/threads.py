@@ -21,6 +21,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
+import msgspec
+
 from headrace.errors import Snooze
 from headrace.orchestrator.running.attempt import Attempt
 
@@ -167,36 +169,19 @@ class Threads:
             _resolve(ended.popleft().done)
 
 
-class _ThreadCall:
+class _ThreadCall(msgspec.Struct, eq=False):
     """One call. Errors are passed as values: a future refuses some, and SystemExit would end more
     than a job.
     """
 
-    __slots__ = (
-        "abandoned_early",
-        "begun",
-        "done",
-        "error",
-        "function",
-        "over",
-        "report",
-        "value",
-    )
-
-    def __init__(
-        self,
-        function: Callable[[], Any],
-        done: asyncio.Future[None],
-        report: Callable[[_ThreadCall], None],
-    ) -> None:
-        self.function = function
-        self.done = done
-        self.report = report
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self.begun = False
-        self.abandoned_early = False
-        self.over = False
+    function: Callable[[], Any]
+    done: asyncio.Future[None]
+    report: Callable[[_ThreadCall], None]
+    value: Any = None
+    error: BaseException | None = None
+    begun: bool = False
+    abandoned_early: bool = False
+    over: bool = False
 
 
 def _report_to_its_loop(call: _ThreadCall) -> None:

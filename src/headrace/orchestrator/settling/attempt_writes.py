@@ -7,6 +7,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
 from headrace.loop import Loop
@@ -23,15 +25,12 @@ BATCH = 200
 Key = tuple[str, int]
 
 
-class PendingProgress:
+class PendingProgress(msgspec.Struct, eq=False):
     """The latest progress of one attempt that is not written yet. None leaves a field as it is."""
 
-    __slots__ = ("message", "progress", "stage")
-
-    def __init__(self) -> None:
-        self.stage: str | None = None
-        self.progress: float | None = None
-        self.message: str | None = None
+    stage: str | None = None
+    progress: float | None = None
+    message: str | None = None
 
 
 class AttemptWriter(Loop):

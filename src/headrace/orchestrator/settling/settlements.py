@@ -281,7 +281,6 @@ class ExtraSettler:
 
     @property
     def in_flight(self) -> bool:
-        """Return whether a batch waits for its reply."""
         return self._task is not None
 
     def send(self) -> None:
