@@ -138,12 +138,12 @@ async def explained(engine_url: str) -> AsyncIterator[tuple[PostgresEngine, Plan
     """An engine whose every statement is explained; with new connections, so with new plans."""
     engine = PostgresEngine(engine_url + EXPLAIN, clock=Clock())
     plans = Plans()
-    for link in (engine._trips, engine._common, engine._views):
+    for link in (engine._exchanges, engine._common, engine._views):
         async with link.hold() as connection:
             connection.add_log_listener(plans)
     plans.heard.clear()
     yield engine, plans
-    for link in (engine._trips, engine._common, engine._views):
+    for link in (engine._exchanges, engine._common, engine._views):
         async with link.hold() as connection:
             connection.remove_log_listener(plans)
     await engine.close()

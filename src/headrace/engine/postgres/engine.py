@@ -46,7 +46,7 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
     async def close(self) -> None:
         """Close every connection. Closing twice is fine."""
         await self._signals.close()
-        await self._tidy.close()
+        await self._vacuum.close()
         for link in self._links:
             await link.shut()
 

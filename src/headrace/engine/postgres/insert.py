@@ -11,15 +11,15 @@ from typing import Any
 import asyncpg
 
 from headrace.engine.postgres.caller_transaction import call_within
-from headrace.engine.postgres.connection.connection import Link, Rows
-from headrace.engine.postgres.insert_columns import (
+from headrace.engine.postgres.columns import (
     alike,
     as_json,
-    columns,
     differing,
+    insert_columns,
     is_plain,
     shared,
 )
+from headrace.engine.postgres.connection.connection import Link, Rows
 from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import query
 from headrace.errors import EngineError, EngineUnavailable, KeyInDoubt
@@ -134,7 +134,9 @@ class Producing(Records):
     async def _insert(self, link: Link, jobs: Sequence[NewJob]) -> Rows:
         offset, common = self.clock.offset, alike(jobs)
         if common is None:
-            return await self._fetch_in_queues(link, _queues(jobs), _INSERT, offset, *columns(jobs))
+            return await self._fetch_in_queues(
+                link, _queues(jobs), _INSERT, offset, *insert_columns(jobs)
+            )
         return await self._fetch_in_queues(
             link, (jobs[0].queue,), _INSERT_ALIKE, offset, *differing(jobs), *common
         )
@@ -151,7 +153,7 @@ class Producing(Records):
             record.body,
             record.version,
             self.clock.offset,
-            *columns(jobs),
+            *insert_columns(jobs),
         )
         if found and found[0][0] == 0:
             raise conflict(record.kind, record.key, record.version)

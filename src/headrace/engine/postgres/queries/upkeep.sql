@@ -143,7 +143,7 @@ DELETE FROM worker w
 WHERE w.died_at < clock_timestamp() + $1::double precision * interval '1 second' - interval '1 day'
     AND NOT EXISTS (SELECT FROM job j WHERE j.holder = w.number AND j.state = 3)
 
--- name: tidy
+-- name: vacuum_jobs
 -- Clear dead rows and index entries away. Locks nothing that anybody waits for: it is skipped where
 -- the server is doing the same, or where the user does not own the table, and gives no space back
 -- to the disk, which would need an exclusive lock.

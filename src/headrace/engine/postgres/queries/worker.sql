@@ -84,7 +84,7 @@ ORDER BY j.priority DESC, j.seq
 -- The server's time, in seconds since the epoch.
 SELECT date_part('epoch', clock_timestamp())
 
--- name: ring
--- Tell all workers that jobs are ready. Nothing is lost if the server forgets it in a crash, so it
+-- name: notify_work
+-- Notify all workers that jobs are ready. Nothing is lost if the server forgets it in a crash, so it
 -- need not wait for the disk.
 SELECT set_config('synchronous_commit', 'off', true), pg_notify(current_schema(), 'work')
