@@ -66,7 +66,7 @@ def test_jobs_that_never_come_back_do_not_pile_up(monkeypatch: pytest.MonkeyPatc
     assert len(known._known) <= 4
 
 
-async def test_a_bell_that_comes_between_is_tended_with_the_lanes_that_are_known(
+async def test_jobs_of_a_callers_transaction_are_admitted_with_the_lanes_that_are_known(
     postgres: PostgresEngine, raw: Raw
 ) -> None:
     worker = await a_worker(postgres)

@@ -135,6 +135,25 @@ async def test_a_store_from_before_function_sets_is_brought_up_to_date(
     await engine.close()
 
 
+async def test_programs_of_version_11_find_lane_admission_by_its_earlier_name(
+    postgres: PostgresEngine, raw: Raw
+) -> None:
+    await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
+    await raw.execute("INSERT INTO bell (queue, lane, width) VALUES ('q', 'a', 1), ('q', 'b', 2)")
+    assert await raw.fetchval("SELECT count(*) FROM lane_admission") == 2
+    taken = """
+        DELETE FROM bell b WHERE b.id = ANY (ARRAY(
+            SELECT b.id FROM bell b ORDER BY b.id LIMIT 1000 FOR UPDATE SKIP LOCKED
+        ))
+        RETURNING b.id, b.queue, b.lane, b.width
+    """
+    async with raw.transaction():
+        await raw.execute("SELECT FROM lane_admission WHERE lane = 'a' FOR UPDATE")
+        async with postgres._common.hold() as other:
+            assert [row["lane"] for row in await other.fetch(taken)] == ["b"]
+    assert [row["lane"] for row in await raw.fetch(taken)] == ["a"]
+
+
 async def test_a_later_migration_keeps_jobs_and_disturbs_no_program_at_work(
     engine_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,8 +53,8 @@ SELECT retire_worker($1, $2)
 SELECT * FROM exchange(
     p_offset => $1, p_id => $2, p_token => $3, p_kind => $4, p_delay => $5, p_result => $6,
     p_error_type => $7, p_error => $8, p_entry => $9, p_awaits => $10, p_lanes => $11,
-    p_worker => $12, p_queues => $13, p_limit => $14, p_from => $15, p_lane_queue => $16, p_lane => $17,
-    p_leaving => $18
+    p_worker => $12, p_queues => $13, p_limit => $14, p_from => $15, p_lane_queue => $16,
+    p_lane => $17, p_lane_jobs => $18
 )
 
 -- name: note
