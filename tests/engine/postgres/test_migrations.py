@@ -154,6 +154,26 @@ async def test_programs_of_version_11_find_lane_admission_by_its_earlier_name(
     assert [row["lane"] for row in await raw.fetch(taken)] == ["a"]
 
 
+async def test_a_worker_that_an_older_program_registers_again_is_found_when_it_dies(
+    postgres: PostgresEngine, raw: Raw, clock: Clock
+) -> None:
+    """Programs that know version 12 do not know the column that says that it held nothing."""
+    worker = await a_worker(postgres)
+    clock.advance(100)
+    assert await postgres.lost(10) == []
+    await postgres.prune()
+    await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
+    marked = "SELECT emptied_of = died_at FROM worker"
+    assert await raw.fetchval(marked)
+    registered = "UPDATE worker SET died_at = NULL, lease_until = now() + interval '130 s'"
+    await raw.execute(registered)
+    job_id = await enqueue(postgres)
+    [job] = await claim(postgres, worker)
+    clock.advance(100)
+    assert [each.job.id for each in await postgres.lost(10)] == [job_id]
+    assert await complete(postgres, job)
+
+
 async def test_a_later_migration_keeps_jobs_and_disturbs_no_program_at_work(
     engine_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

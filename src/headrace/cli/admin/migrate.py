@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
 
-import typer
+import click
 
-from headrace.cli.command import command, group
-from headrace.cli.errors import FAILED, OK, tell
+from headrace.cli.command import Command
+from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.output import print_json, print_line
 from headrace.cli.session import Session
 from headrace.engine.base import Engine
@@ -16,25 +15,14 @@ from headrace.engine.open import open_engine
 from headrace.errors import EngineUnavailable, InvalidInput, SchemaTooNew
 from headrace.model.views import SchemaState
 
-commands = group("Bring the schema of the store up to date.")
-
 WAIT_SECONDS = 1.0
 
 
-@command(commands, "migrate")
-async def migrate(
-    session: Session,
-    *,
-    check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit code 1 if something is missing.")
-    ] = False,
-    sql: Annotated[
-        bool, typer.Option("--sql", help="Change nothing; print what would be run.")
-    ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Change nothing; wait until nothing is missing.")
-    ] = False,
-) -> int:
+@click.command("migrate", cls=Command)
+@click.option("--check", is_flag=True, help="Change nothing; exit code 1 if something is missing.")
+@click.option("--sql", is_flag=True, help="Change nothing; print what would be run.")
+@click.option("--wait", is_flag=True, help="Change nothing; wait until nothing is missing.")
+async def migrate(session: Session, *, check: bool, sql: bool, wait: bool) -> int:
     """Bring the schema of the store up to date.
 
     Programs do this by themselves when they open a store, unless the setting migrate is "never".
@@ -89,7 +77,7 @@ async def _when_ready(engine: Engine) -> SchemaState:
         except EngineUnavailable as error:
             reason = f"waiting: {error}"
         if reason != shown:
-            tell(shown := reason)
+            notice(shown := reason)
         await asyncio.sleep(WAIT_SECONDS)
 
 
