@@ -39,7 +39,6 @@ class Working(Store):
     """Leases, exchanges, notes and signals."""
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
-        """Introduce a worker and start its lease."""
         await self._common.fetch(
             _REGISTER,
             self.clock.offset,
@@ -55,15 +54,12 @@ class Working(Store):
         )
 
     async def know(self, worker: WorkerInfo) -> None:
-        """A worker knows other tasks than it said."""
         await self._common.fetch(_KNOW, worker.id, worker.tasks)
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
-        """Make the object that renews this worker's lease."""
         return PostgresLeaseKeeper(self.address, self.clock, worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
-        """Take leave."""
         await self._common.fetch(_RETIRE, self.clock.offset, worker_id)
 
     async def exchange(
@@ -149,7 +145,6 @@ class Working(Store):
         return Exchange(refused, jobs)
 
     async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
-        """Record progress, stage, message and entries of running jobs; answer the refused ids."""
         merged = merged_notes(notes)
         if not merged:
             return ()
@@ -170,19 +165,16 @@ class Working(Store):
         return tuple(each.job_id for n, each in enumerate(notes, start=1) if n not in numbers)
 
     async def held(self, worker_id: str) -> list[ClaimedJob]:
-        """The jobs that are leased to this worker."""
         return [
             rows.claimed(row, cancel_requested=row["cancel_requested"])
             for row in await self._common.fetch(_HELD, worker_id)
         ]
 
     async def now(self) -> float:
-        """The server's time."""
         [(now,)] = await self._common.fetch(_NOW)
         return float(now) + self.clock.offset
 
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
-        """What was kept with a job by `note`, in the order it was first written."""
         if not is_id(job_id):
             return []
         return [StoredEntry(*row) for row in await self._common.fetch(_ENTRIES, job_id, kind)]
@@ -190,10 +182,8 @@ class Working(Store):
     async def listen(
         self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
     ) -> Callable[[], None]:
-        """Call back soon after jobs became ready, and for running jobs that should stop."""
         return await self._signals.listen(on_work, on_cancel)
 
     @property
     def listening(self) -> bool:
-        """Whether signals arrive now."""
         return self._signals.listening
