@@ -1,4 +1,4 @@
-"""What a worker does."""
+"""The verbs of a worker: register, claim, settle, write progress, listen."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
 from headrace.engine.redis.claim import claimed_in
 from headrace.engine.redis.codec import at, note_arguments, settlement_arguments
-from headrace.engine.redis.connection.blocking import BlockingConnection
-from headrace.engine.redis.connection.errors import ScriptUnknown
-from headrace.engine.redis.connection.store import RedisStore, call_of
+from headrace.engine.redis.connection.store import RedisStore
+from headrace.engine.redis.lease import RedisLeaseKeeper
 from headrace.engine.redis.notify import SignalListener
-from headrace.engine.redis.scripts import script
 from headrace.engine.text import storable
 from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
-from headrace.model.worker import Renewal, WorkerInfo, WorkerStats
+from headrace.model.worker import WorkerInfo, WorkerStats
 
 _ENTRY = struct.Struct("<Id")
 
@@ -33,35 +31,6 @@ def _storable(worker: WorkerInfo) -> WorkerInfo:
         host=storable(worker.host),
         version=storable(worker.version),
     )
-
-
-class RedisLeaseKeeper:
-    """Renews one worker's lease on a connection of its own. See `base.LeaseKeeper`."""
-
-    def __init__(self, store: RedisStore, worker_id: str, lease_seconds: float) -> None:
-        self._store = store
-        self._link = BlockingConnection(store.address)
-        self._worker_id = worker_id
-        self._lease_seconds = lease_seconds
-        self._call = call_of(script("renew"), store.address)
-
-    def renew(self, stats: WorkerStats) -> Renewal:
-        command = (
-            *self._call,
-            self._store.offset,
-            self._worker_id,
-            self._lease_seconds,
-            msgspec.msgpack.encode(stats),
-        )
-        try:
-            alive, *cancelled = self._link.call(*command)
-        except ScriptUnknown:
-            self._link.call("SCRIPT", "LOAD", script("renew").source)
-            alive, *cancelled = self._link.call(*command)
-        return Renewal(alive=alive == 1, cancelled=tuple(each.decode() for each in cancelled))
-
-    def close(self) -> None:
-        self._link.close()
 
 
 class Working(RedisStore):
