@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 
 import pytest
 
@@ -13,7 +15,7 @@ from headrace.engine.open import Migrate, open_engine
 from headrace.engine.postgres.connection import migrate as postgres
 from headrace.engine.postgres.sql import set_of
 from headrace.engine.redis import layout as redis
-from headrace.engine.sql_files import Migration, migration
+from headrace.engine.sql_files import Migration, migration, migrations
 from headrace.engine.sqlite.connection import migrate as sqlite
 from headrace.errors import MigrationNeeded, SchemaTooNew
 from headrace.model.job import JobFilter
@@ -77,6 +79,33 @@ async def outside(engine_url: str) -> AsyncIterator[Engine]:
     engine = open_engine(engine_url, clock=Clock())
     yield engine
     await engine.close()
+
+
+# What stores have been made with. Other text here would mean two kinds of stores with one number.
+APPLIED = {
+    "sqlite 0001_initial": "f0d7d79b30bd",
+    "sqlite 0002_migrations": "f3de17b64682",
+    "sqlite 0003_dead_workers": "a84523059097",
+    "postgres 0001_tables": "f5ea78314cb1",
+    "postgres 0011_programs": "f0116a47c907",
+    "postgres 0012_lane_admission": "e9ca8fd86b29",
+    "postgres 0013_dead_workers": "ccd5dd176f0b",
+}
+
+
+def test_migrations_that_stores_were_made_with_are_not_edited() -> None:
+    """Add a migration instead. Comments may change."""
+    found = {
+        f"{package.rpartition('.')[2]} {each.name}": digest(each.text)
+        for package in ("headrace.engine.sqlite", "headrace.engine.postgres")
+        for each in migrations(package)
+    }
+    assert found == APPLIED
+
+
+def digest(script: str) -> str:
+    code = re.sub(r"--.*", "", script)
+    return sha256(" ".join(code.split()).encode()).hexdigest()[:12]
 
 
 async def do_everything(engine: Engine) -> None:

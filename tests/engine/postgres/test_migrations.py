@@ -135,6 +135,45 @@ async def test_a_store_from_before_function_sets_is_brought_up_to_date(
     await engine.close()
 
 
+async def test_programs_of_version_11_find_lane_admission_by_its_earlier_name(
+    postgres: PostgresEngine, raw: Raw
+) -> None:
+    await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
+    await raw.execute("INSERT INTO bell (queue, lane, width) VALUES ('q', 'a', 1), ('q', 'b', 2)")
+    assert await raw.fetchval("SELECT count(*) FROM lane_admission") == 2
+    taken = """
+        DELETE FROM bell b WHERE b.id = ANY (ARRAY(
+            SELECT b.id FROM bell b ORDER BY b.id LIMIT 1000 FOR UPDATE SKIP LOCKED
+        ))
+        RETURNING b.id, b.queue, b.lane, b.width
+    """
+    async with raw.transaction():
+        await raw.execute("SELECT FROM lane_admission WHERE lane = 'a' FOR UPDATE")
+        async with postgres._common.hold() as other:
+            assert [row["lane"] for row in await other.fetch(taken)] == ["b"]
+    assert [row["lane"] for row in await raw.fetch(taken)] == ["a"]
+
+
+async def test_a_worker_that_an_older_program_registers_again_is_found_when_it_dies(
+    postgres: PostgresEngine, raw: Raw, clock: Clock
+) -> None:
+    """Programs that know version 12 do not know the column that says that it held nothing."""
+    worker = await a_worker(postgres)
+    clock.advance(100)
+    assert await postgres.lost(10) == []
+    await postgres.prune()
+    await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
+    marked = "SELECT emptied_of = died_at FROM worker"
+    assert await raw.fetchval(marked)
+    registered = "UPDATE worker SET died_at = NULL, lease_until = now() + interval '130 s'"
+    await raw.execute(registered)
+    job_id = await enqueue(postgres)
+    [job] = await claim(postgres, worker)
+    clock.advance(100)
+    assert [each.job.id for each in await postgres.lost(10)] == [job_id]
+    assert await complete(postgres, job)
+
+
 async def test_a_later_migration_keeps_jobs_and_disturbs_no_program_at_work(
     engine_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

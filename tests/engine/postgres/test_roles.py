@@ -102,7 +102,7 @@ async def test_every_group_of_verbs_works_without_the_right_to_change_tables(
     assert await engine.lost(10) == []
     assert await engine.wake([jobs[0].id]) == []
     assert await engine.prune(keep=0) >= 2
-    await engine._tidy._run()
+    await engine._vacuum.run()
     assert await engine.record_delete("kind", "key")
     assert await engine.audit() == []
     await engine.retire(worker)

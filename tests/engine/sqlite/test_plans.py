@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from importlib import resources
 
 import pytest
 
+from headrace.engine.sql_files import queries
 from headrace.engine.sqlite import insert
 from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.migrate import prepare
@@ -170,19 +170,15 @@ def test_a_statement_uses_its_index(connection: sqlite3.Connection, name: str) -
 
 
 def test_no_statement_walks_over_all_jobs(connection: sqlite3.Connection) -> None:
-    folder = resources.files("headrace.engine.sqlite").joinpath("queries")
-    names = {path.name.removesuffix(".sql") for path in folder.iterdir()}
     walkers = {
         name
-        for name in names
+        for name in queries("headrace.engine.sqlite")
         if any(re.fullmatch(r"SCAN (job|history|entry)", step) for step in plan(connection, name))
     }
     assert walkers == WALKS
 
 
 def test_every_statement_says_what_it_does() -> None:
-    folder = resources.files("headrace.engine.sqlite").joinpath("queries")
-    for path in folder.iterdir():
-        text = path.read_text(encoding="utf-8")
-        assert text.startswith("-- "), path.name
-        assert text.rstrip().endswith(";"), path.name
+    for name, text in queries("headrace.engine.sqlite").items():
+        assert text.startswith("-- "), name
+        assert text.rstrip().endswith(";"), name

@@ -31,7 +31,7 @@ _SCOPED = (
 
 
 async def call_within(connection: Any, schema: str, offset: float, jobs: str) -> Rows:
-    """Run `insert_jobs_within` and answer its rows. `schema` is checked and quoted.
+    """Run `insert_jobs_within` and return its rows. `schema` is checked and quoted.
 
     The function is named with its schema, because the search path here is the caller's.
     """

@@ -44,14 +44,12 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
         await migrate(self._common)
 
     async def close(self) -> None:
-        """Close every connection. Closing twice is fine."""
         await self._signals.close()
-        await self._tidy.close()
+        await self._vacuum.close()
         for link in self._links:
             await link.shut()
 
     async def report(self) -> EngineReport:
-        """Tell version, durability settings and clock skew, each with a remedy if it is wrong."""
         before = time.time()
         [row] = await self._common.fetch(_REPORT)
         skew = row["now"] - (before + time.time()) / 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.engine.text import storable
 from headrace.model.durable.awaited import decode_awaited
 from headrace.model.job import ClaimedJob, Job, LostJob
 from headrace.model.status import State
@@ -15,11 +14,6 @@ from headrace.model.worker import Worker
 Row = Any
 
 _STATES = {int(state): state for state in State}
-
-
-def storable_or_none(text: str | None) -> str | None:
-    """Text with what a store cannot keep replaced, if there is one."""
-    return None if text is None else storable(text)
 
 
 def _id_or_none(value: object) -> str | None:

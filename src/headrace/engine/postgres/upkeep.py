@@ -32,12 +32,10 @@ class Upkeep(Store):
     """Due jobs, suspended jobs, lost jobs, old jobs. Each verb works in bounded steps."""
 
     async def due(self, limit: int) -> Due:
-        """Make up to `limit` scheduled jobs pending whose time has come."""
         [row] = await self._common.fetch(_DUE, self.clock.offset, limit)
         return Due(row[0], row[1])
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
-        """Make those of these jobs due at once that are suspended and whose wait is over."""
         asked = [each for each in dict.fromkeys(ids) if is_id(each)]
         if not asked:
             return []
@@ -46,19 +44,16 @@ class Upkeep(Store):
         return [each for each in asked if each in woken]
 
     async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
-        """Ids of suspended jobs, in the order of ids, after one of them."""
         first = checked_cursor(after or None) or _NO_ID
         return [row[0] for row in await self._common.fetch(_SUSPENDED, first, limit)]
 
     async def lost(self, limit: int) -> list[LostJob]:
-        """Declare workers with a lapsed lease dead and answer jobs that dead workers hold."""
         found = await self._common.fetch(_LOST, self.clock.offset, limit)
         return [rows.lost(row) for row in found]
 
     async def prune(
         self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
     ) -> int:
-        """Delete up to `limit` finished jobs, oldest first, and what is idle or long dead."""
         offset = self.clock.offset
         removed = 0
         if older_than is not None or keep is not None:

@@ -65,7 +65,7 @@ _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
 def may_repeat(error: BaseException) -> bool:
     """Whether nothing was done, and a second try may well succeed.
 
-    A server that ends a connection says so before it hangs up. If nobody was asking it anything,
+    A server that ends a connection says so before it hangs up. If no statement was under way,
     the driver neither expects nor tells that, and refuses to send the next statement.
     """
     if isinstance(error, asyncpg.InternalClientError):

@@ -57,7 +57,7 @@ class Plan(msgspec.Struct, frozen=True):
 async def schema_state(link: Link) -> SchemaState:
     """Return what the schema is, and what `migrate` would do. Changes nothing."""
 
-    async def look(connection: Connection) -> SchemaState:
+    async def read(connection: Connection) -> SchemaState:
         _check_server(connection, link)
         plan = await _plan(connection, link)
         path = f"SET LOCAL search_path = {link.address.quoted_schema}, pg_temp"
@@ -71,7 +71,7 @@ async def schema_state(link: Link) -> SchemaState:
             script="\n\n".join(step.as_script() for step in steps),
         )
 
-    return await link.repeated(look)
+    return await link.repeated(read)
 
 
 async def migrate(link: Link, *, allowed: bool = True) -> None:

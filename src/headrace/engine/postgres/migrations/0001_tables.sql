@@ -159,12 +159,9 @@ CREATE TABLE queue (
     used_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     paused boolean NOT NULL DEFAULT false
 );
--- There may be many that were used today: those that may be forgotten are found without them.
-CREATE INDEX queue_used ON queue (used_at) WHERE NOT paused;
 
 -- Workers. The lease of a worker is the lease of all its jobs. `died_at` is set when it retires, is
--- replaced, or lets its lease lapse; it never comes back to life. `emptied` marks a dead one that holds
--- no job and never will, so that nobody asks again.
+-- replaced, or lets its lease lapse; it never comes back to life.
 CREATE TABLE worker (
     number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     pid integer NOT NULL,
@@ -177,7 +174,6 @@ CREATE TABLE worker (
     slots integer NOT NULL,
     running integer NOT NULL DEFAULT 0,
     healthy boolean NOT NULL DEFAULT true,
-    emptied boolean NOT NULL DEFAULT false,
     id text COLLATE "C" NOT NULL UNIQUE,
     name text COLLATE "C" NOT NULL,
     host text NOT NULL,
@@ -186,11 +182,6 @@ CREATE TABLE worker (
     -- The tasks that it knows; NULL: all.
     tasks text[] COLLATE "C"
 ) WITH (fillfactor = 50);
--- Many may have died today: nobody who looks for the living, or for those to be forgotten, meets them. A
--- renewal changes no column that is here, so it stays in its page.
-CREATE INDEX worker_alive ON worker (name) WHERE died_at IS NULL;
-CREATE INDEX worker_died ON worker (died_at) WHERE died_at IS NOT NULL;
-CREATE INDEX worker_dead ON worker (number) WHERE died_at IS NOT NULL AND NOT emptied;
 
 CREATE TABLE record (
     kind text COLLATE "C" NOT NULL,

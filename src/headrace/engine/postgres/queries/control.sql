@@ -10,7 +10,7 @@ SELECT unnest(rerun_jobs($1, $2))::text
 
 -- name: rerun_without
 -- Remove entries of a finished job that has this token. False: it is unknown, has not finished, or was
--- run again since. The lock keeps others from running it again: rerun.sql follows in the transaction.
+-- run again since. The lock keeps others from running it again: `rerun` follows in the transaction.
 WITH finished AS MATERIALIZED (
     SELECT id FROM history WHERE id = $1 AND token = $2 FOR UPDATE
 ), gone AS (
@@ -26,7 +26,7 @@ SELECT signal_job(
 )
 
 -- name: pause
--- Stop or resume handing out a queue's jobs; resuming is told to all workers.
+-- Stop or resume handing out a queue's jobs; all workers are notified of resuming.
 WITH changed AS (
     INSERT INTO queue (name, used_at, paused)
     VALUES ($2, clock_timestamp() + $1::double precision * interval '1 second', $3)

@@ -39,7 +39,8 @@ WITH now AS (
 ), dead AS (
     SELECT number FROM lapsed
     UNION ALL
-    SELECT number FROM worker WHERE died_at IS NOT NULL AND NOT emptied
+    SELECT number FROM worker
+    WHERE died_at IS NOT NULL AND emptied_of IS DISTINCT FROM died_at
 )
 SELECT j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
     j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
@@ -156,7 +157,7 @@ WHERE w.died_at < (SELECT moment - interval '1 day' FROM now)
 -- Mark dead workers that hold nothing; see functions/control/mark_emptied_workers.sql.
 SELECT mark_emptied_workers()
 
--- name: tidy
+-- name: vacuum_jobs
 -- Clear dead rows and index entries away. Locks nothing that anybody waits for: it is skipped where
 -- the server is doing the same, or where the user does not own the table, and gives no space back
 -- to the disk, which would need an exclusive lock.

@@ -66,7 +66,8 @@ SELECT name, coalesce(q.paused, false) AS paused, coalesce(j.scheduled, 0) AS sc
     coalesce(j.waiting, 0) AS waiting, coalesce(j.ready, 0) AS ready,
     coalesce(j.running, 0) AS running,
     CASE WHEN j.pending_since IS NOT NULL THEN greatest(date_part('epoch',
-        clock_timestamp() + $1::double precision * interval '1 second' - j.pending_since), 0) END AS oldest_age,
+        clock_timestamp() + $1::double precision * interval '1 second' - j.pending_since), 0) END
+        AS oldest_age,
     r.tasks, r.amounts
 FROM queue q
 FULL JOIN (

@@ -15,7 +15,7 @@ SELECT $2, $3, $4, $5, $6, $7, $8, $10, now.moment, now.moment,
     now.moment + $9::double precision * interval '1 second'
 FROM now
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = EXCLUDED.heartbeat_at,
-    lease_until = EXCLUDED.lease_until, died_at = NULL, emptied = false
+    lease_until = EXCLUDED.lease_until, died_at = NULL
 
 -- name: know
 -- A living worker knows these tasks from now on.
@@ -53,8 +53,8 @@ SELECT retire_worker($1, $2)
 SELECT * FROM exchange(
     p_offset => $1, p_id => $2, p_token => $3, p_kind => $4, p_delay => $5, p_result => $6,
     p_error_type => $7, p_error => $8, p_entry => $9, p_awaits => $10, p_lanes => $11,
-    p_worker => $12, p_queues => $13, p_limit => $14, p_from => $15, p_lane_queue => $16, p_lane => $17,
-    p_leaving => $18
+    p_worker => $12, p_queues => $13, p_limit => $14, p_from => $15, p_lane_queue => $16,
+    p_lane => $17, p_lane_jobs => $18
 )
 
 -- name: note
@@ -84,7 +84,7 @@ ORDER BY j.priority DESC, j.seq
 -- The server's time, in seconds since the epoch.
 SELECT date_part('epoch', clock_timestamp())
 
--- name: ring
--- Tell all workers that jobs are ready. Nothing is lost if the server forgets it in a crash, so it
+-- name: notify_work
+-- Notify all workers that jobs are ready. Nothing is lost if the server forgets it in a crash, so it
 -- need not wait for the disk.
 SELECT set_config('synchronous_commit', 'off', true), pg_notify(current_schema(), 'work')

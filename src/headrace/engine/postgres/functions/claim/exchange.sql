@@ -1,6 +1,6 @@
--- A worker's round trip: record outcomes, then lease ready jobs.
+-- A worker's exchange: record outcomes, then lease ready jobs.
 --
--- Bells are taken off and their lanes looked after together with the lanes of settled jobs: all
+-- Rows of lane_admission are taken and their lanes filled together with those of settled jobs: all
 -- lanes of a transaction are locked at once, or two of them could wait for each other.
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
@@ -12,14 +12,14 @@ CREATE OR REPLACE FUNCTION exchange(
     p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
     p_result bytea[], p_error_type text[], p_error text[], p_entry bytea[],
     p_awaits text[],
-    -- Whether lanes are to be expected: a hint that saves a vain look, and no more.
+    -- Whether lanes are to be expected: a hint that saves a statement, and no more.
     p_lanes boolean,
     p_worker text, p_queues text[], p_limit integer,
-    -- Ready jobs that came before this one are passed over (0: none are); see line.py.
+    -- Ready jobs that came before this one are passed over (0: none are); see claim.py.
     p_from bigint,
-    -- The lanes of those who settle, each once, with its queue and how many of them are in it, if
+    -- The lanes of the jobs that settle, each once, with its queue and how many of them are in it, if
     -- all have one and the caller knows it: a job never changes its lane. Else empty.
-    p_lane_queue text[] DEFAULT '{}', p_lane text[] DEFAULT '{}', p_leaving integer[] DEFAULT '{}'
+    p_lane_queue text[] DEFAULT '{}', p_lane text[] DEFAULT '{}', p_lane_jobs integer[] DEFAULT '{}'
 )
 -- Claimed jobs in no order. If there is something else to say, it comes first, as a row without an
 -- id: ids whose outcome was refused (NULL: none), whether other workers should be notified that jobs
@@ -42,37 +42,37 @@ AS $$
 #variable_conflict use_column
 DECLARE
     moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
-    told integer := coalesce(cardinality(p_id), 0);
+    settling integer := coalesce(cardinality(p_id), 0);
     some_return boolean := cardinality(p_kind) > 0 AND 4 > ANY (p_kind);
     -- Those that finish and those that come back are moved by two statements.
-    in_two_steps boolean := some_return AND told > 1;
-    known boolean := told > 0 AND cardinality(p_lane) > 0;
+    in_two_steps boolean := some_return AND settling > 1;
+    known boolean := settling > 0 AND cardinality(p_lane) > 0;
     settled uuid[] := '{}';
     raised integer := 0;
     rivals boolean := false;
-    step record; held record;
-    unlaned integer; lane_widths integer[]; leaving integer[] := p_leaving;
+    step record; occupied record;
+    unlaned integer; lane_widths integer[]; lane_jobs integer[] := p_lane_jobs;
     lane_queues text[] := p_lane_queue; lane_names text[] := nullif(p_lane, '{}');
-    bell_queues text[]; bell_lanes text[]; bell_widths integer[];
+    admit_queues text[]; admit_lanes text[]; admit_widths integer[];
     freed_queues text[]; freed_lanes text[]; freed integer[];
     worker_number integer; worker_name text;
     candidates text[]; names text[]; amounts integer[]; wanted integer;
     places tid[] := '{}'; taken tid[]; drained text[] := '{}';
     reserving uuid[]; tasks text[];
-    looked_at timestamptz;
+    scan_began timestamptz;
 BEGIN
-    IF told > 1 AND cardinality(p_token) = 1 THEN
-        p_token := array_fill(p_token[1], ARRAY[told]);
+    IF settling > 1 AND cardinality(p_token) = 1 THEN
+        p_token := array_fill(p_token[1], ARRAY[settling]);
     END IF;
 
     IF cardinality(p_kind) > 0 AND 3 = ANY (p_kind) THEN
         reserving := ARRAY(SELECT t.id FROM unnest(p_id, p_kind) AS t (id, kind) WHERE t.kind = 3);
     END IF;
 
-    -- Jobs without a lane first, and without a look at lanes. It takes a second round only if the
+    -- Jobs without a lane first, without reading lanes. It takes a second round only if the
     -- cancel of one was requested between two statements.
     FOR round IN 1..3 LOOP
-        EXIT WHEN told = 0 OR known;
+        EXIT WHEN settling = 0 OR known;
         IF NOT p_lanes OR round > 1 THEN
             IF in_two_steps THEN
                 PERFORM lock_running(false, p_id, p_token);
@@ -86,8 +86,8 @@ BEGIN
                 settled := settled || step.settled;
                 raised := raised + step.raised;
             END IF;
-            EXIT WHEN cardinality(settled) = told;
-            -- Whoever is done need not be looked up again: often but one of hundreds is left.
+            EXIT WHEN cardinality(settled) = settling;
+            -- Those that are settled need not be looked up again: often but one of hundreds is left.
             IF cardinality(settled) > 0 THEN
                 SELECT array_agg(t.id), array_agg(t.token), array_agg(t.kind), array_agg(t.delay),
                     array_agg(t.result), array_agg(t.error_type), array_agg(t.error),
@@ -100,34 +100,34 @@ BEGIN
                 WHERE t.id NOT IN (SELECT unnest(settled));
             END IF;
         END IF;
-        SELECT * INTO lane_queues, lane_names, lane_widths, leaving, unlaned
+        SELECT * INTO lane_queues, lane_names, lane_widths, lane_jobs, unlaned
         FROM lanes_of_running(p_id, p_token);
         EXIT WHEN unlaned = 0;
     END LOOP;
 
-    IF p_limit > 0 AND EXISTS (SELECT FROM bell) THEN
-        WITH rung AS (
-            DELETE FROM bell b WHERE b.id = ANY (ARRAY(
-                SELECT b.id FROM bell b ORDER BY b.id LIMIT 1000 FOR UPDATE SKIP LOCKED
+    IF p_limit > 0 AND EXISTS (SELECT FROM lane_admission) THEN
+        WITH requested AS (
+            DELETE FROM lane_admission a WHERE a.id = ANY (ARRAY(
+                SELECT a.id FROM lane_admission a ORDER BY a.id LIMIT 1000 FOR UPDATE SKIP LOCKED
             ))
-            RETURNING b.id, b.queue, b.lane, b.width
+            RETURNING a.id, a.queue, a.lane, a.width
         )
         SELECT array_agg(r.queue ORDER BY r.id), array_agg(r.lane ORDER BY r.id),
             array_agg(r.width ORDER BY r.id)
-        INTO bell_queues, bell_lanes, bell_widths FROM rung r;
+        INTO admit_queues, admit_lanes, admit_widths FROM requested r;
     END IF;
 
-    IF lane_names IS NOT NULL OR bell_lanes IS NOT NULL THEN
-        IF bell_lanes IS NULL THEN
-            SELECT * INTO held FROM lock_held_lanes(lane_queues, lane_names, leaving);
+    IF lane_names IS NOT NULL OR admit_lanes IS NOT NULL THEN
+        IF admit_lanes IS NULL THEN
+            SELECT * INTO occupied FROM lock_occupied_lanes(lane_queues, lane_names, lane_jobs);
         ELSE
             IF known THEN
-                -- All at once, also those that a bell makes: these are locked with their widths.
-                SELECT * INTO lane_queues, lane_names, lane_widths, leaving, unlaned
+                -- All at once, also new lanes of lane_admission: these are locked with their widths.
+                SELECT * INTO lane_queues, lane_names, lane_widths, lane_jobs, unlaned
                 FROM lanes_of_running(p_id, p_token);
             END IF;
-            PERFORM lock_lanes(lane_queues || bell_queues, lane_names || bell_lanes,
-                lane_widths || bell_widths, false);
+            PERFORM lock_lanes(lane_queues || admit_queues, lane_names || admit_lanes,
+                lane_widths || admit_widths, false);
         END IF;
         IF lane_names IS NOT NULL THEN
             IF in_two_steps THEN
@@ -150,24 +150,25 @@ BEGIN
                 rivals := step.rivals;
             END IF;
         END IF;
-        IF bell_lanes IS NOT NULL THEN
-            PERFORM lock_lanes(bell_queues, bell_lanes, bell_widths, true);
-            freed_queues := freed_queues || bell_queues;
-            freed_lanes := freed_lanes || bell_lanes;
-            freed := freed || array_fill(0, ARRAY[cardinality(bell_lanes)]);
+        IF admit_lanes IS NOT NULL THEN
+            PERFORM lock_lanes(admit_queues, admit_lanes, admit_widths, true);
+            freed_queues := freed_queues || admit_queues;
+            freed_lanes := freed_lanes || admit_lanes;
+            freed := freed || array_fill(0, ARRAY[cardinality(admit_lanes)]);
             rivals := true;
         END IF;
         IF rivals THEN
             raised := raised + admit_to_lanes(freed_queues, freed_lanes, freed);
-        ELSIF cardinality(settled) = told AND NOT some_return THEN
+        ELSIF cardinality(settled) = settling AND NOT some_return THEN
             -- All have left that were to leave, so nothing has to be counted or looked up again.
-            raised := raised + raise_waiting(held.queues, held.lanes, held.leaving, held.free);
+            raised := raised + promote_waiting(
+                occupied.queues, occupied.lanes, occupied.lane_jobs, occupied.free);
         ELSIF freed_lanes IS NOT NULL THEN
             raised := raised + fill_lanes(freed_queues, freed_lanes, freed);
         END IF;
     END IF;
 
-    IF cardinality(settled) < told THEN
+    IF cardinality(settled) < settling THEN
         refused := ARRAY(
             SELECT t.id FROM unnest(p_id) AS t (id) WHERE t.id NOT IN (SELECT unnest(settled))
         );
@@ -177,7 +178,7 @@ BEGIN
         SELECT w.number, w.name INTO worker_number, worker_name FROM worker w
         WHERE w.id = p_worker AND w.died_at IS NULL;
     END IF;
-    looked_at := clock_timestamp();
+    scan_began := clock_timestamp();
     IF reserving IS NOT NULL THEN
         PERFORM reserve_next(reserving);
     END IF;
@@ -274,17 +275,17 @@ BEGIN
         END LOOP;
     END IF;
 
-    scan_ms := 1000 * date_part('epoch', clock_timestamp() - looked_at);
+    scan_ms := 1000 * date_part('epoch', clock_timestamp() - scan_began);
     IF scan_ms < 30 THEN
         scan_ms := NULL;
     END IF;
 
-    -- A claim that takes fewer than it may leaves none in its queues; but lane requests are taken off
-    -- whatever their queue, a worker that is gone looks at none, there may be more requests, and
+    -- A claim that takes fewer than it may leaves none in its queues; but rows of lane_admission
+    -- are taken whatever their queue, a worker that is gone claims nothing, there may be more rows, and
     -- reserved jobs are for others whatever this claim has found.
     notify := raised > 0 AND (
-        cardinality(places) >= p_limit OR worker_number IS NULL OR NOT bell_queues <@ p_queues
-    ) OR cardinality(bell_lanes) = 1000 OR reserving IS NOT NULL;
+        cardinality(places) >= p_limit OR worker_number IS NULL OR NOT admit_queues <@ p_queues
+    ) OR cardinality(admit_lanes) = 1000 OR reserving IS NOT NULL;
 
     IF refused IS NOT NULL OR notify OR scan_ms IS NOT NULL THEN
         RETURN NEXT;

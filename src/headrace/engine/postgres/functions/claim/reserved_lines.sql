@@ -3,7 +3,9 @@
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
-CREATE OR REPLACE FUNCTION reserved_lines(p_worker integer, p_queues text[], OUT queues text[], OUT tasks text[])
+CREATE OR REPLACE FUNCTION reserved_lines(
+    p_worker integer, p_queues text[], OUT queues text[], OUT tasks text[]
+)
 LANGUAGE plpgsql AS $$
 BEGIN
     WITH RECURSIVE line AS (

@@ -1,4 +1,4 @@
--- Cancel jobs. Answers those that are cancelled now, and running ones that were asked to stop.
+-- Cancel jobs. Returns those that are cancelled now, and running ones that were asked to stop.
 CREATE OR REPLACE FUNCTION cancel_jobs(p_offset double precision, p_id uuid[], p_reason text)
 RETURNS TABLE (id uuid, cancelled boolean)
 LANGUAGE plpgsql

@@ -10,10 +10,10 @@ DECLARE
     numbers integer[];
 BEGIN
     numbers := ARRAY(
-        SELECT w.number FROM worker w WHERE w.died_at IS NOT NULL AND NOT w.emptied
+        SELECT w.number FROM worker w WHERE w.died_at IS NOT NULL AND w.emptied_of IS DISTINCT FROM w.died_at
         ORDER BY w.number FOR UPDATE SKIP LOCKED
     );
-    UPDATE worker w SET emptied = true
+    UPDATE worker w SET emptied_of = w.died_at
     WHERE w.number = ANY (numbers)
         AND NOT EXISTS (SELECT FROM job j WHERE j.holder = w.number AND j.state = 3);
 END $$;

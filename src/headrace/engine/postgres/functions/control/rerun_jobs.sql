@@ -1,4 +1,4 @@
--- Run finished jobs again, and scheduled ones now. Answers those that were moved.
+-- Run finished jobs again, and scheduled ones now. Returns those that were moved.
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.

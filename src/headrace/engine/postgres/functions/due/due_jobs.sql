@@ -32,7 +32,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT total, (
         SELECT greatest(date_part('epoch', j.run_at - moment),
-            -- Whoever is moving those will be done in a moment.
+            -- The transaction that moves those ends soon.
             CASE WHEN alone THEN 0 ELSE 0.1 END)
         FROM job j WHERE j.state = 0 ORDER BY j.run_at LIMIT 1
     );

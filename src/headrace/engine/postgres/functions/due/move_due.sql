@@ -1,4 +1,4 @@
--- Make scheduled jobs pending, those whose time has come or (`p_woken`) whose wait is over. Answers
+-- Make scheduled jobs pending, those whose time has come or (`p_woken`) whose wait is over. Returns
 -- them. They are looked at again when they are locked; those with a lane after their lanes, also
 -- those that have kept their place: whoever holds a lane may be waiting for one of its jobs.
 --

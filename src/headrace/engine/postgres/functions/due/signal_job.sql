@@ -1,5 +1,7 @@
 -- Deliver an event to a job. The lock lets it be claimed and given back, but not finish meanwhile.
-CREATE OR REPLACE FUNCTION signal_job(p_offset double precision, p_id uuid, p_name text, p_body bytea)
+CREATE OR REPLACE FUNCTION signal_job(
+    p_offset double precision, p_id uuid, p_name text, p_body bytea
+)
 RETURNS text
 LANGUAGE plpgsql
 SET search_path FROM CURRENT

@@ -1,4 +1,4 @@
--- Make suspended jobs pending whose wait is over. Whoever has changed what a job awaits calls this
+-- Make suspended jobs pending whose wait is over. Programs that change what a job awaits call this
 -- in a later transaction, which sees that change and all that were committed before it: the last
 -- one to change something sees everything. Those who meet at a job lock it one after the other.
 CREATE OR REPLACE FUNCTION wake_jobs(p_offset double precision, p_id uuid[])

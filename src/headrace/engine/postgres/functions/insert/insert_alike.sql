@@ -1,5 +1,5 @@
 -- Several, whose ids differ: all with a key or none (then `p_key` is NULL), each with meta of its own
--- or none (then `p_meta` is). Answers like `insert_jobs`.
+-- or none (then `p_meta` is). Returns like `insert_jobs`.
 -- They are nearly always new, so they are stored without looking first whether they are: that takes
 -- half the time. If one is not, everything is undone and done again with care.
 --

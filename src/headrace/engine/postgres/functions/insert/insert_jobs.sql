@@ -1,6 +1,6 @@
 -- Store jobs in a transaction of our own. A column whose values are all the same is sent as one
 -- element; `p_key`, `p_lane`, `p_run_at`, `p_meta`, `p_parent` and `p_group` are NULL if no job has
--- one; a timeout of -1 means none. Answers the jobs that were not stored, with the id of the one
+-- one; a timeout of -1 means none. Returns the jobs that were not stored, with the id of the one
 -- that exists instead. Each id comes once. One that is stored already is left alone, so that a call
 -- can be repeated.
 --

@@ -1,4 +1,4 @@
--- Change a record and store jobs in one transaction. Answers like `insert_jobs`; a row with the
+-- Change a record and store jobs in one transaction. Returns like `insert_jobs`; a row with the
 -- number 0 says that the record has another version, and that nothing was done.
 CREATE OR REPLACE FUNCTION insert_jobs_and_record(
     p_record_kind text, p_record_key text, p_record_body bytea, p_record_version bigint,

@@ -1,8 +1,8 @@
 -- Store jobs in a transaction of the caller, who calls this with a JSON array of jobs: one text
--- parameter means the same to every driver. Nothing is locked but the new rows and keys; a bell
--- for each lane asks the next claim to do what `insert_jobs` does itself. The notification is
+-- parameter means the same to every driver. Nothing is locked but the new rows and keys; a row
+-- of lane_admission for each lane asks the next claim to do what `insert_jobs` does itself. The notification is
 -- delivered when, and only if, the caller commits.
--- Answers like `insert_jobs`. A first row with the number 0 says that a queue's row does not tell that it
+-- Returns like `insert_jobs`. A first row with the number 0 says that a queue's row does not tell that it
 -- is used now, or that this transaction does not see it: another one has to write that down.
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
@@ -61,8 +61,8 @@ BEGIN
         ORDER BY u.ordinal
         ON CONFLICT (id) DO NOTHING
         RETURNING id, state, queue, lane, width, seq
-    ), rung AS (
-        INSERT INTO bell (queue, lane, width)
+    ), requested AS (
+        INSERT INTO lane_admission (queue, lane, width)
         SELECT DISTINCT ON (f.queue, f.lane) f.queue, f.lane, f.width
         FROM fresh f WHERE f.state = 1
         ORDER BY f.queue, f.lane, f.seq DESC

@@ -26,7 +26,7 @@ BEGIN
         CASE WHEN due > moment THEN 0 ELSE 2 END, p_priority, p_hold, p_fail_on_crash, p_queue,
         p_task, p_source, p_args, p_meta
     );
-    -- Afterwards: an insert waits for whoever is deleting the job of that id, so this sees it in
+    -- Afterwards: an insert waits for a transaction that deletes the job of that id, so this sees it in
     -- history. Looking and telling are one statement, because each has its price.
     PERFORM CASE WHEN due <= moment THEN pg_notify(current_schema(), 'work') END
     WHERE NOT EXISTS (SELECT FROM history h WHERE h.id = p_id);

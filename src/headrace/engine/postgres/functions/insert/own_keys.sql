@@ -1,4 +1,4 @@
--- Make the keys of jobs theirs, or find whose they are. Answers for each job the id that its
+-- Make the keys of jobs theirs, or find whose they are. Returns for each job the id that its
 -- (task, key) belongs to; NULL for one without a key. Of equal ones in a call the first counts.
 CREATE OR REPLACE FUNCTION own_keys(p_id uuid[], p_task text[], p_key text[])
 RETURNS uuid[] LANGUAGE plpgsql AS $$

@@ -1,5 +1,5 @@
--- A job may finish between the look for its id and the insert: then it was made a second time.
--- An insert waits for whoever is deleting the job of that id, so this sees it in history.
+-- A job may finish between the lookup of its id and the insert: then it was made a second time.
+-- An insert waits for a transaction that deletes the job of that id, so this sees it in history.
 CREATE OR REPLACE FUNCTION without_finished(p_stored uuid[])
 RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE

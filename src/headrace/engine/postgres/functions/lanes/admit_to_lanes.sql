@@ -9,14 +9,14 @@ DECLARE
     back_queue text[];
     back_lane text[];
 BEGIN
-    WITH looked AS MATERIALIZED (
+    WITH asked AS MATERIALIZED (
         SELECT u.queue, u.lane, sum(u.freed)::integer AS freed
         FROM unnest(p_queue, p_lane, p_freed) AS u (queue, lane, freed)
         GROUP BY u.queue, u.lane
     ), contested AS MATERIALIZED (
-        -- Lanes whose best waiting job beats their worst ready one: few, and cheaply told.
+        -- Lanes whose best waiting job beats their worst ready one: few, and cheap to find.
         SELECT k.queue, k.lane, k.freed
-        FROM looked k
+        FROM asked k
         CROSS JOIN LATERAL (
             SELECT j.priority, j.seq FROM job j
             WHERE j.queue = k.queue AND j.lane = k.lane

@@ -12,5 +12,5 @@ BEGIN
         GROUP BY u.queue, u.lane
     ) k
     JOIN lane l ON l.queue = k.queue AND l.lane = k.lane;
-    RETURN raise_waiting(queues, lanes, freed, free);
+    RETURN promote_waiting(queues, lanes, freed, free);
 END $$;

@@ -1,7 +1,9 @@
 -- Lock lanes, made where they do not exist: a lock on a missing row locks nothing.
 -- New jobs set the width of their lane, of several the last. Jobs that come back leave it as it is,
 -- unless nobody is in the lane: then the width of the first counts.
-CREATE OR REPLACE FUNCTION lock_lanes(p_queue text[], p_lane text[], p_width integer[], p_new boolean)
+CREATE OR REPLACE FUNCTION lock_lanes(
+    p_queue text[], p_lane text[], p_width integer[], p_new boolean
+)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO lane AS l (queue, lane, width, used)

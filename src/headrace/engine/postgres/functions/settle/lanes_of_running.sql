@@ -4,7 +4,7 @@
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION lanes_of_running(
     p_id uuid[], p_token integer[],
-    OUT queues text[], OUT lanes text[], OUT widths integer[], OUT leaving integer[],
+    OUT queues text[], OUT lanes text[], OUT widths integer[], OUT lane_jobs integer[],
     OUT unlaned integer
 ) LANGUAGE plpgsql AS $$
 BEGIN
@@ -13,7 +13,7 @@ BEGIN
         array_agg(x.width) FILTER (WHERE x.lane IS NOT NULL),
         array_agg(x.jobs) FILTER (WHERE x.lane IS NOT NULL),
         coalesce(sum(x.jobs) FILTER (WHERE x.lane IS NULL), 0)
-    INTO queues, lanes, widths, leaving, unlaned
+    INTO queues, lanes, widths, lane_jobs, unlaned
     FROM (
         SELECT j.queue, j.lane, max(j.width) AS width, count(*)::integer AS jobs
         FROM unnest(p_id, p_token) AS t (id, token)

@@ -1,5 +1,5 @@
 -- Record what running attempts tell. Each (job, token) comes once; only the one under which the job
--- runs can match. The entries come with the id and token of their note. Answers the notes that
+-- runs can match. The entries come with the id and token of their note. Returns the notes that
 -- were taken, by their number. The jobs are locked before entries are written, which are kept only
 -- for those that are seen to run then: no attempt writes an entry after it was lost.
 --

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.engine.postgres import claimed_lanes
-from headrace.engine.postgres.claimed_lanes import Places
+from headrace.engine.postgres import claim as claim_module
+from headrace.engine.postgres.claim import ClaimedLanes
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Settlement
@@ -33,7 +33,7 @@ def done(*ids: str) -> list[Settlement]:
 
 
 def test_each_lane_is_told_once_with_its_jobs() -> None:
-    known = Places()
+    known = ClaimedLanes()
     known.remember([job("1", "a"), job("2", "b"), job("3", "a"), job("4", "a", "other")])
     assert known.columns(done("1", "2", "3", "4")) == (
         ["default", "default", "other"],
@@ -43,7 +43,7 @@ def test_each_lane_is_told_once_with_its_jobs() -> None:
 
 
 def test_nothing_is_told_unless_all_are_known() -> None:
-    known = Places()
+    known = ClaimedLanes()
     known.remember([job("1", "a"), job("2", None)])
     assert known.columns(done("1", "2")) == ([], [], [])
     assert known.columns(done("1", "3")) == ([], [], [])
@@ -51,7 +51,7 @@ def test_nothing_is_told_unless_all_are_known() -> None:
 
 
 def test_what_is_settled_is_forgotten() -> None:
-    known = Places()
+    known = ClaimedLanes()
     known.remember([job("1", "a"), job("2", "b")])
     known.forget(done("1"))
     assert known.columns(done("1")) == ([], [], [])
@@ -59,14 +59,14 @@ def test_what_is_settled_is_forgotten() -> None:
 
 
 def test_jobs_that_never_come_back_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claimed_lanes, "LIMIT", 3)
-    known = Places()
+    monkeypatch.setattr(claim_module, "MOST_LANES", 3)
+    known = ClaimedLanes()
     for n in range(100):
         known.remember([job(f"{n}", "a")])
     assert len(known._known) <= 4
 
 
-async def test_a_bell_that_comes_between_is_tended_with_the_lanes_that_are_known(
+async def test_jobs_of_a_callers_transaction_are_admitted_with_the_lanes_that_are_known(
     postgres: PostgresEngine, raw: Raw
 ) -> None:
     worker = await a_worker(postgres)

@@ -1,9 +1,11 @@
 -- Take back `p_freed` places of each lane, besides the `p_free` that are free, and give them to its
--- best waiting jobs. Answers how many became ready. The lanes are locked, and each is named once.
+-- best waiting jobs. Returns how many became ready. The lanes are locked, and each is named once.
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
-CREATE OR REPLACE FUNCTION raise_waiting(p_queue text[], p_lane text[], p_freed integer[], p_free integer[])
+CREATE OR REPLACE FUNCTION promote_waiting(
+    p_queue text[], p_lane text[], p_freed integer[], p_free integer[]
+)
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     places tid[];
@@ -22,9 +24,9 @@ BEGIN
     IF places IS NOT NULL THEN
         UPDATE job SET state = 2 WHERE ctid = ANY (places) AND state + 0 = 1;
         GET DIAGNOSTICS raised = ROW_COUNT;
-        -- What counts is what was updated. Who does not lock lanes has no business with those jobs.
+        -- What counts is what was updated. Only those who lock a lane may change its waiting jobs.
         IF raised <> cardinality(places) THEN
-            RAISE EXCEPTION 'waiting jobs were changed by somebody who has not locked their lanes'
+            RAISE EXCEPTION 'waiting jobs were changed without the locks of their lanes'
                 USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headrace.engine.postgres import vacuum
+from headrace.engine.postgres import claim as claim_module
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.outcome import Completed, Settlement
 from tests.engine.postgres.conftest import Raw
@@ -18,7 +18,7 @@ VACUUMS = "SELECT vacuum_count FROM pg_stat_user_tables WHERE schemaname = $1 AN
 async def test_what_jobs_leave_behind_is_cleared_away(
     postgres: PostgresEngine, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vacuum, "EVERY_JOBS", 300)
+    monkeypatch.setattr(claim_module, "VACUUM_EVERY_JOBS", 300)
     worker = await a_worker(postgres)
     await postgres.insert([a_job() for _ in range(1_000)])
     settlements: list[Settlement] = []
