@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
@@ -35,14 +36,7 @@ async def create(request: Request) -> Response:
     service, caller = service_of(request), caller_of(request)
     caller.check_unrestricted("keys")
     asked = await read_json(request, KeyRequest)
-    key, secret = await keys.create_key(
-        service.app,
-        name=asked.name,
-        scope=asked.scope,
-        user=asked.user,
-        queues=asked.queues,
-        rate=asked.rate,
-    )
+    key, secret = await keys.create_key(service.app, **msgspec.structs.asdict(asked))
     service.keys.forget()
     await service.audit.changed(caller, "key.create", key.id, name=key.name, scope=key.scope)
     return answer(key.new_view(secret), 201)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
@@ -42,7 +43,7 @@ async def find(request: Request) -> Response:
 
 @reading.get("/schedules/{name}", summary="Show a schedule", **answers(ScheduleView))
 async def show(request: Request, name: Name) -> Response:
-    """One schedule, with its next five times and its last runs."""
+    """One schedule, with its next five times and its last jobs."""
     service = _service(request)
     return answer(await _view(service, name))
 
@@ -60,22 +61,13 @@ async def put(request: Request, name: Name) -> Response:
     schedules = service.app.schedules
     from headrace.model.schedule import Schedule  # noqa: PLC0415 - an extra
 
-    schedule = Schedule(
-        name=name,
-        expression=asked.expression,
-        task=asked.task,
-        tz=asked.tz,
-        params=asked.params,
-        allow_overlap=asked.allow_overlap,
-        enabled=asked.enabled,
-        missed=asked.missed,
-    )
+    schedule = Schedule(name=name, **msgspec.structs.asdict(asked))
     await schedules.add(schedule, origin="api", replace=True)
     await service.audit.changed(caller, "schedule.put", name, expression=asked.expression)
     return answer(await _view(service, name))
 
 
-@steering.delete("/schedules/{name}", summary="Forget a schedule", **answers(ScheduleRemoved))
+@steering.delete("/schedules/{name}", summary="Remove a schedule", **answers(ScheduleRemoved))
 async def remove(request: Request, name: Name) -> Response:
     """Jobs that it has made stay. One that is declared in code comes back with the dispatcher."""
     service, caller = _service(request), caller_of(request)
