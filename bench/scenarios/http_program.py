@@ -20,11 +20,11 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 
 import headrace
+from headrace.admin.keys import create_key
 from headrace.api_types.requests import FASTEST, JobRequest
 from headrace.model.ids import new_id
 from headrace.model.job import Job
 from headrace.model.status import State
-from headrace.server.auth.keys import create_key
 from headrace.server.auth.redact import Redactor
 from headrace.server.listen import BACKLOG, HttpServer, bind, listening, url_of
 from headrace.server.responses import Answers

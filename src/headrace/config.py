@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from headrace.errors import InvalidSetting
+from headrace.suggest import unknown
 
 FILE = "headrace.toml"
 MEBIBYTE = 1_048_576
@@ -29,6 +29,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str = "sqlite:///headrace.db"
     app: str | None = None
+    migrate: Literal["auto", "never"] = "auto"
     lease_seconds: float = 30.0
     grace_seconds: float = 30.0
     max_workers: int = 10
@@ -93,7 +94,7 @@ def load(
     values |= _from_environment(os.environ if environment is None else environment)
     for name, value in given.items():
         if name not in _FIELDS:
-            raise InvalidSetting(_unknown("setting", name, list(_FIELDS)))
+            raise InvalidSetting(unknown("setting", name, _FIELDS))
         if value is not None:
             values[name] = _convert(name, value, name, strict=True)
     return Settings(**values)
@@ -109,7 +110,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     values = {}
     for name, value in content.items():
         if name not in _FIELDS:
-            raise InvalidSetting(f"{path}: {_unknown('setting', name, list(_FIELDS))}")
+            raise InvalidSetting(f"{path}: {unknown('setting', name, _FIELDS)}")
         values[name] = _convert(name, value, f"{name} in {path}", strict=True)
     return values
 
@@ -126,7 +127,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if not name.startswith("HEADRACE_") or name.startswith("HEADRACE_TEST_"):
             continue
         if name not in known:
-            raise InvalidSetting(_unknown("environment variable", name, list(known)))
+            raise InvalidSetting(unknown("environment variable", name, known))
         if text != "":
             values[known[name]] = _convert(known[name], text, name)
     return values
@@ -141,9 +142,3 @@ def _convert(field: str, value: Any, shown: str, *, strict: bool = False) -> Any
     except msgspec.ValidationError as error:
         given = "a value" if field in SECRETS else f"the value {value!r}"
         raise InvalidSetting(f"{shown} has {given} that cannot be used: {error}") from None
-
-
-def _unknown(kind: str, name: str, known: list[str]) -> str:
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f'did you mean "{nearest[0]}"?' if nearest else f"known: {', '.join(sorted(known))}"
-    return f'unknown {kind} "{name}"; {hint}'

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 import headrace
+from headrace.admin.keys import revoke_key
 from headrace.monitor import changes, subscribers
 from headrace.monitor.change_reconstruction import JobFingerprint
-from headrace.server.auth.keys import revoke_key
 from headrace.server.http import sse
 from headrace.server.service import Service
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs

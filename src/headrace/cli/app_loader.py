@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import pkgutil
@@ -16,6 +15,7 @@ import msgspec
 from headrace.app import App
 from headrace.config import Settings
 from headrace.errors import InvalidInput
+from headrace.suggest import did_you_mean, nearest
 
 REMEDY = "name it as --app module:attribute (or HEADRACE_APP)"
 
@@ -42,14 +42,9 @@ def find_app(module: ModuleType, attribute: str) -> App:
     apps = [name for name, value in vars(module).items() if isinstance(value, App)]
     named = " or ".join(f'"{module.__name__}:{name}"' for name in apps)
     if found is None and attribute not in vars(module):
-        near = difflib.get_close_matches(attribute, vars(module), n=1)
-        hint = (
-            f"use {named}"
-            if apps
-            else f'did you mean "{near[0]}"?'
-            if near
-            else "it has no headrace.App; make one: app = headrace.App()"
-        )
+        no_app = "it has no headrace.App; make one: app = headrace.App()"
+        near = did_you_mean(attribute, vars(module), otherwise=no_app)
+        hint = f"use {named}" if apps else near
         raise InvalidInput(f'{where} has no "{attribute}"; {hint}')
     hint = f"use {named}" if apps else f"{REMEDY}, where it is made by headrace.App(…)"
     raise InvalidInput(
@@ -84,9 +79,8 @@ def _not_found(name: str, missing: str, here: str) -> str:
     parent, _, leaf = missing.rpartition(".")
     paths = list(getattr(sys.modules.get(parent), "__path__", [])) if parent else [here]
     names = [module.name for module in pkgutil.iter_modules(paths)]
-    near = difflib.get_close_matches(leaf, names, n=1)
-    full = f"{parent}.{near[0]}" if near and parent else near[0] if near else ""
-    hint = f'did you mean "{full}"?' if full else "run it from the folder that holds the module"
+    near = [f"{parent}.{each}".lstrip(".") for each in nearest(leaf, names)]
+    hint = f'did you mean "{near[0]}"?' if near else "run it from the folder that holds the module"
     return f'no module named "{missing}" for --app {name}, looked in {here} and on the path; {hint}'
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.app import App
 from headrace.cli.app_loader import load_app, reconfigure
 from headrace.cli.backend import Direct, Verbs
-from headrace.cli.errors import tell
-from headrace.cli.startup import lighten_httpx
+from headrace.cli.errors import notice
 from headrace.config import Settings, load
 from headrace.engine.open import redacted
 from headrace.engine.sqlite.connection.address import parse_address
@@ -66,7 +65,6 @@ class Session:
         # Only those who use a server pay for its imports.
         from headrace.client import Client  # noqa: PLC0415
 
-        lighten_httpx()
         settings = self.settings
         async with Client(settings.api_url, api_key=settings.api_key, retries=RETRIES) as client:
             yield client
@@ -89,25 +87,33 @@ class Session:
 
         Jobs live where the named App keeps them; without one, where HEADRACE_URL says.
         """
-        if self.settings.app is not None and self.url is None:
-            app = self.load_app()
-        else:
-            app = App(settings=self.settings)
-        # What the App says in code counts, and is what people are shown.
-        self.settings = app.settings
+        app = self._store_app()
         if self.remote:
-            tell(
+            notice(
                 "note: this command works on the engine itself, not on the server of API_URL: "
                 f"{redacted(app.settings.url)}"
             )
         fresh = missing_file(app.settings.url)
         async with app:
             if fresh is not None:
-                tell(
+                notice(
                     f"note: there was no store at {fresh} yet, so it is new and empty; "
                     "if yours is elsewhere, set HEADRACE_URL or --url"
                 )
             yield app
+
+    def named_settings(self) -> Settings:
+        """Return the settings of the store; it is neither connected nor opened."""
+        return self._store_app().settings
+
+    def _store_app(self) -> App:
+        if self.settings.app is not None and self.url is None:
+            app = self.load_app()
+        else:
+            app = App(settings=self.settings)
+        # What the App says in code counts, and is what people are shown.
+        self.settings = app.settings
+        return app
 
     @property
     def shown_url(self) -> str:

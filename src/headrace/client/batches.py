@@ -7,6 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable
 import msgspec
 
 from headrace.api_types.requests import JobRequest
+from headrace.batching import batched, each
 
 # A server takes at most 1,000 jobs and 4 MiB in one request; some room is left for the rest of it.
 BATCH_JOBS = 1_000
@@ -24,30 +25,11 @@ async def batches(
     jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
 ) -> AsyncIterator[RequestBatch]:
     """Read jobs one by one and put them together; a large one travels alone."""
-    parts: list[bytes] = []
-    size, idempotent = 0, True
-    async for job in _each(jobs):
-        encoded = msgspec.json.encode(job)
-        if parts and (len(parts) == BATCH_JOBS or size + len(encoded) > BATCH_BYTES):
-            yield _joined(parts, idempotent)
-            parts, size, idempotent = [], 0, True
-        parts.append(encoded)
-        size += len(encoded)
-        idempotent = idempotent and job.key is not None
-    if parts:
-        yield _joined(parts, idempotent)
+    encoded = ((msgspec.json.encode(job), job.key is not None) async for job in each(jobs))
+    async for batch in batched(encoded, _size, length=BATCH_JOBS, size=BATCH_BYTES):
+        body = b'{"jobs":[' + b",".join(part for part, _ in batch) + b"]}"
+        yield RequestBatch(body, all(has_key for _, has_key in batch))
 
 
-def _joined(parts: list[bytes], idempotent: bool) -> RequestBatch:
-    return RequestBatch(b'{"jobs":[' + b",".join(parts) + b"]}", idempotent)
-
-
-async def _each(
-    jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
-) -> AsyncIterator[JobRequest]:
-    if isinstance(jobs, AsyncIterable):
-        async for job in jobs:
-            yield job
-    else:
-        for job in jobs:
-            yield job
+def _size(part: tuple[bytes, bool]) -> int:
+    return len(part[0])

@@ -54,6 +54,7 @@ _BY_TYPE: dict[str, type[HeadraceError]] = {
         errors.KeyInDoubt,
         errors.StorageFull,
         errors.SchemaTooNew,
+        errors.MigrationNeeded,
     )
 }
 

@@ -10,7 +10,6 @@ Two kinds, as in Debian's cron, and each is right when the clocks change:
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 import re
@@ -23,6 +22,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from headrace.errors import InvalidSetting
+from headrace.suggest import nearest
 
 LONGEST = 200
 DAY = 86_400
@@ -190,7 +190,7 @@ def find_zone(name: str) -> ZoneInfo:
         )
     folded = {each.lower(): each for each in known}
     wanted = str(name)[:100].lower().replace(" ", "_")
-    near = difflib.get_close_matches(wanted, folded, n=3, cutoff=0.6)
+    near = nearest(wanted, folded, count=3)
     # "Seoul" means a city, whatever continent it is on.
     near = [each for each in folded if each.endswith(f"/{wanted}")] or near
     shown = ", ".join(f'"{folded[each]}"' for each in near[:3])

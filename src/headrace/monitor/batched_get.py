@@ -8,7 +8,7 @@ from datetime import timedelta
 from headrace.errors import JobNotFound
 from headrace.model.ids import parse_id
 from headrace.model.job import Job
-from headrace.monitor.host import WatchedApp
+from headrace.task.app_like import AppLike
 
 MOST = 500
 
@@ -16,7 +16,7 @@ MOST = 500
 class JobReader:
     """`App.get` for many callers: while one read is under way, the next batch fills up."""
 
-    def __init__(self, host: WatchedApp) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self._waiting: dict[str, list[asyncio.Future[Job]]] = {}
         self._task: asyncio.Task[None] | None = None

@@ -24,9 +24,9 @@ from headrace.monitor.change_reconstruction import (
     changes_since_creation,
     fingerprint,
 )
-from headrace.monitor.host import WatchedApp
 from headrace.monitor.paging import reads
 from headrace.monitor.subscribers import LONGEST_QUEUE, Change, Subscriber, Wanted
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.server")
 
@@ -45,7 +45,7 @@ LINGER = 30.0
 class ChangeWatch:
     """Sends changes to subscribers. It polls only while there are any."""
 
-    def __init__(self, host: WatchedApp, encode: Callable[[Job], bytes]) -> None:
+    def __init__(self, host: AppLike, encode: Callable[[Job], bytes]) -> None:
         self.epoch = secrets.token_hex(4)
         self._host = host
         self._encode = encode

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.dispatchers import dispatchers
-from headrace.monitor.host import WatchedApp
 from headrace.monitor.worker_metrics import KIND, decode
 from headrace.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from headrace.task.app_like import AppLike
 
 FRESH_SECONDS = 1.0
 MOST_LANES = 100
@@ -34,7 +36,7 @@ class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
 class Snapshots:
     """Returns a snapshot that is at most a second old. Concurrent callers share a read."""
 
-    def __init__(self, host: WatchedApp) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self._last: Snapshot | None = None
         self._taken_at = float("-inf")

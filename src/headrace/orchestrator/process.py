@@ -1,4 +1,4 @@
-"""A worker as a program: signals, exit codes, and waiting for an engine that is not there yet."""
+"""A worker as a program: signals, exit codes, and waiting for an engine at the start."""
 
 from __future__ import annotations
 
@@ -9,107 +9,77 @@ import signal
 import sys
 from typing import NoReturn
 
-from headrace.errors import EngineUnavailable, WorkerUnhealthy
-from headrace.loop import LONGEST_ALONE, backoff, spread
+from headrace.errors import WorkerUnhealthy
 from headrace.orchestrator.orchestrator import JobOrchestrator
+from headrace.signals import exit_code, exit_now, on_stop_signals, start_when_available
 
 log = logging.getLogger("headrace.worker")
 
 UNHEALTHY = 1
 HUNG = 70
-# After a second signal handlers are cancelled at once; this long they may clean up.
-HURRY = 0.0
+# The grace time after a second signal: handlers are cancelled at once.
+NO_GRACE = 0.0
 FIRST_PROCESS = 1
 
 
 async def run_worker(orchestrator: JobOrchestrator) -> int:
-    """Run until SIGTERM or SIGINT, then stop in good order. Answers the exit code.
+    """Run until SIGTERM or SIGINT, then stop gracefully. Return the exit code.
 
     A second signal cuts the grace time short and shows in the exit code; a third ends the process.
     """
     if os.getpid() == FIRST_PROCESS:
         log.warning(
-            "This is process number 1, which has to collect processes that lose their parent, and "
-            "a worker cannot: start it by `headrace worker`, or with an init (docker run --init)"
+            "This is process number 1, which has to reap processes that lose their parent, and a "
+            "worker cannot: start it by `headrace worker`, or with an init (docker run --init)"
         )
-    loop = asyncio.get_running_loop()
-    received: list[int] = []
     stop = asyncio.Event()
-
-    def on_signal(number: int) -> None:
-        received.append(number)
-        name = signal.Signals(number).name
-        match len(received):
-            case 1:
-                log.info("%s: finishing running jobs; send it again to stop at once", name)
-                stop.set()
-            case 2:
-                log.warning("%s again: stopping at once", name)
-                hurry.append(asyncio.ensure_future(orchestrator.stop(grace=HURRY)))
-            case _:
-                _exit_now(128 + number)
-
     hurry: list[asyncio.Future[None]] = []
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        loop.add_signal_handler(number, on_signal, number)
+
+    def finish(number: signal.Signals) -> None:
+        log.info("%s: finishing running jobs; send it again to stop at once", number.name)
+        stop.set()
+
+    def stop_at_once(number: signal.Signals) -> None:
+        log.warning("%s again: stopping at once", number.name)
+        hurry.append(asyncio.ensure_future(orchestrator.stop(grace=NO_GRACE)))
+
     orchestrator.on_hang = _hung
-    try:
-        if not await _start(orchestrator, stop):
-            return 0
-        code = await _serve(orchestrator, stop)
-        await asyncio.gather(*hurry)
-    except WorkerUnhealthy as error:
-        log.critical("The worker could not start: %s", error)
-        return UNHEALTHY
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-    return 128 + received[1] if len(received) > 1 else code
+    with on_stop_signals(finish, stop_at_once, lambda number: exit_now(128 + number)) as received:
+        try:
+            if not await _start(orchestrator, stop):
+                return 0
+            code = await _serve(orchestrator, stop)
+            await asyncio.gather(*hurry)
+        except WorkerUnhealthy as error:
+            log.critical("The worker could not start: %s", error)
+            return UNHEALTHY
+    return exit_code(received, code)
 
 
 def exit_worker(orchestrator: JobOrchestrator, code: int) -> NoReturn:
-    """End the process, also when threads of handlers that cannot be stopped are left."""
+    """End the process, even if threads of handlers do not stop."""
     if orchestrator.stuck_threads:
         log.warning("%d threads do not stop; ending without them", orchestrator.stuck_threads)
-        _exit_now(code)
+        exit_now(code)
     sys.exit(code)
 
 
 async def _start(orchestrator: JobOrchestrator, stop: asyncio.Event) -> bool:
-    """Start, waiting for an engine that is away. False: told to stop before it came."""
+    """Start the worker. Return False if it was stopped before the engine was available."""
     retries = orchestrator.app.settings.connection_retries
-    failures = 0
-    while True:
-        try:
-            await orchestrator.start()
-        except EngineUnavailable as error:
-            failures += 1
-            if retries is not None and failures > retries:
-                raise WorkerUnhealthy(
-                    f"the engine was not there {failures} times in a row and connection_retries "
-                    f"is {retries}: {error}"
-                ) from error
-            pause = min(backoff(failures), LONGEST_ALONE)
-            log.warning("The engine is away, trying again in %g s: %s", pause, error)
-        except WorkerUnhealthy:
-            if stop.is_set():
-                return False  # by a second signal, while it started
-            raise
-        else:
-            return True
-        try:
-            await asyncio.wait_for(stop.wait(), spread(pause))
-        except TimeoutError:
-            continue
-        return False
+    try:
+        return await start_when_available(orchestrator.start, stop, retries=retries, log=log)
+    except WorkerUnhealthy:
+        if stop.is_set():
+            return False  # by a second signal, while it started
+        raise
 
 
 async def _serve(orchestrator: JobOrchestrator, stop: asyncio.Event) -> int:
     ended = asyncio.ensure_future(orchestrator.wait())
-    told = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({ended, told}, return_when="FIRST_COMPLETED")
-    told.cancel()
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({ended, stopping}, return_when="FIRST_COMPLETED")
+    stopping.cancel()
     await orchestrator.stop()
     try:
         await ended
@@ -119,13 +89,6 @@ async def _serve(orchestrator: JobOrchestrator, stop: asyncio.Event) -> int:
 
 
 def _hung() -> None:
-    """On the lease thread: the loop will not come back, so nothing orderly is possible."""
+    """On the lease thread: the loop hangs for good, so a graceful stop is impossible."""
     log.critical("The worker ends with code %d; its jobs are taken over by others", HUNG)
-    _exit_now(HUNG)
-
-
-def _exit_now(code: int) -> NoReturn:
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    exit_now(HUNG)

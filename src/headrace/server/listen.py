@@ -11,10 +11,10 @@ from typing import Any
 
 import uvicorn
 
+from headrace.admin.keys import list_keys
 from headrace.app import App
 from headrace.errors import InvalidSetting
 from headrace.server import app as factory
-from headrace.server.auth.keys import list_keys
 from headrace.server.service import Service
 
 BACKLOG = 2_048

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import graphlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from headrace.errors import InvalidInput, InvalidWorkflow
 from headrace.model.lane import Lane
 from headrace.model.names import check_name
 from headrace.model.policy import check_priority, check_timeout
+from headrace.suggest import did_you_mean
 from headrace.task import Task
 from headrace.workflows.conditions import Condition
 from headrace.workflows.model import MOST_STEPS, STEP_ID, Step, Workflow
@@ -83,7 +83,7 @@ class _Check:
                 yield Problem(
                     ("needs", index),
                     f'step "{step.id}" needs "{needed}", which is no step; '
-                    f"{_nearest(needed, self.ids)}",
+                    f"{did_you_mean(needed, self.ids)}",
                 )
         yield from self._references(step.references(), item=step.each is not None, own=step.id)
         yield from self._condition(step)
@@ -101,7 +101,7 @@ class _Check:
             try:
                 Condition(step.when)
             except BadReference:
-                return  # told with the references
+                return  # reported with the references
             except InvalidInput as error:
                 yield Problem(("when",), f'step "{step.id}": {error}')
 
@@ -136,7 +136,7 @@ class _Check:
             yield Problem(
                 ("task",),
                 f'step "{step.id}": unknown task "{step.task}"; '
-                f"{_nearest(step.task, list(self.tasks))}",
+                f"{did_you_mean(step.task, list(self.tasks))}",
             )
             return
         signature = task.signature
@@ -145,7 +145,7 @@ class _Check:
                 yield Problem(
                     ("params", name),
                     f'step "{step.id}": task "{task.name}" takes no {name!r}; '
-                    f"{_nearest(name, signature.names)}",
+                    f"{did_you_mean(name, signature.names)}",
                 )
         for name in signature.required:
             if name not in step.params:
@@ -175,11 +175,11 @@ class _Check:
                 return f'{reference}: step "{own}" cannot refer to itself'
             case "steps" if reference.path[0] not in self.ids:
                 name = str(reference.path[0])
-                return f'{reference}: there is no step "{name}"; {_nearest(name, self.ids)}'
+                return f'{reference}: there is no step "{name}"; {did_you_mean(name, self.ids)}'
             case "params" if self.workflow.params:
                 name = str(reference.path[0])
                 if name not in self.workflow.params:
-                    known = _nearest(name, list(self.workflow.params))
+                    known = did_you_mean(name, list(self.workflow.params))
                     return f'{reference}: the workflow has no parameter "{name}"; {known}'
             case "item" | "index" if not item:
                 return f"{reference} stands for nothing here; it belongs to a step with each"
@@ -194,7 +194,7 @@ class _Check:
                 for step in self.workflow.steps
             }
         except BadReference:
-            return  # told with the references
+            return  # reported with the references
         try:
             graphlib.TopologicalSorter(graph).prepare()
         except graphlib.CycleError as error:
@@ -223,10 +223,3 @@ def _refused(place: Place, check: Any, *arguments: Any) -> Iterator[Problem]:
         check(*arguments)
     except InvalidInput as error:
         yield Problem(place, str(error))
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f'did you mean "{near[0]}"?'
-    return f"known: {', '.join(known[:20])}" if known else "there are none"

@@ -24,9 +24,9 @@ from headrace.model.durable.children import EndedChild
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob, NewJob
 from headrace.orchestrator.durable.context import DurableContext
-from headrace.orchestrator.durable.stage_call import Effort
-from headrace.orchestrator.durable.step_names import Order
-from headrace.orchestrator.durable.step_store import Desk
+from headrace.orchestrator.durable.stage_call import StageRetry
+from headrace.orchestrator.durable.step_names import StepNames
+from headrace.orchestrator.durable.step_store import StepStore
 from headrace.orchestrator.isolation import ProcessPool
 from headrace.task import Task
 from headrace.task.codec import encode
@@ -75,14 +75,14 @@ class Shelf(Artifacts):
         raise NotImplementedError
 
 
-class RecordingDesk(Desk):
-    """Keeps stages in memory. What suspends a job needs a real worker: see tests/stages."""
+class RecordingStepStore(StepStore):
+    """Keeps stages in memory. What suspends a job is tested in tests/orchestrator/durable."""
 
     def __init__(self, context: RecordingContext) -> None:
         self._context = context
 
     async def stage(
-        self, place: str, call: functools.partial[Any], done: str | None, effort: Effort
+        self, place: str, call: functools.partial[Any], done: str | None, stage_retry: StageRetry
     ) -> Any:
         kept, stages = self._context.kept, self._context.stages
         if place in kept:
@@ -121,8 +121,8 @@ class RecordingContext(DurableContext):
         self.stages: list[str] = []
         self.kept: dict[str, Any] = {} if kept is None else kept
         self.stop = False
-        self.desk = RecordingDesk(self)
-        self.order = Order()
+        self.step_store = RecordingStepStore(self)
+        self.step_names = StepNames()
         self.tasks = {}
 
     @property

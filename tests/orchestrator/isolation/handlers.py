@@ -248,7 +248,7 @@ async def impatient(ctx: Context) -> str:
         await asyncio.wait_for(ctx.stage("endless", endless), 0.05)
     except TimeoutError:
         return "went on"
-    return "never"
+    return "never_retry"
 
 
 @app.task(isolate="process")

@@ -16,7 +16,12 @@ from headrace.errors import ArtifactNotFound, InvalidInput, LeaseLost, NotRetrya
 from headrace.orchestrator.isolation import ProcessPool
 from headrace.task import Task
 from tests.orchestrator.isolation import handlers
-from tests.orchestrator.isolation.conftest import RecordingContext, RecordingDesk, a_claim, a_pool
+from tests.orchestrator.isolation.conftest import (
+    RecordingContext,
+    RecordingStepStore,
+    a_claim,
+    a_pool,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -79,7 +84,7 @@ async def test_a_stage_whose_result_cannot_be_kept_fails_for_good(pool: ProcessP
         await attempt(pool, handlers.unkeepable_stage)
 
 
-class FencedDesk(RecordingDesk):
+class FencedStepStore(RecordingStepStore):
     async def stage(self, *args: Any, **kwargs: Any) -> Any:
         await super().stage(*args, **kwargs)
         raise LeaseLost("another worker owns it")
@@ -90,7 +95,7 @@ class Fenced(RecordingContext):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.desk = FencedDesk(self)
+        self.step_store = FencedStepStore(self)
 
 
 async def test_a_refused_checkpoint_ends_the_handler(pool: ProcessPool) -> None:

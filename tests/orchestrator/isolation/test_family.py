@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from headrace.orchestrator.isolation import ChildDied, ProcessPool
+from headrace.orchestrator.isolation import ChildDied, ProcessPool, supervisor
 from headrace.orchestrator.isolation import child_process as process_module
 from tests.orchestrator.isolation import unruly
 from tests.orchestrator.isolation.conftest import Run, gone, pids_in, until
@@ -129,3 +130,25 @@ async def test_a_supervisor_that_stands_still_is_not_waited_for(
 async def test_what_ended_below_a_child_is_collected(run: Run, tmp_path: Path) -> None:
     supervisor = await run(unruly.orphans, count=5)
     await until(lambda: len(psutil.Process(supervisor).children()) == 1)
+
+
+def test_a_process_that_is_about_to_end_is_found_until_it_has_ended() -> None:
+    """A large one takes a while to give its memory back, and has no environment meanwhile."""
+    fill = "b = b'x' * 200_000_000; print(flush=True); import time; time.sleep(60)"
+    lost = 0
+    for turn in range(5):
+        identity = f"ending-{os.getpid()}-{turn}"
+        with subprocess.Popen(
+            [sys.executable, "-c", fill],
+            env={**os.environ, supervisor.MARKER: identity},
+            stdout=subprocess.PIPE,
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            process.kill()
+            while True:
+                found = process.pid in supervisor.marked(identity)
+                if gone(process.pid):
+                    break
+                lost += not found
+    assert lost == 0

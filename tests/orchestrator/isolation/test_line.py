@@ -21,7 +21,7 @@ from headrace.task import Task
 from tests.orchestrator.isolation import unruly
 from tests.orchestrator.isolation.conftest import (
     RecordingContext,
-    RecordingDesk,
+    RecordingStepStore,
     Run,
     a_claim,
     a_pool,
@@ -139,7 +139,7 @@ async def test_a_stage_too_large_for_the_line_fails_with_the_remedy(
         assert await attempt(pool, unruly.add, a=1) == 3
 
 
-class LoudDesk(RecordingDesk):
+class LoudStepStore(RecordingStepStore):
     async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
         return b'"' + b"x" * 200_000 + b'"'
 
@@ -149,7 +149,7 @@ async def test_an_answer_too_large_for_the_line_is_an_error_of_the_question(
 ) -> None:
     job = a_claim(unruly.hear, size=1)
     context = RecordingContext(job)
-    context.desk = LoudDesk(context)
+    context.step_store = LoudStepStore(context)
     assert await pool.run(unruly.hear, job, context) == b"200000"
     monkeypatch.setattr(process_module, "LONGEST_FROM_WORKER", 100_000)
     async with asyncio.timeout(30):

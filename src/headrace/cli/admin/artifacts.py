@@ -7,14 +7,13 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated
 
+import click
 import msgspec
-import typer
 
 from headrace.artifacts.content import save
 from headrace.artifacts.index import files_of
-from headrace.cli.command import command, group
+from headrace.cli.command import argument, group
 from headrace.cli.formatting import bytes_of
 from headrace.cli.output import print_json, print_line, print_table, progress
 from headrace.cli.session import Session
@@ -25,13 +24,13 @@ commands = group("List and download the files of jobs.")
 
 STDOUT = "-"
 
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The job, from `jobs list`.")]
 Stream = Callable[[Artifact], AsyncGenerator[bytes, None]]
 
 
-@command(commands, "list")
-async def list_artifacts(session: Session, job_id: JobId) -> None:
-    """List the files of a job: those that it has kept, and those that it was handed in with.
+@commands.command("list")
+@argument("job_id", metavar="ID", help="The job, from `jobs list`.")
+async def list_artifacts(session: Session, *, job_id: str) -> None:
+    """List the files of a job: those that it stored, and those it was enqueued with.
 
     \b
     Example:
@@ -58,26 +57,20 @@ async def list_artifacts(session: Session, job_id: JobId) -> None:
     )
 
 
-@command(commands, "get")
+@commands.command("get")
+@argument("job_id", metavar="ID", help="The job, from `jobs list`.")
+@argument("name", metavar="LAYER/NAME", help="The file, from `artifacts list`.")
+@click.option("--output", "-o", metavar="FILE", help="Where to save it; - is stdout.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 async def get_artifact(
-    session: Session,
-    job_id: JobId,
-    name: Annotated[
-        str, typer.Argument(metavar="LAYER/NAME", help="The file, from `artifacts list`.")
-    ],
-    *,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; - is standard output."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    session: Session, *, job_id: str, name: str, output: str | None, force: bool
 ) -> None:
-    """Download a file of a job, of any size. Its checksum is compared.
+    """Download a file of a job. Its checksum is verified.
 
     \b
     Examples:
       headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/report.csv
-      headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/report.csv -o - | head
+      headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/a.csv -o -
     """
     async with _files(session, job_id) as (files, stream):
         file = _pick(files, job_id, name)

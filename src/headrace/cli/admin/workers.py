@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from headrace.cli.command import command, group
+import click
+
+from headrace.cli.command import Command
 from headrace.cli.formatting import ago, bytes_of
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
 from headrace.cli.session import Session
 from headrace.cli.top.layout import state
 
-commands = group("Who works, on what, and since when.")
 
-
-@command(commands, "workers")
+@click.command("workers", cls=Command)
 async def workers(session: Session) -> None:
     """Show workers, their queues and their load.
 

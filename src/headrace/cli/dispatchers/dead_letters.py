@@ -4,48 +4,31 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
+import click
 import msgspec
-import typer
 
 from headrace.api_types.responses import DeadLetterView
-from headrace.cli.command import command, group, whole
+from headrace.cli.command import argument, group
 from headrace.cli.dispatchers.dead_letter_backend import LetterVerbs, letter_verbs
-from headrace.cli.errors import FAILED, OK, tell
+from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.formatting import ago, bytes_of, plural
-from headrace.cli.output import (
-    JsonList,
-    Table,
-    is_terminal,
-    print_fields,
-    print_json,
-    print_line,
-)
+from headrace.cli.output import JsonList, Table, is_terminal, print_fields, print_json, print_line
 from headrace.cli.session import Session
 from headrace.client.errors import NotFound
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import InvalidInput, JobConflict
 
-commands = group("Messages that made no job: list, show, replay, remove.")
-
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Whole ids.")]
-Everything = Annotated[bool, typer.Option("--all", help="All of them.")]
-Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Only of this topic.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a bulk change.")]
+commands = group("List, show, replay and remove messages that made no job.")
 
 
-@command(commands, "list")
-async def list_letters(
-    session: Session,
-    *,
-    topic: Topic = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", parser=whole, help="How many at most.")
-    ] = 100,
-) -> None:
-    """List messages that were set aside, by id.
+@commands.command("list")
+@click.option("--topic", metavar="NAME", help="Only this topic.")
+@click.option("--limit", "-n", metavar="N", type=int, default=100, help="Show at most this many.")
+async def list_letters(session: Session, *, topic: str | None, limit: int) -> None:
+    """List messages that made no job, by id.
 
     \b
     Example:
@@ -60,7 +43,7 @@ async def list_letters(
         now = verbs.now()
         async for letter in verbs.every(topic):
             if shown == limit:
-                tell(f"note: there are more; ask with --limit {limit * 10}")
+                notice(f"note: there are more; ask with --limit {limit * 10}")
                 break
             shown += 1
             if document is not None:
@@ -74,13 +57,10 @@ async def list_letters(
         print_line("No message was set aside.")
 
 
-@command(commands, "show")
-async def show(
-    session: Session,
-    *,
-    letter_id: Annotated[str, typer.Argument(metavar="ID", help="Its whole id.")],
-    raw: Annotated[bool, typer.Option("--raw", help="Only the message, byte by byte.")] = False,
-) -> None:
+@commands.command("show")
+@argument("letter_id", metavar="ID", help="The id of the message.")
+@click.option("--raw", is_flag=True, help="Print only the message, unchanged.")
+async def show(session: Session, *, letter_id: str, raw: bool) -> None:
     """Show one message with all that is known about it.
 
     \b
@@ -117,18 +97,17 @@ async def show(
         )
 
 
-@command(commands, "replay")
+@commands.command("replay")
+@argument("ids", metavar="[ID]...", nargs=-1, help="Ids of messages.")
+@click.option("everything", "--all", is_flag=True, help="All messages.")
+@click.option("--topic", metavar="NAME", help="Only this topic.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def replay(
-    session: Session,
-    *,
-    ids: Ids = None,
-    everything: Everything = False,
-    topic: Topic = None,
-    yes: Yes = False,
+    session: Session, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
 ) -> int:
-    """Try messages again: with the task that was missing, or after its arguments were changed.
+    """Try messages again, for example after the missing task was added.
 
-    A message that makes a job now is gone from here; the others stay, and say why.
+    A message that makes a job now is removed from the list; the others stay, with the reason.
 
     \b
     Examples:
@@ -140,16 +119,15 @@ async def replay(
         return await _each(session, wanted, verbs.replay)
 
 
-@command(commands, "remove")
+@commands.command("remove")
+@argument("ids", metavar="[ID]...", nargs=-1, help="Ids of messages.")
+@click.option("everything", "--all", is_flag=True, help="All messages.")
+@click.option("--topic", metavar="NAME", help="Only this topic.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def remove(
-    session: Session,
-    *,
-    ids: Ids = None,
-    everything: Everything = False,
-    topic: Topic = None,
-    yes: Yes = False,
+    session: Session, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
 ) -> int:
-    """Forget messages for good.
+    """Delete messages for good.
 
     \b
     Examples:
@@ -162,9 +140,7 @@ async def remove(
 
 
 async def _each(
-    session: Session,
-    wanted: list[str],
-    act: Callable[[str], Awaitable[dict[str, Any]]],
+    session: Session, wanted: list[str], act: Callable[[str], Awaitable[dict[str, Any]]]
 ) -> int:
     """One after the other, so that each gets its own answer."""
     answers: list[dict[str, Any]] = []
@@ -173,7 +149,7 @@ async def _each(
         try:
             answer = await act(letter_id)
         except (InvalidInput, JobConflict, DeadLetterNotFound, NotFound) as error:
-            tell(f"error: {letter_id}: {error}")
+            notice(f"error: {letter_id}: {error}")
             answers.append({"id": letter_id, "done": False, "error": str(error)})
             code = FAILED
             continue
@@ -190,7 +166,7 @@ async def _each(
 
 async def _wanted(
     verbs: LetterVerbs,
-    ids: list[str] | None,
+    ids: Sequence[str],
     everything: bool,
     topic: str | None,
     verb: str,
@@ -200,7 +176,7 @@ async def _wanted(
     if ids and (everything or topic):
         raise InvalidInput("give ids, or --all or --topic, not both")
     if ids:
-        return ids
+        return list(ids)
     if not everything and topic is None:
         raise InvalidInput("which messages? give ids, --topic or --all")
     found = [letter.id async for letter in verbs.every(topic)]
@@ -209,7 +185,7 @@ async def _wanted(
             raise InvalidInput(
                 f"this would {verb} {plural(len(found), 'message')}; add --yes to do it"
             )
-        typer.confirm(f"{verb.capitalize()} {plural(len(found), 'message')}?", abort=True, err=True)
+        click.confirm(f"{verb.capitalize()} {plural(len(found), 'message')}?", abort=True, err=True)
     return found
 
 

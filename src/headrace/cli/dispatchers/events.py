@@ -1,6 +1,6 @@
 """`headrace dispatcher queue`: make jobs of a broker's messages; `list`: who does, how far behind.
 
-The noun itself is in `headrace.cli.dispatchers.command`; it mounts these with `add_queue`.
+The noun itself is in `headrace.cli.dispatchers.command`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
+import click
 import msgspec
-import typer
 
-from headrace.cli.command import command
+from headrace.cli.command import Command
 from headrace.cli.formatting import ago, plural, span
 from headrace.cli.output import is_terminal, print_json, print_json_line, print_line, print_table
 from headrace.cli.services.logs import log_to_stderr
@@ -29,36 +29,24 @@ from headrace.monitor.dispatchers import dispatchers
 log = logging.getLogger("headrace.events")
 
 
-def add_queue(commands: typer.Typer) -> None:
-    """Add the verbs for events to the noun `dispatcher`."""
-    command(commands, "queue")(queue)
-    command(commands, "list")(list_dispatchers)
-
-
+@click.command("queue", cls=Command)
+@click.option("--config", metavar="FILE", default=str(DEFAULT), help="Broker and options.")
+@click.option("--name", metavar="NAME", help="Name of this dispatcher (default generated).")
+@click.option("--check", is_flag=True, help="Check the file and the App, then stop.")
+@click.option("--verbose", "-v", is_flag=True, help="Log more details.")
+@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
 async def queue(
-    session: Session,
-    *,
-    config: Annotated[
-        str, typer.Option("--config", metavar="FILE", help=f"Broker and options ({DEFAULT}).")
-    ] = str(DEFAULT),
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="A name of its own; made up.")
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Only check the file and the App, then stop.")
-    ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
+    session: Session, *, config: str, name: str | None, check: bool, verbose: bool, quiet: bool
 ) -> int:
-    """Make jobs of a broker's messages until SIGTERM or Ctrl-C.
+    """Create jobs from a broker's messages until SIGTERM or Ctrl-C.
 
-    Each message makes one job, however often it is delivered. One that cannot is set aside; see
-    `headrace dead-letters`. Any number of dispatchers may share the work.
+    Each message makes one job, however often it is delivered. A message that makes none is set
+    aside; see `headrace dead-letters`. Any number of dispatchers may share the work.
 
     \b
     Examples:
       headrace dispatcher queue --app shop.jobs
-      headrace dispatcher queue --app shop.jobs --config config/orders.yaml --check
+      headrace dispatcher queue --app shop.jobs --config orders.yaml --check
     """
     app = session.load_app()
     settings = read_queue_config(Path(config))
@@ -93,8 +81,11 @@ async def queue(
     return code
 
 
+@click.command("list", cls=Command)
 async def list_dispatchers(session: Session) -> None:
-    """List dispatchers. The lag is messages that are still to become jobs, or seconds for cron.
+    """List dispatchers and how far behind they are.
+
+    The lag is messages that are not jobs yet, or seconds for cron.
 
     \b
     Example:

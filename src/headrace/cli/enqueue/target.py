@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from headrace.cli.errors import tell
+from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json, print_line, print_text
 from headrace.cli.session import Session
@@ -53,16 +53,16 @@ def tell_stored(session: Session, job: Job, *, created: bool) -> None:
 
 def tell_known(job: Job) -> None:
     """Say that no job was made."""
-    tell(f"note: task {job.task} has a job with key {job.key!r} already: {job.id}")
+    notice(f"note: task {job.task} has a job with key {job.key!r} already: {job.id}")
 
 
 def tell_waiting(job: Job, workers: Sequence[Worker]) -> None:
     """Say that the answer may take a while, or may never come."""
-    tell(f"note: waiting for job {job.id}")
+    notice(f"note: waiting for job {job.id}")
     if not any(
         worker.alive and (not worker.queues or job.queue in worker.queues) for worker in workers
     ):
-        tell(f"note: no worker serves queue {job.queue!r}; start one with: headrace worker")
+        notice(f"note: no worker serves queue {job.queue!r}; start one with: headrace worker")
 
 
 def hint_at_text(error: InvalidArguments) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
+import click
 import msgspec
-import typer
 
-from headrace.cli import filters
 from headrace.cli.backend import Action, Verbs
-from headrace.cli.command import command
-from headrace.cli.errors import FAILED, OK, tell
+from headrace.cli.command import Command, argument
+from headrace.cli.errors import FAILED, OK, notice
+from headrace.cli.filters import filter_options, make_filter
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json, print_line, progress
 from headrace.cli.session import Session
@@ -22,47 +22,36 @@ from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Whole ids.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a bulk change.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell how many jobs match.")]
-Everything = Annotated[bool, typer.Option("--all", help="Every job that this verb applies to.")]
 
-
-def add_steering(commands: typer.Typer) -> None:
-    """Add the verbs that change jobs."""
-    command(commands, "cancel")(cancel)
-    command(commands, "retry")(retry)
-    command(commands, "signal")(signal)
-
-
+@click.command("cancel", cls=Command)
+@argument("ids", metavar="[ID]...", nargs=-1, help="Ids of jobs.")
+@filter_options
+@click.option("everything", "--all", is_flag=True, help="Every job that this command applies to.")
+@click.option(
+    "--reason", metavar="TEXT", default="cancelled from the CLI", help="Stored with the job."
+)
+@click.option("--dry-run", is_flag=True, help="Only count the jobs that match.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def cancel(
     session: Session,
     *,
-    ids: Ids = None,
-    status: filters.Statuses = None,
-    queue: filters.Queues = None,
-    task: filters.Tasks = None,
-    lane: filters.LaneName = None,
-    key: filters.Key = None,
-    source: filters.SourceName = None,
-    parent: filters.Parent = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    everything: Everything = False,
-    reason: Annotated[str, typer.Option(help="Kept with the job.")] = "cancelled from the CLI",
-    dry_run: DryRun = False,
-    yes: Yes = False,
+    ids: tuple[str, ...],
+    everything: bool,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    **flags: Any,
 ) -> int:
     """Cancel jobs by id, or all unfinished ones that match a filter.
 
-    A running job is asked to stop; its handler is told at once.
+    A running job is asked to stop at once.
 
     \b
     Examples:
       headrace jobs cancel 01980000-0000-7000-8000-000000000000
       headrace jobs cancel --queue mail --status pending --dry-run
     """
-    flags = _flags(status, queue, task, lane, key, source, parent, since, until)
+    flags = {name: value for name, value in flags.items() if value}
     async with session.verbs() as verbs:
         if ids:
             stop = functools.partial(verbs.cancel, reason=reason)
@@ -74,26 +63,22 @@ async def cancel(
         return await bulk.run(dry_run=dry_run, yes=yes)
 
 
+@click.command("retry", cls=Command)
+@argument("ids", metavar="[ID]...", nargs=-1, help="Ids of jobs.")
+@filter_options
+@click.option("everything", "--all", is_flag=True, help="Every job that this command applies to.")
+@click.option("from_stage", "--from", metavar="STAGE", help="Repeat this stage and those after it.")
+@click.option("--dry-run", is_flag=True, help="Only count the jobs that match.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def retry(
     session: Session,
     *,
-    ids: Ids = None,
-    status: filters.Statuses = None,
-    queue: filters.Queues = None,
-    task: filters.Tasks = None,
-    lane: filters.LaneName = None,
-    key: filters.Key = None,
-    source: filters.SourceName = None,
-    parent: filters.Parent = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    everything: Everything = False,
-    from_stage: Annotated[
-        str | None,
-        typer.Option("--from", metavar="STAGE", help="Repeat this stage and what came after it."),
-    ] = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
+    ids: tuple[str, ...],
+    everything: bool,
+    from_stage: str | None,
+    dry_run: bool,
+    yes: bool,
+    **flags: Any,
 ) -> int:
     """Run jobs again: by id, or all failed and timed-out ones that match a filter.
 
@@ -105,7 +90,7 @@ async def retry(
       headrace jobs retry 01980000-0000-7000-8000-000000000000 --from parsing
       headrace jobs retry --task invoice.send --since 2h --yes
     """
-    flags = _flags(status, queue, task, lane, key, source, parent, since, until)
+    flags = {name: value for name, value in flags.items() if value}
     async with session.verbs() as verbs:
         if ids:
             again = functools.partial(verbs.retry, from_stage=from_stage)
@@ -120,22 +105,18 @@ async def retry(
         return await bulk.run(dry_run=dry_run, yes=yes)
 
 
-async def signal(
-    session: Session,
-    *,
-    job_id: Annotated[str, typer.Argument(metavar="ID", help="The whole id, from `jobs list`.")],
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="The name that it waits for.")],
-    value: Annotated[
-        str | None, typer.Argument(metavar="[JSON]", help="What ctx.wait answers; null if none.")
-    ] = None,
-) -> None:
+@click.command("signal", cls=Command)
+@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+@argument("event", metavar="EVENT", help="The name of the event.")
+@argument("value", metavar="[JSON]", default=None, help="What ctx.wait returns (default null).")
+async def signal(session: Session, *, job_id: str, event: str, value: str | None) -> None:
     """Deliver an event to a job that waits for it, or will (`ctx.wait`).
 
     The first event of a name counts.
 
     \b
     Example:
-      headrace jobs signal 01980000-0000-7000-8000-000000000000 approved '{"by": "Ana"}'
+      headrace jobs signal 01980000-0000-7000-8000-000000000000 approved true
     """
     try:
         decoded = None if value is None else msgspec.json.decode(value)
@@ -153,23 +134,18 @@ async def signal(
         print_line(f"{job_id}  had event {event!r} already; the first one counts")
 
 
-def _flags(*values: Any) -> dict[str, Any]:
-    names = ("status", "queue", "task", "lane", "key", "source", "parent", "since", "until")
-    return {name: value for name, value in zip(names, values, strict=True) if value}
-
-
 def _wanted(
     verbs: Verbs, flags: dict[str, Any], *, everything: bool, default: tuple[Status, ...]
 ) -> JobFilter:
     if not flags and not everything:
         raise InvalidInput("which jobs? give ids, a filter such as --queue or --task, or --all")
-    wanted = filters.make_filter(verbs.now(), **flags)
+    wanted = make_filter(verbs.now(), **flags)
     return wanted if wanted.statuses else msgspec.structs.replace(wanted, statuses=default)
 
 
 async def _each(
     session: Session,
-    ids: list[str],
+    ids: Sequence[str],
     *,
     filtered: object,
     done: str,
@@ -184,7 +160,7 @@ async def _each(
         try:
             job = await verb(job_id)
         except (JobNotFound, JobConflict) as error:
-            tell(f"error: {error}")
+            notice(f"error: {error}")
             answers.append({"job_id": job_id, "done": False, "error": str(error)})
             code = FAILED
             continue
@@ -226,10 +202,7 @@ class Bulk:
         quiet = self._session.json
         with progress(self._action.capitalize(), matching, quiet=quiet) as advance:
             changed = await self._verbs.change(
-                self._action,
-                self._wanted,
-                self._reason,
-                lambda seen: advance(min(seen, matching)),
+                self._action, self._wanted, self._reason, lambda seen: advance(min(seen, matching))
             )
         self._tell(matching, changed, dry_run=False)
         return OK
@@ -241,7 +214,7 @@ class Bulk:
                 "or --dry-run to only count"
             )
         question = f"{self._action.capitalize()} {plural(matching, 'job')}?"
-        typer.confirm(question, abort=True, err=True)
+        click.confirm(question, abort=True, err=True)
 
     def _tell(self, matching: int, changed: int, *, dry_run: bool) -> None:
         verb = self._action

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from headrace.cli.backend import Verbs
-from headrace.cli.errors import FAILED, OK, tell
+from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.formatting import parse_span, span, took
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.session import Session
@@ -29,7 +29,7 @@ async def watch(session: Session, job_id: str, timeout: str | None) -> int:
         _tell(session, verbs, job)
         if job.status is Status.PENDING:
             for reason in await verbs.why(job_id):
-                tell(f"note: {reason}")
+                notice(f"note: {reason}")
         while not job.status.final:
             if limit is not None and time.monotonic() > limit:
                 raise ResultTimeout(
@@ -49,7 +49,7 @@ async def _again(verbs: Verbs, job: Job) -> Job:
     try:
         return await verbs.get(job.id)
     except EngineUnavailable as error:
-        tell(f"note: {error}; trying again")
+        notice(f"note: {error}; trying again")
         await asyncio.sleep(LONGEST)
         return job
     except JobNotFound:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
-from headrace.cli import filters
 from headrace.cli.backend import Verbs
-from headrace.cli.command import command, group, whole
+from headrace.cli.command import argument, group
+from headrace.cli.filters import filter_options, make_filter
 from headrace.cli.formatting import ago
-from headrace.cli.jobs.change import add_steering
+from headrace.cli.jobs.change import cancel, retry, signal
 from headrace.cli.jobs.follow import watch
 from headrace.cli.jobs.show import details, print_details
 from headrace.cli.output import JsonList, Table, is_terminal, print_json, print_line
@@ -25,29 +25,15 @@ from headrace.monitor.wait_text import waits_for
 commands = group("List, show, watch, cancel and retry jobs.")
 
 PAGE = 200
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The whole id, from `jobs list`.")]
 
 
-@command(commands, "list")
+@commands.command("list")
+@filter_options
+@click.option("--limit", "-n", metavar="N", type=int, default=50, help="Show at most this many.")
+@click.option("--cursor", metavar="ID", help="Continue after this job, as the last page says.")
+@click.option("all_pages", "--all", is_flag=True, help="List every job.")
 async def list_jobs(
-    session: Session,
-    *,
-    status: filters.Statuses = None,
-    queue: filters.Queues = None,
-    task: filters.Tasks = None,
-    lane: filters.LaneName = None,
-    key: filters.Key = None,
-    source: filters.SourceName = None,
-    parent: filters.Parent = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", parser=whole, help="How many at most.")
-    ] = 50,
-    cursor: Annotated[
-        str | None, typer.Option(metavar="ID", help="Go on after this job, from the last page.")
-    ] = None,
-    all_pages: Annotated[bool, typer.Option("--all", help="Every job, page by page.")] = False,
+    session: Session, *, limit: int, cursor: str | None, all_pages: bool, **flags: Any
 ) -> None:
     """List jobs, newest first.
 
@@ -59,18 +45,7 @@ async def list_jobs(
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
     async with session.verbs() as verbs:
-        wanted = filters.make_filter(
-            verbs.now(),
-            status=status,
-            queue=queue,
-            task=task,
-            lane=lane,
-            key=key,
-            source=source,
-            parent=parent,
-            since=since,
-            until=until,
-        )
+        wanted = make_filter(verbs.now(), **flags)
         pages = _pages(verbs, wanted, cursor, None if all_pages else limit)
         if session.json:
             await _print_json(pages)
@@ -149,8 +124,9 @@ def summary(job: Job) -> str:
             return (error if len(error) <= 80 else f"{error[:79]}…") or "-"
 
 
-@command(commands, "show")
-async def show(session: Session, *, job_id: JobId) -> None:
+@commands.command("show")
+@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+async def show(session: Session, *, job_id: str) -> None:
     """Show everything about one job: arguments, result, error, attempts, stages.
 
     \b
@@ -166,8 +142,9 @@ async def show(session: Session, *, job_id: JobId) -> None:
         print_details(job, found, verbs.now())
 
 
-@command(commands, "why")
-async def why(session: Session, *, job_id: JobId) -> None:
+@commands.command("why")
+@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+async def why(session: Session, *, job_id: str) -> None:
     """Say why a job is not running, or what it is doing.
 
     \b
@@ -184,15 +161,10 @@ async def why(session: Session, *, job_id: JobId) -> None:
             print_line(reason)
 
 
-@command(commands, "watch")
-async def watch_job(
-    session: Session,
-    *,
-    job_id: JobId,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Give up after: 30s, 10m, …")
-    ] = None,
-) -> int:
+@commands.command("watch")
+@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+@click.option("--timeout", metavar="SPAN", help="Give up after: 30s, 10m, …")
+async def watch_job(session: Session, *, job_id: str, timeout: str | None) -> int:
     """Follow a job until it is finished. The exit code is 1 if it did not complete.
 
     With --json each change is one line of JSON.
@@ -204,4 +176,5 @@ async def watch_job(
     return await watch(session, job_id, timeout)
 
 
-add_steering(commands)
+for each in (cancel, retry, signal):
+    commands.add_command(each)

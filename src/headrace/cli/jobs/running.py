@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import click
+
 from headrace.cli.backend import running_now
-from headrace.cli.command import command, group
+from headrace.cli.command import Command
 from headrace.cli.formatting import plural, span
 from headrace.cli.output import print_json, print_line, print_table
 from headrace.cli.session import Session
 
-commands = group("What runs now, and what waits.")
 
-
-@command(commands, "running")
+@click.command("running", cls=Command)
 async def running(session: Session) -> None:
     """Show what runs now and what waits.
 

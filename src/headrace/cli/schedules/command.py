@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from headrace.app import App
-from headrace.cli.command import command, group, whole
+from headrace.cli.command import argument, group
 from headrace.cli.enqueue.arguments import read_arguments
-from headrace.cli.errors import tell
+from headrace.cli.errors import notice
 from headrace.cli.formatting import ago
 from headrace.cli.output import is_terminal, print_fields, print_json, print_line, print_table
 from headrace.cli.schedules.backend import schedule_verbs, shown_times
@@ -21,13 +21,9 @@ from headrace.errors import InvalidInput
 commands = group("List, add, change and try schedules.")
 
 MISSED = ("skip", "latest", "all")
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]
-Count = Annotated[
-    int, typer.Option("--count", "-n", metavar="N", parser=whole, help="How many times.")
-]
 
 
-@command(commands, "list")
+@commands.command("list")
 async def list_schedules(session: Session) -> None:
     """List schedules: when they fire, what comes next and how the last job went.
 
@@ -59,9 +55,10 @@ async def list_schedules(session: Session) -> None:
         )
 
 
-@command(commands, "show")
-async def show(session: Session, *, name: Name) -> None:
-    """Show a schedule in words, with its next five times and its last runs.
+@commands.command("show")
+@argument("name", metavar="NAME", help="The schedule.")
+async def show(session: Session, *, name: str) -> None:
+    """Show a schedule with its next five times and its last runs.
 
     \b
     Example:
@@ -76,49 +73,50 @@ async def show(session: Session, *, name: Name) -> None:
     times_table(found, now)
 
 
-@command(commands, "add")
+@commands.command("add")
+@argument("name", metavar="NAME", help="The schedule.")
+@argument("expression", metavar="EXPRESSION", help='Five fields: "*/5 * * * *".')
+@argument("task", metavar="TASK", help="The name of the task.")
+@argument(
+    "values", metavar="[NAME=VALUE]...", nargs=-1, help="Arguments: JSON if it parses, else text."
+)
+@click.option("--args", metavar="JSON", help="Arguments as JSON, @file, or - for stdin.")
+@click.option("--tz", metavar="ZONE", default="UTC", help="Time zone.")
+@click.option(
+    "--missed",
+    metavar="WHICH",
+    default="latest",
+    help="Missed times to run late: skip, latest or all.",
+)
+@click.option(
+    "--overlap/--no-overlap", default=True, help="Fire also while an earlier job is unfinished."
+)
+@click.option("--disabled", is_flag=True, help="Add it disabled.")
+@click.option("--replace", is_flag=True, help="Change the schedule of this name.")
+@click.option("--config", metavar="FILE", help="Settings (default config/dispatcher.yaml).")
 async def add(
     session: Session,
     *,
-    name: Name,
-    expression: Annotated[
-        str, typer.Argument(metavar="EXPRESSION", help='Five fields: "*/5 * * * *".')
-    ],
-    task: Annotated[str, typer.Argument(metavar="TASK", help="The name of the task.")],
-    values: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME=VALUE]...", help="Arguments: JSON if it parses, else text."),
-    ] = None,
-    args: Annotated[
-        str | None,
-        typer.Option("--args", metavar="JSON", help="Arguments as JSON, @file, or - for stdin."),
-    ] = None,
-    tz: Annotated[str, typer.Option("--tz", metavar="ZONE", help="Time zone (UTC).")] = "UTC",
-    missed: Annotated[
-        str,
-        typer.Option(metavar="WHICH", help="Missed times to make up for: skip, latest, all."),
-    ] = "latest",
-    overlap: Annotated[
-        bool,
-        typer.Option("--overlap/--no-overlap", help="Also while an earlier job is unfinished."),
-    ] = True,
-    disabled: Annotated[bool, typer.Option("--disabled", help="Do not fire yet.")] = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Change the schedule of this name.")
-    ] = False,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", help="Settings (config/dispatcher.yaml)."),
-    ] = None,
+    name: str,
+    expression: str,
+    task: str,
+    values: tuple[str, ...],
+    args: str | None,
+    tz: str,
+    missed: str,
+    overlap: bool,
+    disabled: bool,
+    replace: bool,
+    config: str | None,
 ) -> None:
     """Add a schedule; it fires from its next time on.
 
-    The arguments are checked against the task. The dispatcher takes it up within its poll interval.
+    The arguments are checked against the task. Running dispatchers notice it within seconds.
 
     \b
     Examples:
-      headrace schedules add nightly "0 3 * * *" report.build days=1 --tz Asia/Seoul
-      headrace schedules add nightly "30 3 * * *" report.build --no-overlap --replace
+      headrace schedules add nightly "0 3 * * *" report.build --tz Asia/Seoul
+      headrace schedules add nightly "30 3 * * *" report.build days=1 --replace
     """
     if missed not in MISSED:
         raise InvalidInput(f"--missed must be skip, latest or all, got {missed!r}")
@@ -130,7 +128,7 @@ async def add(
             expression=expression,
             task=task,
             tz=tz,
-            params=read_arguments(values or [], args, session.settings.payload_limit),
+            params=read_arguments(values, args, session.settings.payload_limit),
             allow_overlap=overlap,
             enabled=not disabled,
             missed=missed,
@@ -138,9 +136,10 @@ async def add(
     _answer(session, found, f"Schedule {name} runs {task} {found['words']}, {tz}.")
 
 
-@command(commands, "remove")
-async def remove(session: Session, *, name: Name) -> None:
-    """Forget a schedule. Jobs that it has made stay.
+@commands.command("remove")
+@argument("name", metavar="NAME", help="The schedule.")
+async def remove(session: Session, *, name: str) -> None:
+    """Remove a schedule. Jobs that it created stay.
 
     \b
     Example:
@@ -149,16 +148,17 @@ async def remove(session: Session, *, name: Name) -> None:
     async with schedule_verbs(session) as verbs:
         declared = await verbs.remove(name)
     if declared is not None:
-        tell(
+        notice(
             f"note: it is declared in {declared} and comes back when a dispatcher starts; "
             f"to keep it quiet: headrace schedules disable {name}"
         )
     _answer(session, {"name": name, "removed": True}, f"Schedule {name} is removed.")
 
 
-@command(commands, "enable")
-async def enable(session: Session, *, name: Name) -> None:
-    """Let a schedule fire again, from its next time on.
+@commands.command("enable")
+@argument("name", metavar="NAME", help="The schedule.")
+async def enable(session: Session, *, name: str) -> None:
+    """Enable a schedule again, from its next time on.
 
     \b
     Example:
@@ -167,9 +167,10 @@ async def enable(session: Session, *, name: Name) -> None:
     await _enable(session, name, enabled=True)
 
 
-@command(commands, "disable")
-async def disable(session: Session, *, name: Name) -> None:
-    """Keep a schedule quiet. Times that pass meanwhile are not made up for.
+@commands.command("disable")
+@argument("name", metavar="NAME", help="The schedule.")
+async def disable(session: Session, *, name: str) -> None:
+    """Disable a schedule. Times that pass meanwhile are skipped.
 
     \b
     Example:
@@ -185,18 +186,11 @@ async def _enable(session: Session, name: str, *, enabled: bool) -> None:
     _answer(session, {"name": name, "enabled": enabled}, f"Schedule {name} is {word}.")
 
 
-@command(commands, "next")
-async def next_(
-    session: Session,
-    *,
-    what: Annotated[
-        str, typer.Argument(metavar="NAME|EXPRESSION", help="A schedule, or an expression to try.")
-    ],
-    tz: Annotated[
-        str | None, typer.Option("--tz", metavar="ZONE", help="Zone of an expression (UTC).")
-    ] = None,
-    count: Count = 5,
-) -> None:
+@commands.command("next")
+@argument("what", metavar="NAME|EXPRESSION", help="A schedule, or an expression to try.")
+@click.option("--tz", metavar="ZONE", help="Time zone of an expression (default UTC).")
+@click.option("--count", "-n", metavar="N", type=int, default=5, help="Number of times to show.")
+async def next_(session: Session, *, what: str, tz: str | None, count: int) -> None:
     """Show the next times of a schedule, or of an expression that you want to try.
 
     \b
@@ -229,16 +223,11 @@ def _tried(session: Session, expression: str, tz: str) -> Any:
     return Schedule(name="tried", expression=expression, task="none", tz=tz).checked()
 
 
-@command(commands, "trigger")
-async def trigger(
-    session: Session,
-    *,
-    name: Name,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also while a job of it is unfinished.")
-    ] = False,
-) -> None:
-    """Make a job of a schedule now, beside its own times; its id is the answer.
+@commands.command("trigger")
+@argument("name", metavar="NAME", help="The schedule.")
+@click.option("--force", is_flag=True, help="Even while an earlier job is unfinished.")
+async def trigger(session: Session, *, name: str, force: bool) -> None:
+    """Create a job of a schedule now and print its id.
 
     \b
     Example:

@@ -9,12 +9,12 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from headrace.cli.backend import Verbs
-from headrace.cli.command import command, group
+from headrace.cli.command import Command
 from headrace.cli.formatting import parse_span
 from headrace.cli.output import is_terminal, print_json, print_line
 from headrace.cli.session import Session
@@ -22,25 +22,20 @@ from headrace.cli.top.layout import Line, screen
 from headrace.cli.top.snapshot import Picture, Throughput, look, throughput
 from headrace.errors import EngineUnavailable, InvalidInput
 
-commands = group("A live view of everything.")
-
 # Throughput is told over so many pictures: workers tell what they counted every two seconds.
 PICTURES = 6
 QUIT = (b"q", b"Q", b"\x03")
 
 
-@command(commands, "top")
-async def top(
-    session: Session,
-    *,
-    interval: Annotated[
-        str, typer.Option(metavar="SPAN", help="Look again after: 1s, 500ms, …")
-    ] = "2s",
-    once: Annotated[bool, typer.Option("--once", help="One picture, then stop.")] = False,
-) -> None:
-    """Show queues, running jobs, lanes, workers and throughput, live. q quits.
+@click.command("top", cls=Command)
+@click.option("--interval", metavar="SPAN", default="2s", help="Refresh this often: 1s, 500ms, …")
+@click.option("--once", is_flag=True, help="Show it once, then stop.")
+async def top(session: Session, *, interval: str, once: bool) -> None:
+    """Show queues, jobs, lanes and workers, live.
 
-    In a pipe, or with --once or --json, it looks twice, one interval apart, and shows one picture.
+    Also the throughput of all workers. Press q to quit.
+
+    In a pipe, or with --once or --json, it is shown once, after one interval.
 
     With API_URL it asks that server.
 

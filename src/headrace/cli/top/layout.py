@@ -226,10 +226,7 @@ def state(worker: Worker) -> str:
 
 
 def _style(row: Sequence[str]) -> str:
-    return next(
-        (style for word, style in _STYLES.items() if word in row),
-        "",
-    )
+    return next((style for word, style in _STYLES.items() if word in row), "")
 
 
 _STYLES = {"lost": "red", "unhealthy": "red", "paused": "yellow"}

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from pathlib import Path
 
 from headrace.dispatchers.cron.config import read_file
-from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledHost
-from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
-from headrace.loop import LONGEST_ALONE, backoff, spread
+from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledApp
+from headrace.errors import EngineUnavailable, InvalidInput
+from headrace.signals import (
+    check_failures,
+    on_stop_signals,
+    start_when_available,
+    wait_checking,
+)
 
 log = logging.getLogger("headrace.cron")
 
-LOOK = 0.5
 
-
-def cron_dispatcher(app: ScheduledHost, config: Path | None = None) -> CronDispatcher:
+def cron_dispatcher(app: ScheduledApp, config: Path | None = None) -> CronDispatcher:
     """A dispatcher with the settings and schedules of a file; by default of the usual one, if it
     exists. Everything in the file is checked, also against the tasks of the App.
     """
@@ -35,60 +37,23 @@ def cron_dispatcher(app: ScheduledHost, config: Path | None = None) -> CronDispa
 
 
 async def run_cron(dispatcher: CronDispatcher) -> int:
-    """Run until SIGTERM or SIGINT, then end after what is under way. Answers the exit code.
+    """Run until SIGTERM or SIGINT, then end after what is under way. Return the exit code.
 
     Raises what is wrong with declared schedules, and `WorkerUnhealthy` if the engine is away for
     longer than `connection_retries` allows.
     """
-    loop = asyncio.get_running_loop()
-    told = asyncio.Event()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        loop.add_signal_handler(number, told.set)
-    try:
-        if await _stored(dispatcher, told):
-            dispatcher.start()
-            await _until(told, dispatcher)
-    finally:
-        await dispatcher.stop()
-        for number in numbers:
-            loop.remove_signal_handler(number)
-    return 0
-
-
-async def _stored(dispatcher: CronDispatcher, told: asyncio.Event) -> bool:
-    """Store what is declared, waiting for the engine. False: told to stop before it came."""
-    failures = 0
-    while True:
-        try:
-            await dispatcher.sync()
-        except EngineUnavailable as error:
-            failures += 1
-            _give_up(dispatcher, failures, error)
-            pause = min(backoff(failures), LONGEST_ALONE)
-            log.warning("The engine is away, trying again in %g s: %s", pause, error)
-        else:
-            return True
-        try:
-            await asyncio.wait_for(told.wait(), spread(pause))
-        except TimeoutError:
-            continue
-        return False
-
-
-async def _until(told: asyncio.Event, dispatcher: CronDispatcher) -> None:
-    while not told.is_set():
-        try:
-            await asyncio.wait_for(told.wait(), LOOK)
-        except TimeoutError:
-            if isinstance(dispatcher.last_error, EngineUnavailable):
-                _give_up(dispatcher, dispatcher.failures, dispatcher.last_error)
-
-
-def _give_up(dispatcher: CronDispatcher, failures: int, error: BaseException) -> None:
+    stop = asyncio.Event()
     retries = dispatcher.app.settings.connection_retries
-    if retries is not None and failures > retries:
-        raise WorkerUnhealthy(
-            f"the engine was not there {failures} times in a row and connection_retries is "
-            f"{retries}: {error}"
-        ) from error
+
+    def check() -> None:
+        if isinstance(dispatcher.last_error, EngineUnavailable):
+            check_failures(dispatcher.failures, dispatcher.last_error, retries=retries)
+
+    with on_stop_signals(lambda _: stop.set()):
+        try:
+            if await start_when_available(dispatcher.sync, stop, retries=retries, log=log):
+                dispatcher.start()
+                await wait_checking(stop, check)
+        finally:
+            await dispatcher.stop()
+    return 0

@@ -9,7 +9,6 @@ options:
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ import msgspec
 
 from headrace.dispatchers.events.dispatcher import BATCH_SIZE, HOLD_SECONDS, LARGEST_BATCH
 from headrace.errors import InvalidSetting, MissingDriver
+from headrace.suggest import unknown
 
 if TYPE_CHECKING:
     from headrace.config_files import Document
@@ -79,8 +79,7 @@ def read_queue_config(
     for field in _FIELDS:
         if field.name in content:
             value = _filled(content[field.name], field.name, where, variables)
-            hint = document.hint((field.name,))
-            given[field.name] = _checked(field.name, field.type, value, hint + where.at(field.name))
+            given[field.name] = _checked(field.name, field.type, value, where.at(field.name))
     return QueueConfig(**given, path=str(path), lines=lines)
 
 
@@ -93,13 +92,6 @@ def _checked(name: str, kind: Any, value: Any, where: str) -> Any:
     if least is not None and most is not None and not least <= converted <= most:
         raise InvalidSetting(f"{name} must be between {least} and {most}, got {value!r}{where}")
     return converted
-
-
-def unknown(kind: str, name: str, known: list[str]) -> str:
-    """That a name is not known, with the nearest that is."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(sorted(known))}"
-    return f'unknown {kind} "{name}"; {hint}'
 
 
 def _filled(value: Any, place: str, where: QueueConfig, variables: Mapping[str, str]) -> Any:
@@ -137,7 +129,7 @@ def _load(path: Path) -> Document:
         )
     except ModuleNotFoundError:
         raise MissingDriver(
-            f"PyYAML, which reads {path}, is not installed. "
+            f"ruamel.yaml, which reads {path}, is not installed. "
             'Install it with the adapter: pip install "headrace[kafka]"'
         ) from None
     try:

@@ -20,7 +20,7 @@ from headrace.orchestrator.isolation.protocol import (
 from headrace.task.codec import encode
 
 
-class ArtifactDesk:
+class ArtifactServer:
     """Answers what a child asks about the files of its job."""
 
     def __init__(self, artifacts: Artifacts) -> None:

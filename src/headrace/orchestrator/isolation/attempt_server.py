@@ -12,8 +12,8 @@ import msgspec
 
 from headrace.errors import HeadraceError, Suspended
 from headrace.orchestrator.durable.context import DurableContext
-from headrace.orchestrator.durable.stage_call import ONE_TRY
-from headrace.orchestrator.isolation.artifact_server import ArtifactDesk
+from headrace.orchestrator.durable.stage_call import NO_RETRY
+from headrace.orchestrator.isolation.artifact_server import ArtifactServer
 from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from headrace.orchestrator.isolation.errors import MessageTooLong
 from headrace.orchestrator.isolation.log_forwarding import replay
@@ -134,8 +134,8 @@ class Session:
                 return await self._files.answer(question)
 
     @functools.cached_property
-    def _files(self) -> ArtifactDesk:
-        return ArtifactDesk(self._context.artifacts)
+    def _files(self) -> ArtifactServer:
+        return ArtifactServer(self._context.artifacts)
 
     async def _stage(self, question: StageBegin) -> bytes:
         """Let the worker's own stage decide: kept already, or to be run, over there."""
@@ -145,7 +145,9 @@ class Session:
                 _run_in_child, lambda: self._send(RunStage(self._run, question.number)), step
             )
             # How often and how long to try is seen to where the function runs.
-            value = await self._context.desk.stage(question.name, call, question.done, ONE_TRY)
+            value = await self._context.step_store.stage(
+                question.name, call, question.done, NO_RETRY
+            )
             return encode(value)
         finally:
             self._steps.pop(question.number, None)
@@ -153,17 +155,17 @@ class Session:
                 step.exception()
 
     async def _durable(self, question: Durable) -> bytes:
-        desk = self._context.desk
+        steps = self._context.step_store
         match question:
-            case Sleep(_, _, place, seconds, until):
-                await desk.sleep(place, seconds, until)
+            case Sleep(_, _, step_name, seconds, until):
+                await steps.sleep(step_name, seconds, until)
                 return b""
-            case Wait(_, _, place, event, timeout):
-                return await desk.wait(place, event, timeout)
-            case Spawn(_, _, place, jobs):
-                return encode(await desk.spawn(place, jobs))
+            case Wait(_, _, step_name, event, timeout):
+                return await steps.wait(step_name, event, timeout)
+            case Spawn(_, _, step_name, jobs):
+                return encode(await steps.spawn(step_name, jobs))
             case Gather(_, _, ids):
-                return encode(await desk.gather(ids))
+                return encode(await steps.gather(ids))
 
     def _watch(self) -> None:
         # A context has no signal for this, and a look costs next to nothing.

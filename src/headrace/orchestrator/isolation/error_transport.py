@@ -18,7 +18,7 @@ from headrace.model.durable.awaited import decode_awaited, encode_awaited
 from headrace.orchestrator.isolation.errors import RemoteError, RemoteTraceback
 from headrace.orchestrator.isolation.protocol import Report, printable
 from headrace.orchestrator.isolation.task_reference import MAIN
-from headrace.orchestrator.running.outcomes import lone
+from headrace.orchestrator.running.outcomes import merge_suspensions
 
 TEXT_LIMIT = 64 * 1024
 _OWN = (
@@ -32,7 +32,7 @@ def describe(error: BaseException) -> Report:
     """Take an error apart. A group of nothing but sleeps and waits is one of them, as it is for
     handlers in the worker: a group cannot be put together again over there.
     """
-    error = lone(error)
+    error = merge_suspensions(error)
     report = Report(
         ancestry=[
             ("__main__" if cls.__module__ == MAIN else cls.__module__, cls.__qualname__)

@@ -182,7 +182,7 @@ class Sleep(msgspec.Struct, tag=True):
 
     run: int
     number: int
-    place: str
+    step_name: str
     seconds: float | None
     until: float | None
 
@@ -192,7 +192,7 @@ class Wait(msgspec.Struct, tag=True):
 
     run: int
     number: int
-    place: str
+    step_name: str
     event: str
     timeout: float | None
 
@@ -202,7 +202,7 @@ class Spawn(msgspec.Struct, tag=True):
 
     run: int
     number: int
-    place: str
+    step_name: str
     jobs: list[NewJob]
 
 

@@ -31,6 +31,7 @@ MARKER = "_HEADRACE_CHILD_ID"
 # What cannot be killed (another user's, or stuck in the kernel) is left after so long.
 END_SECONDS = 5.0
 _LINUX = sys.platform == "linux"
+_EXITING = 0x4  # the kernel's PF_EXITING
 _PARENT_DEATH_SIGNAL, _DUMPABLE, _CHILD_SUBREAPER = 1, 4, 36
 _SIGNALS = (signal.SIGCHLD, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -179,16 +180,35 @@ def descendants(root: int) -> dict[int, int]:
 
 
 def marked(identity: str) -> dict[int, int]:
-    """All processes whose environment says that they were started below this child."""
+    """All processes whose environment says that they were started below this child.
+
+    One that is about to end has lost its environment already, and may still be seen at work for a
+    moment: it counts as well, so that it is waited for. To kill it does nothing.
+    """
     entry = f"{MARKER}={identity}".encode()
     found = {}
     for pid in _pids():
         with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                environment = file.read()
-            if entry in environment.split(b"\0"):
+            if entry in _environment(pid) or _ending(pid):
                 found[pid] = _stat(pid)[2]
     return found
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except ProcessLookupError:  # it has none any more
+        return []
+
+
+def _ending(pid: int) -> bool:
+    """Whether a process of ours is inside of its exit: not gone, and not to be stopped any more."""
+    if os.stat(f"/proc/{pid}").st_uid != os.getuid():
+        return False
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    return bool(int(fields[6]) & _EXITING) and fields[0] not in (b"Z", b"X")
 
 
 def _pids() -> Iterator[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import ipaddress
 from collections.abc import Callable, Coroutine, Iterator
@@ -16,12 +15,13 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.admin.keys import SCOPES
 from headrace.api_types.requests import Scope
 from headrace.errors import JobNotFound
 from headrace.model.job import Job, JobFilter
-from headrace.server.auth.keys import SCOPES
 from headrace.server.http.problems import Refused, invalid
 from headrace.server.service import service_of
+from headrace.suggest import did_you_mean
 
 # `local`: like read, but without a key on this machine. `open`: without a key, everywhere.
 Access = Scope | Literal["local", "open"]
@@ -237,6 +237,4 @@ def _check_names(request: Request, known: set[str]) -> None:
     """Refuse unknown parameters: a misspelt filter must not list everything."""
     for name in request.query_params:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(sorted(known))}"
-            raise invalid(f"unknown query parameter; {hint}", field=name[:60])
+            raise invalid(f"unknown query parameter; {did_you_mean(name, known)}", field=name[:60])

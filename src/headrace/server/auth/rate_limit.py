@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from headrace.server.auth.keys import Key
+from headrace.admin.keys import Key
 from headrace.server.http.problems import Refused
 
 

@@ -96,6 +96,7 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.StorageFull, 507),
     (errors.EngineUnavailable, 503),
     (errors.SchemaTooNew, 503),
+    (errors.MigrationNeeded, 503),
     (errors.MissingDriver, 501),
 )
 

@@ -9,9 +9,9 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.admin import keys
 from headrace.api_types.requests import KeyRequest
 from headrace.api_types.responses import AuditEntry, KeyView, NewKey
-from headrace.server.auth import keys
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.filters import Limit
 from headrace.server.http.body import read_json

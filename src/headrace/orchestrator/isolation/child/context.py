@@ -17,10 +17,15 @@ from headrace.errors import InvalidInput
 from headrace.model.durable.children import EndedChild
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
-from headrace.orchestrator.durable.stage_call import Effort, decode_value, encode_value, perform
-from headrace.orchestrator.durable.stages import Room
-from headrace.orchestrator.durable.step_names import Order
-from headrace.orchestrator.durable.step_store import Desk
+from headrace.orchestrator.durable.stage_call import (
+    StageRetry,
+    call_stage,
+    decode_value,
+    encode_value,
+)
+from headrace.orchestrator.durable.stages import ThreadLimit
+from headrace.orchestrator.durable.step_names import StepNames
+from headrace.orchestrator.durable.step_store import StepStore
 from headrace.orchestrator.isolation.child.artifacts import RemoteArtifacts
 from headrace.orchestrator.isolation.child.channel import Link
 from headrace.orchestrator.isolation.error_transport import describe
@@ -50,34 +55,38 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=NO_LIMIT, thread_name_prefix="headrace-stage")
 
 
-class RemoteDesk(Desk):
+class RemoteStepStore(StepStore):
     """Durable steps are kept by the worker; the functions of stages run here."""
 
     def __init__(self, link: Link, context: RemoteContext, run: int) -> None:
         self._link = link
         self._context = context
         self._run = run
-        self._room = Room()
+        self._room = ThreadLimit()
 
     async def stage(
-        self, place: str, call: functools.partial[Any], done: str | None, effort: Effort
+        self,
+        step_name: str,
+        call: functools.partial[Any],
+        done: str | None,
+        stage_retry: StageRetry,
     ) -> Any:
         """Run a stage, unless the worker has its result from an earlier attempt."""
         number = self._link.number()
-        kept = await self._link.ask(StageBegin(self._run, number, place, done))
+        kept = await self._link.ask(StageBegin(self._run, number, step_name, done))
         if kept is not None:
-            return decode_value(place, kept, call)
+            return decode_value(step_name, kept, call)
         try:
-            value, _ = await perform(
-                place,
+            value, _ = await call_stage(
+                step_name,
                 call,
-                effort=effort,
+                stage_retry=stage_retry,
                 off_loop=self._off_loop,
-                never=self._context.never,
+                never_retry=self._context.never_retry,
                 log=self._context.log,
             )
-            encoded = encode_value(place, value, call)
-            self._check_length(place, len(encoded))
+            encoded = encode_value(step_name, value, call)
+            self._check_length(step_name, len(encoded))
         except Exception as error:
             # The worker's stage ends first, and with the same error, as if it had run there.
             with contextlib.suppress(Exception):
@@ -94,26 +103,26 @@ class RemoteDesk(Desk):
             run = contextvars.copy_context().run
             return await asyncio.get_running_loop().run_in_executor(_threads(), run, call)
 
-    def _check_length(self, place: str, length: int) -> None:
+    def _check_length(self, step_name: str, length: int) -> None:
         if length > self._link.longest - ENVELOPE:
             raise MessageTooLong(
-                f"stage {place!r} returned {length:,} bytes, a child process sends at most "
+                f"stage {step_name!r} returned {length:,} bytes, a child process sends at most "
                 f"{self._link.longest - ENVELOPE:,} at once; keep it as an artifact and return a "
                 "reference"
             )
 
-    async def sleep(self, place: str, seconds: float | None, until: float | None) -> None:
+    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
         """Sleep for so long, or until then."""
-        await self._link.ask(Sleep(self._run, self._link.number(), place, seconds, until))
+        await self._link.ask(Sleep(self._run, self._link.number(), step_name, seconds, until))
 
-    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
         """Wait for an event and answer its body."""
-        body = await self._link.ask(Wait(self._run, self._link.number(), place, event, timeout))
+        body = await self._link.ask(Wait(self._run, self._link.number(), step_name, event, timeout))
         return body or b"null"
 
-    async def spawn(self, place: str, jobs: list[NewJob]) -> list[str]:
+    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
         """Make children."""
-        ids = await self._link.ask(Spawn(self._run, self._link.number(), place, jobs))
+        ids = await self._link.ask(Spawn(self._run, self._link.number(), step_name, jobs))
         return msgspec.json.decode(ids or b"[]", type=list[str])
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
@@ -126,8 +135,8 @@ class RemoteContext(DurableContext):
     """One attempt at one job, seen from a child process."""
 
     def __init__(self, link: Link, run: Run, tasks: Mapping[str, Task[..., Any]]) -> None:
-        self.desk = RemoteDesk(link, self, run.run)
-        self.order = Order()
+        self.step_store = RemoteStepStore(link, self, run.run)
+        self.step_names = StepNames()
         self.tasks = tasks
         self._link = link
         self._run = run.run

@@ -130,8 +130,12 @@ async def _wait(value: Any, link: Link, context: RemoteContext) -> Any:
             _check_left(context)
             return returned
         finally:
-            if "under_way" in context.__dict__ and context.under_way.any and not link.forked:
-                await context.under_way.end(patiently=True)
+            if (
+                "running_stages" in context.__dict__
+                and context.running_stages.any
+                and not link.forked
+            ):
+                await context.running_stages.end(wait=True)
     except BaseException as error:
         # Before the loop goes round once more, which a copy shares with the child.
         link.leave_if_forked(error)
