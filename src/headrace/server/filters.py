@@ -57,7 +57,7 @@ async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
     )
 
 
-def body_filter(wanted: FilterRequest, *, default: tuple[Status, ...]) -> JobFilter:
+def body_filter(wanted: FilterRequest) -> JobFilter:
     """Return the filter in the body of a bulk action. An empty one would match every job."""
     given = {
         name: value
@@ -68,7 +68,7 @@ def body_filter(wanted: FilterRequest, *, default: tuple[Status, ...]) -> JobFil
         raise invalid(
             "filter is empty; name at least one field, for instance status", field="filter"
         )
-    return _job_filter({"status": default} | given)
+    return _job_filter(given)
 
 
 def _job_filter(given: Mapping[str, Any]) -> JobFilter:
