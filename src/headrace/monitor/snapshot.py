@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,10 +13,8 @@ from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.dispatchers import dispatchers
 from headrace.monitor.worker_metrics import KIND, decode
+from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
-
-if TYPE_CHECKING:
-    from headrace.task.app_like import AppLike
 
 FRESH_SECONDS = 1.0
 MOST_LANES = 100

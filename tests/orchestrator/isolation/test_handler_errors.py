@@ -57,7 +57,7 @@ async def test_an_error_keeps_name_text_ancestry_and_traceback(
     assert retryable(error) is may_retry
     assert error.remote_traceback in "".join(traceback.format_exception(error))
     assert "handlers.py" in error.remote_traceback
-    assert "serve.py" not in error.remote_traceback
+    assert "isolation/child" not in error.remote_traceback, "our own frames are left out"
     assert await run(handlers.add, a=1) == 3, "the process is as good as before"
 
 

@@ -1,8 +1,8 @@
-"""Taking errors apart and putting them together, without a process in between."""
+"""Describing errors and rebuilding them, without a process in between."""
 
 from __future__ import annotations
 
-from headrace.errors import NotRetryable
+from headrace.errors import NotRetryable, PayloadTooLarge
 from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from tests.orchestrator.isolation import handlers
 
@@ -30,6 +30,14 @@ def test_a_class_that_cannot_be_made_gives_way_to_its_ancestor() -> None:
     assert type(error).__name__ == "FinalError"
     assert isinstance(error, ArithmeticError)
     assert not isinstance(error, FinalError)
+
+
+def test_an_error_for_good_stays_one_whatever_its_class() -> None:
+    error = rebuild(describe(PayloadTooLarge("20 bytes"), retryable=False))
+    assert isinstance(error, PayloadTooLarge)
+    assert isinstance(error, NotRetryable)
+    assert (type(error).__name__, str(error)) == ("PayloadTooLarge", "20 bytes")
+    assert not isinstance(rebuild(describe(PayloadTooLarge("20 bytes"))), NotRetryable)
 
 
 class FinalError(ArithmeticError):

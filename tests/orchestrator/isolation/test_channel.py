@@ -73,6 +73,28 @@ async def test_a_forked_copy_is_told_that_the_context_is_not_its_own(
     assert "the copy logs" in capfd.readouterr().err, "its log goes to standard error"
 
 
+async def test_a_plain_job_is_one_message_each_way(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages: list[str] = []
+    send, receive = ChildProcess._send, ChildProcess._receive
+
+    def sending(self: ChildProcess, message: Any) -> None:
+        messages.append(type(message).__name__)
+        send(self, message)
+
+    async def receiving(self: ChildProcess) -> Any:
+        message = await receive(self)
+        messages.append(type(message).__name__)
+        return message
+
+    assert await run(unruly.add, a=1) == 3
+    monkeypatch.setattr(ChildProcess, "_send", sending)
+    monkeypatch.setattr(ChildProcess, "_receive", receiving)
+    assert await run(unruly.add, a=2) == 4
+    assert messages == ["RunJob", "Returned"]
+
+
 async def test_an_answer_to_another_run_is_dropped(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -140,7 +162,7 @@ async def test_a_stage_too_large_for_the_line_fails_with_the_remedy(
 
 
 class LoudStepStore(RecordingStepStore):
-    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
         return b'"' + b"x" * 200_000 + b'"'
 
 
