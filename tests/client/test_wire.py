@@ -16,7 +16,7 @@ from typing import Any
 
 import headrace
 from headrace import JobFilter, Status
-from tests.client.scripted import problem, scripted
+from tests.client.scripted_server import problem, scripted
 
 EXPECTED = Path(__file__).parent / "data" / "wire.json"
 JOB = "01a1e76f-ced1-7f66-84ea-54fbf313e3ba"

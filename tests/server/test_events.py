@@ -16,7 +16,7 @@ from headrace.monitor.change_reconstruction import JobFingerprint
 from headrace.server.http import sse
 from headrace.server.service import Service
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
-from tests.server.reader import Stream
+from tests.server.sse_reader import Stream
 from tests.support.processes import until
 
 LIFE = ["pending", "running", "completed"]

@@ -16,7 +16,7 @@ import pytest
 import headrace
 import headrace.server
 from tests.server.conftest import a_key, client_of
-from tests.server.test_access import ROUTES
+from tests.server.test_guard import ROUTES
 
 SCHEMATHESIS = Path(sys.executable).parent / "schemathesis"
 EXAMPLES = 3

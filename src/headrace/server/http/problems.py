@@ -16,7 +16,9 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from headrace import errors
+from headrace.admin.keys import KeyNotFound
 from headrace.api_types.responses import ProblemDetails
+from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import HeadraceError
 
 log = logging.getLogger("headrace.server")
@@ -90,6 +92,8 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.UnknownWorkflow, 404),
     (errors.InvalidInput, 422),
     (errors.JobNotFound, 404),
+    (KeyNotFound, 404),
+    (DeadLetterNotFound, 404),
     (errors.JobConflict, 409),
     (errors.JobFailed, 409),
     (errors.RecordConflict, 409),

@@ -16,11 +16,9 @@ from headrace.api_types.responses import (
     DeadLetterView,
     Replayed,
 )
-from headrace.dispatchers.events.dead_letters import DeadLetter, DeadLetterNotFound, DeadLetters
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.auth.redact import Redactor
 from headrace.server.http.body import read_optional_json
-from headrace.server.http.problems import Refused
 from headrace.server.openapi.registry import accepts, answers, page
 from headrace.server.responses import answer, listed
 from headrace.server.service import Service, service_of
@@ -44,18 +42,12 @@ async def find(
 ) -> Response:
     """By id, with the reason but without the message itself."""
     service = _service(request)
-    letters = DeadLetters(service.app)
-    found: list[DeadLetterSummary] = []
-    after = cursor or ""
-    while len(found) < limit and (some := await letters.page(after=after)):
-        for letter in some:
-            after = letter.id
-            if topic in (None, letter.topic):
-                found.append(_shown(letter))
-            if len(found) == limit:
-                break
-    more = len(found) == limit and await letters.page(after=after, limit=1)
-    return listed("dead_letters", found, after if more else None)
+    found = await service.app.dead_letters(topic=topic, cursor=cursor, limit=limit)
+    letters = [
+        msgspec.convert(each, DeadLetterSummary, from_attributes=True)
+        for each in found.dead_letters
+    ]
+    return listed("dead_letters", letters, found.cursor)
 
 
 @steering.post(
@@ -68,12 +60,9 @@ async def replay(request: Request, letter_id: LetterId) -> Response:
     """The letter is gone once its job is stored; if it still makes none, it stays."""
     service, caller = _service(request), caller_of(request)
     await read_optional_json(request, EmptyRequest)
-    try:
-        job = await DeadLetters(service.app).replay(letter_id)
-    except DeadLetterNotFound as error:
-        raise _not_found(error) from None
-    await service.audit.changed(caller, "dead-letter.replay", letter_id, job_id=job.id)
-    return answer(Replayed(job.id, job.created), 202)
+    done = await service.app.replay_dead_letter(letter_id)
+    await service.audit.changed(caller, "dead-letter.replay", letter_id, job_id=done.job_id)
+    return answer(done, 202)
 
 
 @reading.get(
@@ -84,12 +73,9 @@ async def replay(request: Request, letter_id: LetterId) -> Response:
 async def show(request: Request, letter_id: LetterId) -> Response:
     """With its content: `raw` is the message in base64."""
     service = _service(request)
-    try:
-        letter = await DeadLetters(service.app).get(letter_id)
-    except DeadLetterNotFound as error:
-        raise _not_found(error) from None
-    raw = _redacted(service.answers.redactor, letter.raw)
-    return answer(DeadLetterView(**msgspec.structs.asdict(_shown(letter)), raw=raw))
+    letter = await service.app.dead_letter(letter_id)
+    letter.raw = _redacted(service.answers.redactor, letter.raw)
+    return answer(letter)
 
 
 @steering.delete(
@@ -100,10 +86,7 @@ async def show(request: Request, letter_id: LetterId) -> Response:
 async def remove(request: Request, letter_id: LetterId) -> Response:
     """For good."""
     service, caller = _service(request), caller_of(request)
-    try:
-        await DeadLetters(service.app).remove(letter_id)
-    except DeadLetterNotFound as error:
-        raise _not_found(error) from None
+    await service.app.remove_dead_letter(letter_id)
     await service.audit.changed(caller, "dead-letter.remove", letter_id)
     return answer(DeadLetterRemoved(letter_id))
 
@@ -111,16 +94,6 @@ async def remove(request: Request, letter_id: LetterId) -> Response:
 def _service(request: Request) -> Service:
     caller_of(request).check_unrestricted("dead letters")
     return service_of(request)
-
-
-def _not_found(error: DeadLetterNotFound) -> Refused:
-    return Refused(404, "dead-letter-not-found", str(error))
-
-
-def _shown(letter: DeadLetter) -> DeadLetterSummary:
-    fields = msgspec.structs.asdict(letter)
-    del fields["raw"], fields["known"]
-    return DeadLetterSummary(**fields, kept_bytes=len(letter.raw))
 
 
 def _redacted(redactor: Redactor, raw: bytes) -> bytes:

@@ -8,14 +8,12 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace import job_tree
 from headrace.api_types.job import BatchAnswer, JobBody
 from headrace.api_types.requests import BatchRequest, BulkRequest, JobRequest
 from headrace.api_types.responses import BulkAnswer
 from headrace.errors import HeadraceError
 from headrace.model.job import Job, JobFilter
-from headrace.model.status import ACTIVE, Status
-from headrace.monitor.paging import fitting, pages, weight
+from headrace.monitor.paging import fitting, weight
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.build_job import make_job
 from headrace.server.filters import Cursor, Limit, body_filter, job_cursor, job_filter
@@ -31,7 +29,6 @@ reading, writing = router("read"), router("write")
 PAGE = 500
 FIRST = 50
 PAGE_BYTES = 8 * 1_048_576
-SHOWN_IDS = 100
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -136,26 +133,18 @@ async def bulk(request: Request) -> Response:
     """Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones."""
     service, caller = service_of(request), caller_of(request)
     asked = await read_json(request, BulkRequest)
-    cancel = asked.action == "cancel"
-    default = tuple(sorted(ACTIVE)) if cancel else (Status.FAILED, Status.TIMEOUT)
-    wanted = caller.narrowed(body_filter(asked.filter, default=default))
-    app = service.app
-    matched = changed = 0
-    ids: list[str] = []
-    await app.open()
-    engine = app.engine
-    # By descending id, so that jobs which come meanwhile are left alone.
-    async for some in pages(engine, wanted, first=FIRST):
-        batch = [job.id for job in some]
-        matched += len(batch)
-        ids += batch[: SHOWN_IDS - len(ids)]
-        if batch and not asked.dry_run:
-            done = await (
-                job_tree.cancel(engine, batch, asked.reason) if cancel else app.rerun(some)
-            )
-            changed += len(done)
-    if changed:
+    done = await service.app.bulk(
+        asked.action,
+        caller.narrowed(body_filter(asked.filter)),
+        dry_run=asked.dry_run,
+        reason=asked.reason,
+    )
+    if done.changed:
         await service.audit.changed(
-            caller, f"jobs.{asked.action}", f"{changed} jobs", filter=asked.filter, first_ids=ids
+            caller,
+            f"jobs.{asked.action}",
+            f"{done.changed} jobs",
+            filter=asked.filter,
+            first_ids=done.ids,
         )
-    return answer(BulkAnswer(matched=matched, changed=changed, ids=ids))
+    return answer(done)

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from headrace.api_types.requests import NAME, EmptyRequest
 from headrace.api_types.responses import QueuePaused
-from headrace.model.names import check_name
 from headrace.model.views import QueueView
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.http.body import read_optional_json
@@ -26,9 +25,8 @@ Name = Annotated[str, Path(pattern=NAME)]
 @reading.get("/queues", summary="List queues", **answers(page("queues", QueueView)))
 async def find(request: Request) -> Response:
     """Every queue that was used or paused, with its depth and the age of its oldest job."""
-    service, caller = service_of(request), caller_of(request)
-    await service.app.open()
-    queues = await service.app.engine.queues()
+    caller = caller_of(request)
+    queues = await service_of(request).app.queues()
     return listed("queues", [queue for queue in queues if caller.may_touch(queue.name)])
 
 
@@ -57,8 +55,7 @@ async def resume(request: Request, name: Name) -> Response:
 async def _set(request: Request, name: str, *, paused: bool) -> Response:
     service, caller = service_of(request), caller_of(request)
     await read_optional_json(request, EmptyRequest)
-    caller.check_queue(check_name("queue", name))
-    await service.app.open()
-    await service.app.engine.pause(name, paused)
+    caller.check_queue(name)
+    await (service.app.pause(name) if paused else service.app.resume(name))
     await service.audit.changed(caller, "queue.pause" if paused else "queue.resume", name)
     return answer(QueuePaused(name, paused))

@@ -35,8 +35,7 @@ async def lanes(
     service, caller = service_of(request), caller_of(request)
     if queue is not None:
         caller.check_queue(queue)
-    await service.app.open()
-    found = await service.app.engine.lanes(queue=queue, lane=lane, limit=limit)
+    found = await service.app.lanes(queue=queue, lane=lane, limit=limit)
     return listed("lanes", [each for each in found if caller.may_touch(each.queue)])
 
 
@@ -44,8 +43,7 @@ async def lanes(
 async def workers(request: Request) -> Response:
     """Workers, alive ones first."""
     service, caller = service_of(request), caller_of(request)
-    await service.app.open()
-    found = await service.app.engine.workers()
+    found = await service.app.workers()
     if caller.queues:
         found = [each for each in found if not each.queues or caller.queues & set(each.queues)]
         for each in found:

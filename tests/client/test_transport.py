@@ -11,7 +11,7 @@ import pytest
 import headrace
 from headrace.client import AccessDenied, JobRequest, RateLimited, UnexpectedAnswer
 from headrace.model.ids import new_id
-from tests.client.scripted import answer, hang_up, keep_silent, problem, scripted
+from tests.client.scripted_server import answer, hang_up, keep_silent, problem, scripted
 from tests.support.servers import free_port
 
 A_JOB: dict[str, Any] = {

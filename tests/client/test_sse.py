@@ -15,8 +15,8 @@ import headrace
 from headrace.client import UnexpectedAnswer
 from headrace.client.sse import Event, parse
 from headrace.model.ids import new_id
-from tests.client.scripted import answer, events, hang_up, problem, scripted
-from tests.client.test_trouble import A_JOB
+from tests.client.scripted_server import answer, events, hang_up, problem, scripted
+from tests.client.test_transport import A_JOB
 
 
 def told(status: str, number: int) -> bytes:

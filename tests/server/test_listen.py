@@ -19,7 +19,7 @@ import headrace.server
 from headrace.errors import MissingDriver
 from headrace.server.listen import HttpServer, listening
 from tests.server.conftest import a_key, address_of, bearer, client_of, make_app, problem, run_jobs
-from tests.server.reader import Stream
+from tests.server.sse_reader import Stream
 from tests.support.processes import Processes, until
 from tests.support.servers import PostgresServer, RedisServer, postgres_binaries, redis_binaries
 

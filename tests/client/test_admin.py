@@ -14,7 +14,7 @@ from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
 from headrace.dispatchers.events.message_parser import RejectedMessage
 from tests.client.conftest import Served
-from tests.client.test_cli import RemoteCli
+from tests.client.test_remote_cli import RemoteCli
 
 
 @pytest.fixture
