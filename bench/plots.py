@@ -11,7 +11,7 @@ LEFT = 210
 RIGHT = 110
 TOP = 44
 OURS, THEIRS, LIMIT = "#1f77b4", "#b8c4ce", "#7f8c8d"
-LINES = ("#1f77b4", "#d62728", "#2ca02c")
+LINES = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#e08214")
 TEXT = 'font-family="sans-serif" font-size="13" fill="#24292f"'
 
 

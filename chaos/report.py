@@ -40,9 +40,7 @@ class Report:
     @classmethod
     def kept(cls) -> Report:
         """What was kept before."""
-        if not DATA.exists():
-            return cls({})
-        return cls(json.loads(DATA.read_text(encoding="utf-8"))["runs"])
+        return cls(kept_data().get("runs", {}))
 
     def merged(self, newer: Report) -> Report:
         """These, with newer runs in place of those of the same engine and variant."""
@@ -55,10 +53,24 @@ class Report:
 
     def keep(self) -> None:
         """Write the data, and the tables of the page."""
-        self.write(DATA)
-        if PAGE.exists():
-            page = filled(PAGE.read_text(encoding="utf-8"), pages.sections(self.runs))
-            PAGE.write_text(page, encoding="utf-8")
+        keep_part("runs", self.runs, pages.sections(self.runs))
+
+
+def kept_data() -> dict[str, Any]:
+    """What this and other programs have kept, by program."""
+    if not DATA.exists():
+        return {}
+    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+    return found
+
+
+def keep_part(part: str, runs: dict[str, Any], sections: dict[str, str], by: str = "chaos") -> None:
+    """Write one program's part of the data and its tables, and leave those of others alone."""
+    text = json.dumps({**kept_data(), part: runs}, indent=1, ensure_ascii=False)
+    DATA.write_text(text + "\n", encoding="utf-8")
+    if PAGE.exists():
+        page = filled(PAGE.read_text(encoding="utf-8"), sections, by)
+        PAGE.write_text(page, encoding="utf-8")
 
 
 def figures_of(result: Result) -> dict[str, Any]:
@@ -116,10 +128,10 @@ def rounded(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def filled(page: str, sections: dict[str, str]) -> str:
+def filled(page: str, sections: dict[str, str], by: str = "chaos") -> str:
     """A page with each section between its marks replaced."""
     for name, text in sections.items():
-        begin, end = f"<!-- chaos: {name} -->", f"<!-- /chaos: {name} -->"
+        begin, end = f"<!-- {by}: {name} -->", f"<!-- /{by}: {name} -->"
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
         page = pattern.sub(lambda _, text=f"{begin}\n\n{text}\n\n{end}": text, page)  # type: ignore[misc]
     return page

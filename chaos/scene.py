@@ -221,13 +221,7 @@ class Scene:
 
     def end_left_over(self) -> list[str]:
         """Kill what programs of this run have left running. Answers their command lines."""
-        found = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                if process.environ().get(MARK) == self.mark:
-                    found.append(" ".join(process.cmdline()))
-                    process.kill()
-        return found
+        return end_marked(self.mark)
 
     def output(self, name: str) -> str:
         """The end of what the present process of a place has written."""
@@ -263,15 +257,9 @@ class Scene:
             self.journal.write(Line(event="died", number=place.pid, name=place.name))
 
     def environment(self) -> dict[str, str]:
-        """What every program of the run is told, without any setting that a developer may have."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("HEADRACE_", "WORKER_"))
-        }
+        """What every program of the run is told."""
         return {
-            **kept,
-            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+            **bare_environment(),
             "HEADRACE_LEASE_SECONDS": str(self.options.lease),
             "HEADRACE_GRACE_SECONDS": "2",
             journal.VARIABLE: str(self.path),
@@ -284,6 +272,27 @@ class Scene:
             "HEADRACE_URL": self.store.url(None if place.proxy is None else place.proxy.port),
             clocks.CLOCK: str(self.clock_file(place)),
         }
+
+
+def bare_environment() -> dict[str, str]:
+    """This process's own, without any setting that a developer may have, and this code."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HEADRACE_", "WORKER_"))
+    }
+    return {**kept, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+
+
+def end_marked(mark: str) -> list[str]:
+    """Kill the processes of a run that are left. Answers their command lines."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(MARK) == mark:
+                found.append(" ".join(process.cmdline()))
+                process.kill()
+    return found
 
 
 def children(pid: int) -> list[psutil.Process]:

@@ -13,24 +13,21 @@ WIDTH = 80
 SHOWN = 12
 
 
-class Screen:
-    """One line that is written over itself, or nothing where nobody looks."""
+class Line:
+    """One line that is written over itself, or now and then a new one where nobody looks."""
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
+    def __init__(self) -> None:
         self.began = time.monotonic()
         self.live = sys.stderr.isatty()
         self._said = self.began
 
-    def show(self, result: Result, doing: str) -> None:
+    @property
+    def passed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.began
+
+    def write(self, line: str) -> None:
         """Where the run is."""
-        passed = time.monotonic() - self.began
-        progress = result.progress
-        line = (
-            f"{clock(passed)}/{clock(self.options.seconds)} {self.options.engine} "
-            f"faults {len(result.faults)}  jobs {progress.acknowledged:,} "
-            f"done {progress.completed:,}  {doing}"
-        )
         if self.live:
             print(f"\r{line[: WIDTH - 1]:{WIDTH - 1}}", end="", file=sys.stderr, flush=True)
         elif time.monotonic() > self._said + 30:
@@ -41,6 +38,23 @@ class Screen:
         """Leave the line."""
         if self.live:
             print(file=sys.stderr)
+
+
+class Screen(Line):
+    """Tells where a run is."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self.options = options
+
+    def show(self, result: Result, doing: str) -> None:
+        """Where the run is."""
+        progress = result.progress
+        self.write(
+            f"{clock(self.passed)}/{clock(self.options.seconds)} {self.options.engine} "
+            f"faults {len(result.faults)}  jobs {progress.acknowledged:,} "
+            f"done {progress.completed:,}  {doing}"
+        )
 
 
 def clock(value: float) -> str:

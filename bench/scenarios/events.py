@@ -111,7 +111,7 @@ class Rates:
         async with app, self._counting():
             dispatcher = QueueDispatcher(app, self.topic.adapter(group=uuid4().hex, **SESSION))
             async with dispatcher:
-                await until(lambda: dispatcher.reader.connected, "the join", LIMIT_SECONDS)
+                await until(lambda: dispatcher.receiver.connected, "the join", LIMIT_SECONDS)
                 began = time.perf_counter()
                 await until(
                     lambda: dispatcher.counts.stored == self.count, "the last job", LIMIT_SECONDS

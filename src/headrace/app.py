@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
+import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -72,6 +74,14 @@ class App(AdminVerbs):
 
     def __repr__(self) -> str:
         return f"<App {self._engine.name} tasks={len(self.tasks)}>"
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date. Every verb does this by itself."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop or self._process != os.getpid():
+            await self._move_to(loop)
+        if not self._opened:
+            await self._open()
 
     # -- schedules -----------------------------------------------------------------------------
 

@@ -19,11 +19,11 @@ from tests.support.processes import ROOT
 LIMIT = 90.0
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, module: str = "chaos") -> subprocess.Popen[str]:
     """Start a run whose temporary folders are made in `folder`."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     return subprocess.Popen(
-        [sys.executable, "-m", "chaos", *arguments],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder)},
         stdin=subprocess.DEVNULL,
@@ -42,7 +42,7 @@ def programs(folder: Path) -> list[psutil.Process]:
             environment = process.environ()
         except psutil.Error:
             continue
-        if MARK in environment and environment.get("TMPDIR") == str(folder):
+        if MARK in environment and environment.get("TMPDIR", "").startswith(str(folder)):
             found.append(process)
     return found
 

@@ -12,7 +12,7 @@ from headrace.admin.keys import create_key
 from headrace.client import AccessDenied, NotFound, sync
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
-from headrace.dispatchers.events.message_parser import Refused
+from headrace.dispatchers.events.message_parser import RejectedMessage
 from tests.client.conftest import Served
 from tests.client.test_cli import RemoteCli
 
@@ -33,7 +33,7 @@ def cli(one_server: Served, tmp_path: Path) -> RemoteCli:
 def set_aside(served: Served, count: int) -> list[str]:
     ids = [f"kafka:orders/new:0:{n}" for n in range(count)]
     letters = [
-        Refused(
+        RejectedMessage(
             Message(body=b'{"handler_name": "broken", "params": {}}', topic="orders/new", key=key),
             "UnknownTask",
             "it was not there",

@@ -6,7 +6,7 @@ import msgspec
 
 from headrace.config import Settings
 from headrace.model.status import STATES, State, Status
-from headrace.model.transitions import MOVES
+from tests.engine.transitions import MOVES
 
 
 def moves_table() -> str:

@@ -1,7 +1,7 @@
 """The contract as a plain Python model: slow, in memory, and simple enough to be seen to be right.
 
 `test_state_machine.py` drives it beside each engine. Every move of a job is checked against
-`headrace.model.transitions`. What the contract leaves open (which of several equals is due or
+`tests.engine.transitions`. What the contract leaves open (which of several equals is due or
 pruned first) is settled by looking at the engine: the machine tells the model what it saw.
 """
 

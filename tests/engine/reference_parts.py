@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from headrace.model.durable.awaited import Awaited
 from headrace.model.job import NewJob
 from headrace.model.status import State
-from headrace.model.transitions import allowed
+from tests.engine.transitions import allowed
 
 Place = tuple[str, str]
 """A queue and a lane in it."""

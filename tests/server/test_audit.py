@@ -10,7 +10,7 @@ import pytest
 import headrace
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
-from headrace.dispatchers.events.message_parser import Refused
+from headrace.dispatchers.events.message_parser import RejectedMessage
 from headrace.server.auth import audit
 from headrace.server.auth.guard import Caller
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
@@ -162,7 +162,9 @@ async def test_both_lines_of_the_log_are_bounded(
 async def _two_letters(app: headrace.App, client: httpx.AsyncClient) -> tuple[str, str]:
     body = b'{"handler_name": "add", "params": {"a": 1, "b": 2}}'
     messages = [Message(body=body, topic="orders", key=f"kafka:orders:0:{n}") for n in range(2)]
-    await DeadLetters(app).keep("kafka", [Refused(each, "Odd", "it was odd") for each in messages])
+    await DeadLetters(app).keep(
+        "kafka", [RejectedMessage(each, "Odd", "it was odd") for each in messages]
+    )
     letters = (await client.get("/dead-letters")).json()["dead_letters"]
     first, second = sorted(letter["id"] for letter in letters)
     return first, second

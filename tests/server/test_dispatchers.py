@@ -10,7 +10,7 @@ import httpx
 import headrace
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
-from headrace.dispatchers.events.message_parser import Refused
+from headrace.dispatchers.events.message_parser import RejectedMessage
 from tests.server.conftest import a_key, bearer, client_of, problem
 
 NIGHTLY = {
@@ -79,7 +79,7 @@ async def test_a_schedule_that_makes_no_sense_is_refused(local: httpx.AsyncClien
 
 async def set_aside(app: headrace.App, count: int = 1, **body: Any) -> None:
     refused = [
-        Refused(
+        RejectedMessage(
             Message(body=b'{"handler_name": "add"}', topic="orders", key=f"kafka:orders:0:{n}"),
             "InvalidArguments",
             "no arguments",

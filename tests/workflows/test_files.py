@@ -107,10 +107,7 @@ steps:
         ("    params: [1]", "line 5: Expected `object`, got `array`"),
         ("    timeout: -1", "line 5: timeout must be more than 0"),
         ("    timeout: soon", "line 5: Expected `float | null`, got `str`"),
-        (
-            "    queue: no",
-            "line 5: Expected `str | null`, got `bool`; YAML reads no as false: quote",
-        ),
+        ("    queue: true", "line 5: Expected `str | null`, got `bool`"),
         ("    retries: 1.5", "line 5: Expected `int | null`, got `float`"),
         ("    priority: 5000", "line 5: priority must be a whole number"),
         ("    queue: 'a b'", "line 5: queue name 'a b' is not valid"),

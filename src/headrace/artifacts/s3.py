@@ -126,7 +126,7 @@ class S3Bucket:
         """Parts of uploads that were given up are for the bucket's lifecycle rules to remove."""
 
     async def check(self) -> None:
-        """Ask for the files of a job that nobody has."""
+        """Ask for the files of a job that does not exist."""
         await self._page(f"{LAYERS[0]}/{uuid.uuid4()}")
 
     async def _page(self, prefix: str) -> list[str]:
@@ -216,15 +216,15 @@ class S3Bucket:
         reason = _reason(error)
         if NO_BUCKET in reason:
             return self._no_bucket()
-        told = f"artifact {path} in {self.where}: {reason}"
+        problem = f"artifact {path} in {self.where}: {reason}"
         refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
         if refused or re.search(r"status code: 40[13]\b", reason):
             return EngineError(
-                f"{told}; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and what they may do"
+                f"{problem}; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and what they may do"
             )
         if re.search(r"\b507\b|StorageFull|QuotaExceeded|InsufficientStorage", reason):
-            return StorageFull(f"{told}; make room there")
-        return EngineUnavailable(told)
+            return StorageFull(f"{problem}; make room there")
+        return EngineUnavailable(problem)
 
 
 def _wait_for_threads(store: S3Store) -> None:

@@ -40,6 +40,7 @@ COMMANDS = {
     "workers": ("admin.workers:workers", "Show workers, their queues and their load."),
     "keys": ("admin.keys:commands", "Create, list and revoke keys for the HTTP API."),
     "prune": ("admin.prune:prune", "Delete old finished jobs."),
+    "migrate": ("admin.migrate:migrate", "Bring the schema of the store up to date."),
     "bench": ("bench.command:bench", "Measure how fast your engine stores and runs jobs."),
     "doctor": ("admin.doctor:doctor", "Check that all is well, and say what to do if not."),
     "version": ("admin.version:version", "Show versions, for a bug report."),

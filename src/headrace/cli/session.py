@@ -97,12 +97,7 @@ class CliSession:
 
         Jobs live where the named App keeps them; without one, where HEADRACE_URL says.
         """
-        if self.settings.app is not None and self.url is None:
-            app = self.load_app()
-        else:
-            app = App(settings=self.settings)
-        # What the App says in code counts, and is what people are shown.
-        self.settings = app.settings
+        app = self._store_app()
         if self.remote:
             notice(
                 "note: this command works on the engine itself, not on the server of API_URL: "
@@ -116,6 +111,19 @@ class CliSession:
                     "if yours is elsewhere, set HEADRACE_URL or --url"
                 )
             yield app
+
+    def named_settings(self) -> Settings:
+        """Return the settings of the store; it is neither connected nor opened."""
+        return self._store_app().settings
+
+    def _store_app(self) -> App:
+        if self.settings.app is not None and self.url is None:
+            app = self.load_app()
+        else:
+            app = App(settings=self.settings)
+        # What the App says in code counts, and is what people are shown.
+        self.settings = app.settings
+        return app
 
     @property
     def shown_url(self) -> str:

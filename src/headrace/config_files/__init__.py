@@ -1,7 +1,7 @@
-"""Reading YAML and JSON files, so that everything in them can be told with its line.
+"""Reads YAML 1.2 and JSON files, so that errors can name the line.
 
-All files of Headrace that are YAML are read here: workflows, schedules, brokers. PyYAML is in the
-extras that have such files; whoever imports this tells which.
+All YAML files of Headrace are read here: workflows, schedules, brokers. ruamel.yaml is in the
+extras that have such files; the importer says which.
 """
 
 from headrace.config_files.document import (
@@ -11,6 +11,7 @@ from headrace.config_files.document import (
     NoDocument,
     Place,
     dotted,
+    hint,
 )
 from headrace.config_files.read import read_document
 
@@ -21,5 +22,6 @@ __all__ = [
     "NoDocument",
     "Place",
     "dotted",
+    "hint",
     "read_document",
 ]

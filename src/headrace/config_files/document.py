@@ -1,4 +1,4 @@
-"""What was read: values, and the lines that they are in."""
+"""A file's content: values, and the lines that they are in."""
 
 from __future__ import annotations
 
@@ -14,34 +14,27 @@ Place = tuple[str | int, ...]
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says (None if nothing), and in which lines.
+    """The value of a file (None if it is empty), and the line of each part.
 
-    `lines` tells where each part is named, `begins` where its value begins, `hints` what YAML
-    took for something else than what is written.
+    `lines` has the line in which each part is named, `begins` where its value begins.
     """
 
     name: str
     value: Any = None
     lines: dict[Place, int] = {}
     begins: dict[Place, int] = {}
-    hints: dict[Place, str] = {}
 
     def line(self, place: Place = ()) -> int:
-        """In which line something is; of what is not there, where it would have to be."""
+        """Return the line of a part; of one that is missing, the line of what should contain it."""
         return _nearest(self.lines, place)
 
     def at(self, place: Place = ()) -> str:
-        """The same with the file, for an error."""
+        """Return the file and the line, for an error."""
         return f"{self.name} line {self.line(place)}"
 
     def value_at(self, place: Place = ()) -> str:
-        """Where the value begins, which may be below its name."""
+        """Return the file and the line in which a value begins, which may be below its name."""
         return f"{self.name} line {_nearest(self.begins, place)}"
-
-    def hint(self, place: Place) -> str:
-        """What to add to an error about a value: that YAML reads `no` as false, for example."""
-        hint = self.hints.get(place)
-        return "" if hint is None else f"; YAML reads {hint}: quote it if text is meant"
 
 
 class BadDocument(InvalidInput):
@@ -53,9 +46,16 @@ class NoDocument(BadDocument):
 
 
 def dotted(place: Place) -> str:
-    """A place as people write it: `steps[0].params.url`."""
+    """Return a place as people write it: `steps[0].params.url`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return "".join(parts).removeprefix(".")
+
+
+def hint(value: object) -> str:
+    """Return what to add to an error about a value that YAML 1.1 read as true or false."""
+    if isinstance(value, str) and value.lower() in ("yes", "no", "on", "off"):
+        return f"; {value} is text in YAML 1.2, only true and false are not"
+    return ""
 
 
 def _nearest(lines: dict[Place, int], place: Place) -> int:

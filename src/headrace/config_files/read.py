@@ -1,27 +1,31 @@
-"""From a file to a document."""
+"""Reads a file into a `Document`."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning
+from ruamel.yaml.reader import ReaderError
 
 from headrace.config_files.document import LARGEST_FILE, BadDocument, Document, NoDocument
 from headrace.config_files.nodes import NodeReader
 
-# What PyYAML says, and what to do about it. Names of aliases, anchors and tags are not repeated:
-# an unquoted password may begin with any of these signs.
+# What the parser says, and the remedy. Names of aliases, anchors and tags are not repeated: an
+# unquoted password may begin with any of these signs.
 _REMEDIES = {
     "found another document": "a second document begins here; put it into a file of its own",
     "undefined alias": "this alias (*) has no anchor (&); quote a text that begins with *",
-    "duplicate anchor": "this anchor (&) is there twice; name it otherwise, or quote the text",
     "undefined tag handle": "this tag (!) is not known; quote a text that begins with !",
     r"found character '\t'": "a tab cannot stand here; indent with spaces",
 }
+_LINE = re.compile(r"line (\d+)")
 
 
 def read_document(path: Path) -> Document:
@@ -56,35 +60,41 @@ def _json(text: str, name: str) -> Document:
         raise BadDocument(f"{name} is not valid JSON: {error}") from None
     # Between values JSON allows tabs, YAML does not. Within text JSON has none.
     found = _yaml(text.replace("\t", " "), name)
-    # Only the lines are YAML's: to it 1e3 is text, and U+2028 within text a new line.
-    return msgspec.structs.replace(found, value=value, hints={})
+    # Only the lines are YAML's: to it U+2028 within text is a new line.
+    return msgspec.structs.replace(found, value=value)
 
 
 def _yaml(text: str, name: str) -> Document:
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ReusedAnchorWarning)
+            root = YAML(typ="safe", pure=True).compose(text)
         if root is None:
             return Document(name=name)
         reader = NodeReader(name)
         value = reader.value(root, ())
-    except yaml.MarkedYAMLError as error:
+    except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
         raise BadDocument(f"{name} line {line} is not valid YAML: {_reason(error)}") from None
-    except yaml.reader.ReaderError as error:
+    except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise BadDocument(
             f"{name} line {line} is not valid YAML: "
             f"the character U+{ord(text[error.position]):04X} cannot be in it; remove it"
         ) from None
+    except ReusedAnchorWarning as error:
+        line = _LINE.search(str(error).partition("second")[2])
+        raise BadDocument(
+            f"{name} line {line[1] if line else 1} is not valid YAML: "
+            "this anchor (&) is there twice; name it otherwise, or quote the text"
+        ) from None
     except RecursionError:
         raise BadDocument(f"{name} is nested too deeply") from None
-    return Document(
-        name=name, value=value, lines=reader.lines, begins=reader.begins, hints=reader.hints
-    )
+    return Document(name=name, value=value, lines=reader.lines, begins=reader.begins)
 
 
-def _reason(error: yaml.MarkedYAMLError) -> str:
+def _reason(error: MarkedYAMLError) -> str:
     said = f"{error.context} {error.problem}"
     for part, remedy in _REMEDIES.items():
         if part in said:

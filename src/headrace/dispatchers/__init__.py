@@ -1,8 +1,8 @@
-"""What starts work: the clock, and messages.
+"""Create jobs from schedules (cron) and from broker messages (events).
 
     from headrace.dispatchers import CronDispatcher, QueueDispatcher
 
-Each needs an extra, `cron` or one of a broker, so nothing is imported before it is asked for.
+Each needs an extra, `cron` or one of a broker, so each is imported only when it is used.
 """
 
 from __future__ import annotations

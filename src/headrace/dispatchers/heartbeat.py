@@ -1,4 +1,4 @@
-"""Telling others that a dispatcher is there, and how far behind it is."""
+"""The record by which others see that a dispatcher is alive, and how far behind it is."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from datetime import timedelta
 
 import msgspec
 
-from headrace.dispatchers.host import Host
 from headrace.errors import EngineUnavailable, HeadraceError, RecordConflict
 from headrace.loop import Loop
 from headrace.model.ids import new_id
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.events")
 
 KIND = "dispatcher"
 PAUSE = 5.0
-# Soon after the start people look whether it works.
+# More often at first: after a start people want to see that it works.
 FIRST_PAUSE = 1.0
 FIRST = 5
 PATIENCE = 3.0
-# A record that was left behind by a death is shown for so long.
+# Records of dispatchers that died are shown for this long.
 FORGET_AFTER = timedelta(days=1)
 
 Report = Callable[[], Awaitable[Mapping[str, object]]]
 
 
-class Presence(Loop):
-    """Keeps a record that says when the dispatcher was last well, its counts and its lag.
+class DispatcherHeartbeat(Loop):
+    """Writes a record with the dispatcher's counts and its lag, every few seconds.
 
-    The time of the record is when that was. A dispatcher that stops in good order takes it away;
-    that of one which died goes when another starts, a day later.
+    The record's time is the last sign of life. A dispatcher deletes its record when it stops; that
+    of one that died is deleted a day later, when another dispatcher starts.
     """
 
     name = "presence"
@@ -43,7 +43,7 @@ class Presence(Loop):
     def __init__(
         self,
         *,
-        host: Host,
+        host: AppLike,
         type: str,
         adapter: str,
         report: Report,
@@ -51,14 +51,14 @@ class Presence(Loop):
         on_answer: Callable[[], None],
     ) -> None:
         super().__init__()
-        # Two of one name must not take each other's record away.
+        # Unique, so that two of one name do not delete each other's record.
         self.dispatcher = name or f"{socket.gethostname()}:{os.getpid()}:{new_id()[-4:]}"
         self._host = host
         self._facts = {"type": type, "adapter": adapter}
         self._report = report
-        # Called whenever the engine has answered: others may be waiting out its absence.
+        # Called after each reply of the engine: other loops may wait for it to come back.
         self._on_answer = on_answer
-        self._told = 0
+        self._writes = 0
 
     async def tick(self) -> float:
         """Write the record."""
@@ -68,30 +68,30 @@ class Presence(Loop):
             "pid": os.getpid(),
             **await self._report(),
         }
-        # That the engine is away is told by who cannot store.
+        # The loop that stores messages reports it when the engine is away.
         with contextlib.suppress(EngineUnavailable):
             await self._host.open()
             await self._host.engine.record_put(KIND, self.dispatcher, msgspec.json.encode(body))
             self._on_answer()
-            if not self._told:
+            if not self._writes:
                 await self._forget_others()
-        self._told += 1
-        return PAUSE if self._told > FIRST else FIRST_PAUSE
+        self._writes += 1
+        return PAUSE if self._writes > FIRST else FIRST_PAUSE
 
     async def _forget_others(self) -> None:
         engine = self._host.engine
         oldest = self._host.clock.utcnow() - FORGET_AFTER
         for record in await engine.record_list(KIND):
             if record.updated_at < oldest:
-                # Unless it has come back at this moment.
+                # A conflict means that it has just come back.
                 with contextlib.suppress(RecordConflict):
                     await engine.record_delete(KIND, record.key, version=record.version)
 
     async def stop(self, patience: float = PATIENCE) -> None:
-        """Take the record away, if the engine is there."""
+        """Delete the record, if the engine can be reached."""
         await super().stop(patience)
-        if not self._told:
-            return  # nobody knows of it, and its App may be closed by now
+        if not self._writes:
+            return  # there is no record, and the App may be closed by now
         with contextlib.suppress(HeadraceError, TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 await self._host.engine.record_delete(KIND, self.dispatcher)

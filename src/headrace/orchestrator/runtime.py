@@ -1,4 +1,4 @@
-"""The parts of a started worker, and how they hear of each other."""
+"""The parts of a started worker, wired together."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.errors import HeadraceError, WorkerUnhealthy
-from headrace.model.outcome import Released, Reserved, Settlement
 from headrace.model.worker import Renewal, WorkerInfo
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
+from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
-from headrace.orchestrator.claiming.unstarted_jobs import InternalQueue
-from headrace.orchestrator.host import Host
-from headrace.orchestrator.lease_thread import Leases
+from headrace.orchestrator.lease_thread import LeaseThread
 from headrace.orchestrator.middleware import Chain
-from headrace.orchestrator.running.attempt import Attempt, Reason, monotonic
+from headrace.orchestrator.running.attempt import Reason, monotonic
 from headrace.orchestrator.running.context import Services
 from headrace.orchestrator.running.executor import Executor
-from headrace.orchestrator.running.loop_monitor import BlockWatch
+from headrace.orchestrator.running.loop_monitor import LoopBlockMonitor
 from headrace.orchestrator.running.slots import Slots
 from headrace.orchestrator.running.threads import Threads
-from headrace.orchestrator.settling.attempt_recorder import Books
-from headrace.orchestrator.settling.attempt_writes import Notes
-from headrace.orchestrator.settling.family_updates import Relatives
-from headrace.orchestrator.worker_info import introduce, renamed
+from headrace.orchestrator.settling.attempt_writes import AttemptWriter
+from headrace.orchestrator.settling.family_updates import FamilyUpdates
+from headrace.orchestrator.settling.settlements import AttemptRecorder
+from headrace.orchestrator.worker_info import make_worker_info, with_unique_suffix
+from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -36,16 +35,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("headrace.worker")
 
-LEAVE_SECONDS = 5.0
+DEREGISTER_SECONDS = 5.0
 
 
-class Works:
+class WorkerRuntime:
     """One start of an orchestrator: made on its event loop, used once."""
 
     def __init__(
         self,
         *,
-        host: Host,
+        host: AppLike,
         queue: InternalQueue,
         queues: tuple[str, ...],
         slots: int,
@@ -59,26 +58,27 @@ class Works:
         self.host = host
         self.engine = host.engine
         self.settings = settings
-        self.clock = host.clock
         self.queues = queues
         self.telemetry = telemetry
         self.threads = Threads()
-        self.info = self._introduce(name, slots)
+        self.info = self._make_info(name, slots)
         self.upkeep = list(host.upkeep(telemetry=telemetry, worker=lambda: self.name))
         self.grace_until = float("inf")
-        self.hurried = asyncio.Event()
+        self.grace_shortened = asyncio.Event()
         self._on_death = on_death
         self._processes: ProcessPool | None = None
         self._unlisten: Callable[[], None] | None = None
-        self._knowing: asyncio.Future[None] | None = None
+        self._announcing: asyncio.Future[None] | None = None
         loop = asyncio.get_running_loop()
-        self.notes = Notes(engine=self.engine, telemetry=telemetry, on_refused=self.lose)
-        self.relatives = Relatives(engine=self.engine)
+        self.writer = AttemptWriter(
+            engine=self.engine, telemetry=telemetry, on_refused=self.lose_lease_of
+        )
+        self.family_updates = FamilyUpdates(engine=self.engine)
         self.executor = Executor(
             tasks=host.tasks,
             services=Services(
                 engine=self.engine,
-                notes=self.notes,
+                writer=self.writer,
                 artifacts=host.artifacts,
                 threads=self.threads,
                 loop=loop,
@@ -98,38 +98,20 @@ class Works:
             queues=queues,
             slots=slots,
             unknown_tasks=UnknownTasks(tasks=host.tasks, built_in=host.built_in),
-            notes=self.notes,
-            relatives=self.relatives,
+            writer=self.writer,
+            family_updates=self.family_updates,
             telemetry=telemetry,
             lease_seconds=settings.lease_seconds,
             connection_retries=settings.connection_retries,
             register=self.register_again,
             on_refused=self._refused,
+            make_runner=self._make_slots,
         )
-        self.books = Books(
-            dispatcher=self.dispatcher,
-            notes=self.notes,
-            clock=host.clock,
-            telemetry=telemetry,
-            worker_name=self.info.name,
-        )
-        self.slots = Slots(
-            size=slots,
-            line=self.dispatcher.line,
-            threads=self.threads,
-            dispatcher=self.dispatcher,
-            executor=self.executor,
-            books=self.books,
-            clock=host.clock,
-            grace_seconds=settings.grace_seconds,
-        )
-        self.dispatcher.on_jobs = self.slots.fill
-        self.dispatcher.write_off = self.books.write_off
-        self.leases = Leases(
+        self.lease_thread = LeaseThread(
             engine=self.engine,
             loop=loop,
             lease_seconds=settings.lease_seconds,
-            watch=BlockWatch(
+            monitor=LoopBlockMonitor(
                 loop=loop,
                 block_seconds=settings.block_seconds,
                 grace_seconds=settings.grace_seconds,
@@ -145,35 +127,58 @@ class Works:
             on_death=self._lease_thread_ended,
         )
 
+    def _make_slots(self, dispatcher: Dispatcher) -> Slots:
+        self.recorder = AttemptRecorder(
+            sink=dispatcher,
+            writer=self.writer,
+            clock=self.host.clock,
+            telemetry=self.telemetry,
+            worker_name=self.info.name,
+        )
+        self.slots = Slots(
+            size=dispatcher.slots,
+            source=dispatcher,
+            threads=self.threads,
+            executor=self.executor,
+            recorder=self.recorder,
+            clock=self.host.clock,
+            grace_seconds=self.settings.grace_seconds,
+        )
+        return self.slots
+
     @property
     def name(self) -> str:
-        """Under which name people know this worker."""
+        """Return the name that people know this worker by."""
         return self.info.name
 
     @property
     def healthy(self) -> bool:
-        """Whether the engine is reached and the lease kept."""
-        lapsed = monotonic() - self.leases.renewed_at > self.settings.lease_seconds
-        return self.dispatcher.healthy and self.leases.alive and not (lapsed or self.leases.hung)
+        """Return whether the engine is reached and the lease is renewed."""
+        lapsed = monotonic() - self.lease_thread.renewed_at > self.settings.lease_seconds
+        return (
+            self.dispatcher.healthy
+            and self.lease_thread.alive
+            and not (lapsed or self.lease_thread.hung)
+        )
 
     async def start(self) -> None:
-        """Introduce the worker, and set everything going."""
+        """Register the worker and start its loops."""
         began = monotonic()
         await self.engine.register(self.info, self.settings.lease_seconds)
         try:
             self._unlisten = await self.engine.listen(
-                self.dispatcher.work, self.cancel, self.dispatcher.handed
+                self.dispatcher.on_work_signal, self.cancel, self.dispatcher.on_jobs_pushed
             )
-            self.leases.start()
+            self.lease_thread.start()
         except BaseException:
-            await self.take_leave()
+            await self.deregister()
             raise
         self.telemetry.listening = self.engine.listening
         self.dispatcher.worker_id = self.info.id
-        self.leases.keep(self.info.id, began)
+        self.lease_thread.renew_for(self.info.id, began)
         self.slots.start()
-        self.notes.start()
-        self.relatives.start()
+        self.writer.start()
+        self.family_updates.start()
         self.dispatcher.start().add_done_callback(self._dispatcher_ended)
         for loop in self.upkeep:
             loop.start()
@@ -184,10 +189,10 @@ class Works:
             self.dispatcher.slots,
         )
 
-    async def take_leave(self) -> None:
-        """Close what was opened. What the engine has to know may fail: the lease will lapse."""
-        if self._knowing is not None:
-            self._knowing.cancel()
+    async def deregister(self) -> None:
+        """Close what was opened, and retire the worker. If the engine is away, the lease lapses."""
+        if self._announcing is not None:
+            self._announcing.cancel()
         if self._unlisten is not None:
             self._unlisten()
             self._unlisten = None
@@ -195,39 +200,23 @@ class Works:
         if self._processes is not None:
             await self._processes.close()
         try:
-            async with asyncio.timeout(LEAVE_SECONDS):
-                # Those who take over need not wait, whatever becomes of the rest.
+            async with asyncio.timeout(DEREGISTER_SECONDS):
+                # Retire even if this fails, so that others take over at once.
                 with contextlib.suppress(HeadraceError):
-                    await self._give_back_unstarted(self.info.id)
+                    await self._release_unstarted(self.info.id)
                 await self.engine.retire(self.info.id)
         except (HeadraceError, TimeoutError) as error:
-            log.warning("Worker %s could not take leave: %s", self.name, error)
+            log.warning("Worker %s could not be deregistered: %s", self.name, error)
 
-    async def _give_back_unstarted(self, worker_id: str) -> None:
-        """Return jobs that were leased to us and that nobody has begun: they never reached us, or
-        were handed over when the dispatcher had stopped.
-        """
+    async def _release_unstarted(self, worker_id: str) -> None:
         dispatcher = self.dispatcher
-        # With no limit: from now on nothing is handed over.
-        await self.engine.exchange([], worker_id=worker_id, limit=0)
-        unstarted = [
-            each
-            for each in dispatcher.buffer.pending
-            if isinstance(each.outcome, Released | Reserved)
-        ]
-        leased = await self.engine.held(worker_id)
-        if worker_id == dispatcher.worker_id:  # otherwise the lease is lost: nothing is known
-            begun_here, held = dispatcher.reconciler.begun_here, dispatcher.held
-            unstarted += [
-                Settlement(job.id, job.token, Released())
-                for job in leased
-                if not begun_here(job, held)
-            ]
-        if unstarted:
-            await self.engine.exchange(unstarted)
+        # Under another id the lease was lost, and what has begun here is not known any more.
+        held = dispatcher.held if worker_id == dispatcher.worker_id else None
+        releases = dispatcher.buffer.releases()
+        await dispatcher.reconciler.release_unstarted(worker_id, releases, held)
 
     def processes(self) -> ProcessPool:
-        """The child processes; made when the first job asks for one."""
+        """Return the pool of child processes, which is made for the first job that needs one."""
         if self._processes is None:
             from headrace.orchestrator.isolation import ProcessPool  # noqa: PLC0415 - seldom used
 
@@ -240,94 +229,88 @@ class Works:
 
     # --- stopping attempts
 
-    def interrupt(self, attempt: Attempt, reason: Reason, *, patience: float | None = None) -> None:
-        """Tell a running attempt to stop."""
-        deadlines = self.slots.deadlines
-        seconds = self.settings.grace_seconds if patience is None else patience
-        attempt.interrupt(reason, now=deadlines.now(), patience=seconds)
-        if attempt.patience_until < deadlines.next:
-            deadlines.arm(attempt.patience_until)
-
     def cancel(self, job_id: str) -> None:
-        """Somebody wants this job cancelled, if it is ours."""
+        """Stop this job, if it runs or waits here."""
         token = self.dispatcher.held.get(job_id)
         if token is None:
-            return  # what may still run of it has lost its lease
+            return  # an attempt that may still run has lost its lease
         attempt = self.slots.find(job_id, token)
         if attempt is not None:
-            self.interrupt(attempt, Reason.CANCELLED)
+            self.slots.deadlines.interrupt(attempt, Reason.CANCELLED)
         else:
-            self.executor.unwanted[job_id] = token
+            self.executor.cancelled_before_start[job_id] = token
 
-    def lose(self, job_id: str, token: int) -> None:
-        """An attempt's write was refused: another worker owns the job."""
+    def lose_lease_of(self, job_id: str, token: int) -> None:
+        """Stop an attempt whose write was refused: another worker has the job."""
         attempt = self.slots.find(job_id, token)
         if attempt is not None:
-            self.interrupt(attempt, Reason.LOST)
+            self.slots.deadlines.interrupt(attempt, Reason.LOST)
 
-    def hurry(self, grace: float) -> None:
-        """Shorten the grace time of a stop that is under way."""
+    def shorten_grace(self, grace: float) -> None:
+        """Shorten the grace time of a stop in progress."""
         self.grace_until = min(self.grace_until, monotonic() + grace)
-        self.hurried.set()
+        self.grace_shortened.set()
 
     # --- the lease
 
     async def register_again(self) -> str:
-        """Introduce the worker under a new id, after its lease was lost."""
+        """Register the worker under a new id, after its lease was lost."""
         name = self.info.name
-        lapsed = monotonic() - self.leases.renewed_at >= self.settings.lease_seconds
+        lapsed = monotonic() - self.lease_thread.renewed_at >= self.settings.lease_seconds
         if not lapsed and any(
             each.alive and each.name == name and each.id != self.info.id
             for each in await self.engine.workers()
         ):
-            # Another process has taken the name. Two workers that take it from each other in turns
-            # would cancel all their jobs each time. If there is none, the store was restored to
-            # an earlier time, or its clock went ahead: the name is still ours.
-            name = renamed(name)
+            # Another process has registered under our name. If both kept it, they would take it
+            # from each other in turns and lose all their jobs each time. If there is no other, the
+            # store was restored to an earlier time, or its clock went ahead: the name stays ours.
+            name = with_unique_suffix(name)
             log.error(
                 "Another worker has registered as %r; this one goes on as %r. Give each worker a "
                 "name of its own (HEADRACE_WORKER_NAME).",
                 self.info.name,
                 name,
             )
-        info = self._introduce(name, self.dispatcher.slots)
+        info = self._make_info(name, self.dispatcher.slots)
         began = monotonic()
         await self.engine.register(info, self.settings.lease_seconds)
         self.info = info
-        self.books.worker_name = info.name
-        self.leases.keep(info.id, began)
+        self.recorder.worker_name = info.name
+        self.lease_thread.renew_for(info.id, began)
         log.warning("Worker %s has registered again", info.name)
         return info.id
 
-    def _introduce(self, name: str | None, slots: int) -> WorkerInfo:
-        return introduce(name=name, queues=self.queues, slots=slots, tasks=self.host.task_names())
+    def _make_info(self, name: str | None, slots: int) -> WorkerInfo:
+        return make_worker_info(
+            name=name, queues=self.queues, slots=slots, tasks=self.host.task_names()
+        )
 
-    async def _know(self, names: tuple[str, ...]) -> None:
-        """Tasks were registered since the worker has started: jobs of them may wait for it."""
+    async def _announce_tasks(self, names: tuple[str, ...]) -> None:
+        """Tell the engine about tasks that were registered since the start."""
         info = msgspec.structs.replace(self.info, tasks=names)
-        with contextlib.suppress(HeadraceError):  # asked again at the next renewal
+        with contextlib.suppress(HeadraceError):  # tried again at the next renewal
             await self.engine.know(info)
-            if self.info.id == info.id:  # otherwise it has registered again, and said so
+            if self.info.id == info.id:  # otherwise it has registered again with them
                 self.info = info
-                self.dispatcher.work()
+                self.dispatcher.on_work_signal()
 
     def _renewed(self, worker_id: str, renewal: Renewal) -> None:
-        # Whatever it says, the engine is there: nobody has to wait out its absence any longer.
-        for loop in (self.dispatcher, self.notes, self.relatives, *self.upkeep):
+        # Whatever the renewal says, the engine is available again: end all backoff.
+        for loop in (self.dispatcher, self.writer, self.family_updates, *self.upkeep):
             loop.retry_now()
         if renewal.alive:
             for job_id in renewal.cancelled:
                 self.cancel(job_id)
-            self.executor.forget_unwanted(self.dispatcher.held)
+            self.executor.forget_cancelled(self.dispatcher.held)
             names = self.host.task_names()
-            if names != self.info.tasks and (self._knowing is None or self._knowing.done()):
-                self._knowing = asyncio.ensure_future(self._know(names))
+            if names != self.info.tasks and (self._announcing is None or self._announcing.done()):
+                self._announcing = asyncio.ensure_future(self._announce_tasks(names))
             return
         if worker_id != self.dispatcher.worker_id:
             return
         self.telemetry.leases_lost += 1
-        # First: a slot that is freed by stopping its attempt takes the next job at once.
-        self.dispatcher.forget()
+        # First: a slot that is freed by stopping its attempt starts the next job at once.
+        self.dispatcher.on_lease_lost()
         self._lose_all("has lost its lease")
 
     def _lose_all(self, why: str) -> None:
@@ -339,10 +322,10 @@ class Works:
             len(attempts),
         )
         for attempt in attempts:
-            self.interrupt(attempt, Reason.LOST)
+            self.slots.deadlines.interrupt(attempt, Reason.LOST)
 
     def _lease_thread_ended(self, error: WorkerUnhealthy) -> None:
-        self.dispatcher.drain()  # what is claimed from now on would be lost
+        self.dispatcher.drain()  # jobs that are claimed from now on would be lost
         self._on_death(error)
 
     def _refused(self, job_ids: Sequence[str]) -> None:
@@ -352,12 +335,12 @@ class Works:
             len(job_ids),
             ", ".join(job_ids[:5]),
         )
-        self.leases.renew_now()
+        self.lease_thread.renew_now()
 
     def _dispatcher_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            # Nobody is left to settle anything: others take over, also if nobody calls `stop`.
-            self.leases.let_lapse()
+            # Nothing is settled any more: let others take over, even if `stop` is never called.
+            self.lease_thread.let_lapse()
             self.dispatcher.drain()
             self._lose_all("settles nothing any more")
             self._on_death(error)

@@ -1,4 +1,4 @@
-"""Who a worker is."""
+"""The identity that a worker registers with."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from headrace.model.worker import WorkerInfo
 from headrace.version import __version__
 
 
-def introduce(
+def make_worker_info(
     *, name: str | None, queues: tuple[str, ...], slots: int, tasks: tuple[str, ...]
 ) -> WorkerInfo:
-    """Make a worker known under its given name, or one that nobody else has."""
+    """Return the identity of this process, under the given name or a unique one."""
     host = socket.gethostname()
     if name is None:
         plain = re.sub(r"[^A-Za-z0-9_.:-]", "-", host).lstrip(".:-") or "host"
@@ -33,6 +33,6 @@ def introduce(
     )
 
 
-def renamed(name: str) -> str:
-    """A name beside one that another process has taken."""
+def with_unique_suffix(name: str) -> str:
+    """Return a name for a worker whose own is in use by another process."""
     return f"{name[: NAME_LIMIT - 7]}-{secrets.token_hex(3)}"

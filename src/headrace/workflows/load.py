@@ -92,7 +92,7 @@ def _convert(document: Document) -> Workflow:
 
 
 def _told(document: Document, place: Place, reason: str) -> str:
-    return f"{document.at(place)}: {reason}{document.hint(place)}"
+    return f"{document.at(place)}: {reason}"
 
 
 def _place(path: str) -> Place:

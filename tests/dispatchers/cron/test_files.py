@@ -25,7 +25,7 @@ schedules:
     task: report
     params: {shop: "서울", days: 3}
     allow_overlap: false
-    enabled: no
+    enabled: false
     missed: all
   often: {expression: "* * * * *", task: clean}
 """
@@ -97,9 +97,9 @@ def test_the_usual_file_need_not_exist(tmp_path: Path, monkeypatch: pytest.Monke
         ),
         (
             "\n\ndispatcher: {max_sleep_seconds: yes}\n",
-            "got True; YAML reads yes as true: quote it if text is meant (",
+            "got 'yes'; yes is text in YAML 1.2, only true and false are not (",
         ),
-        ("\n\ndispatcher: {max_sleep_seconds: 1e99}\n", "a number, got '1e99' ("),
+        ("\n\ndispatcher: {max_sleep_seconds: 1e99}\n", "at most 2678400, got 1e+99 ("),
         (
             "\n\ndispatcher: {pol_interval_seconds: 3}\n",
             'has no setting "pol_interval_seconds"; did you mean "poll_interval_seconds"? (',

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.dispatchers.events.adapter import Message
-from headrace.dispatchers.events.message_parser import Intake
+from headrace.dispatchers.events.message_parser import MessageParser
 from tests.cli.conftest import Cli
 from tests.dispatchers.events.own import FILE
 from tests.dispatchers.events.scene import Scene, message
@@ -34,7 +34,7 @@ async def set_aside(scene: Scene, *bodies: bytes) -> None:
         )
         for number, body in enumerate(bodies)
     ]
-    await scene.letters.keep("kafka", Intake(scene.app).sort(messages).refused)
+    await scene.letters.keep("kafka", MessageParser(scene.app).parse(messages).refused)
 
 
 async def test_a_dispatcher_with_an_adapter_of_ones_own(

@@ -71,7 +71,7 @@ def test_a_file_says_all_that_an_adapter_needs(tmp_path: Path) -> None:
         ("", "names no adapter"),
         ("# nothing\n", "names no adapter"),
         ("---\n", "names no adapter"),
-        ("adapter: no\n", "YAML reads no as false: quote it if text is meant ("),
+        ("adapter: no\n", 'unknown adapter "no"; known: kafka'),
         ("- a\n- b\n", "must have names with values"),
         ("adapter: [kafka\n", "is not valid YAML"),
         ("adapter: kafka\noptions: {topics: [a], group: '${NOT_SET}'}\n", "variable NOT_SET"),

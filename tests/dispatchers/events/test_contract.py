@@ -18,7 +18,6 @@ from headrace.dispatchers.events.adapters.rabbitmq import RabbitmqAdapter
 from headrace.dispatchers.events.adapters.redis_streams import RedisStreamsAdapter
 from headrace.dispatchers.events.adapters.sqs import SqsAdapter
 from tests.dispatchers.events.harness import Topic
-from tests.support.brokers import rabbitmq_home
 from tests.support.processes import until
 from tests.support.servers import free_port
 
@@ -196,11 +195,6 @@ async def test_what_a_consumer_left_behind_is_taken_over(topic: Topic) -> None:
         again = {message.key for message in await receiver.has(4)}
     assert again == first
     await lost.disconnect()
-
-
-def test_rabbitmq_is_tested() -> None:
-    if rabbitmq_home() is None:
-        pytest.skip("rabbitmq-server is not on this machine; it comes with apt, not with pip")
 
 
 NOWHERE: dict[str, Callable[[int], QueueAdapter]] = {

@@ -115,10 +115,10 @@ async def test_others_can_see_a_dispatcher_and_its_lag(stream: RedisTopic, scene
     async with scene.dispatcher(stream.adapter(), name="mine") as dispatcher:
         await until(lambda: dispatcher.counts.stored == 3, "3 jobs")
         await until(lambda: dispatcher.counts.set_aside == 1, "the bad one")
-        dispatcher.presence.wake()
+        dispatcher.heartbeat.wake()
 
         async def seen() -> bool:
-            dispatcher.presence.wake()
+            dispatcher.heartbeat.wake()
             record = await scene.app.engine.record_get(KIND, "mine")
             if record is None:
                 return False
@@ -153,7 +153,7 @@ async def test_two_dispatchers_share_a_stream(stream: RedisTopic, scene: Scene) 
         scene.dispatcher(stream.adapter(**options)) as one,
         scene.dispatcher(stream.adapter(**options)) as other,
     ):
-        await until(lambda: one.reader.connected and other.reader.connected, "both")
+        await until(lambda: one.receiver.connected and other.receiver.connected, "both")
         await stream.send(numbered(2_000))
         await scene.has_jobs(2_000)
         assert one.counts.stored + other.counts.stored == 2_000

@@ -11,7 +11,7 @@ import pytest
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import RAW_LIMIT
 from headrace.dispatchers.events.insert import insert_all
-from headrace.dispatchers.events.message_parser import Intake, bounded
+from headrace.dispatchers.events.message_parser import MessageParser, bounded
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable, StorageFull
 from headrace.model.job import Inserted, NewJob
@@ -91,7 +91,7 @@ async def test_an_entry_without_the_field_is_set_aside_whole(
 
 async def test_a_message_that_is_far_too_large_is_kept_in_part(scene: Scene) -> None:
     huge = Message(body=b"x" * (RAW_LIMIT + 10), topic="t", key="own:1")
-    sorted_out = Intake(scene.app).sort([huge])
+    sorted_out = MessageParser(scene.app).parse([huge])
     await scene.letters.keep("own", sorted_out.refused)
     letter = await scene.letters.get("own:1")
     assert letter.cut
@@ -119,7 +119,7 @@ async def test_one_job_that_the_engine_cannot_hold_keeps_no_other_out(scene: Sce
         Message(body=body, topic="t", key=f"own:{number}")
         for number, body in enumerate(numbered(40))
     ]
-    batch = Intake(scene.app).sort(messages)
+    batch = MessageParser(scene.app).parse(messages)
     picky: Any = Picky(scene.app.engine, ValueError("unfit"))
     created, unfit = await insert_all(picky, batch)
     assert created == 39
@@ -131,7 +131,7 @@ async def test_one_job_that_the_engine_cannot_hold_keeps_no_other_out(scene: Sce
 async def test_trouble_of_the_engine_is_no_fault_of_the_message(
     scene: Scene, error: Exception
 ) -> None:
-    batch = Intake(scene.app).sort([Message(body=numbered(14)[13], topic="t", key="own:1")])
+    batch = MessageParser(scene.app).parse([Message(body=numbered(14)[13], topic="t", key="own:1")])
     picky: Any = Picky(scene.app.engine, error)
     with pytest.raises(type(error)):
         await insert_all(picky, batch)

@@ -31,11 +31,11 @@ async def test_a_partition_is_given_up_with_nothing_in_hand(
     """A second dispatcher that joins and leaves in good order makes nobody see a message twice."""
     topic = kafka_of_eight
     async with scene.dispatcher(topic.adapter(batch_size=50), batch_size=50) as one:
-        await until(lambda: one.reader.connected, "the first to join")
+        await until(lambda: one.receiver.connected, "the first to join")
         await topic.send(numbered(1_000))
         async with scene.dispatcher(topic.adapter(batch_size=50), batch_size=50) as other:
             await topic.send(numbered(1_000, start=1_000))
-            await until(lambda: other.reader.connected, "the second to join")
+            await until(lambda: other.receiver.connected, "the second to join")
             await topic.send(numbered(1_000, start=2_000))
             await scene.has_jobs(3_000)
             await until(lambda: other.counts.stored > 0, "a share for the second")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.dispatchers.events.batch_buffer import Inbox
-from headrace.dispatchers.events.message_parser import Intake
-from headrace.dispatchers.events.receiver import Reader
+from headrace.dispatchers.events.batch_buffer import BatchBuffer
+from headrace.dispatchers.events.message_parser import MessageParser
+from headrace.dispatchers.events.receiver import Receiver
 from tests.dispatchers.events.own import OwnTopic
 from tests.dispatchers.events.scene import Scene, numbered
 from tests.support.processes import until
@@ -24,10 +24,12 @@ async def test_a_reader_leaves_a_broker_that_sends_ahead_while_its_gate_is_close
     await topic.open()
     adapter = topic.adapter()
     adapter.sends_ahead = ahead
-    gate, inbox = asyncio.Event(), Inbox(batch_size=100)
+    gate, inbox = asyncio.Event(), BatchBuffer(batch_size=100)
     gate.set()
     app: headrace.App = Scene(f"sqlite:///{tmp_path}/jobs.db", tmp_path).app
-    reader = Reader(adapter=adapter, intake=Intake(app), inbox=inbox, gate=gate)
+    reader = Receiver(
+        adapter=adapter, parser=MessageParser(app), buffer=inbox, engine_available=gate
+    )
     reader.start()
     await topic.send(numbered(3))
     await until(lambda: reader.received == 3, "the first messages")

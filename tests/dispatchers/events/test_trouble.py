@@ -52,7 +52,7 @@ async def test_while_the_engine_is_away_messages_wait_at_the_broker(
         share = adapter._epoch
         server.kill()
         await kafka.send(numbered(2_000, start=100))
-        await until(lambda: dispatcher.storers[0].failures >= 2, "trouble")
+        await until(lambda: dispatcher.writers[0].failures >= 2, "trouble")
         await until(lambda: dispatcher.counts.held == 0, "that messages are given back")
         received = dispatcher.counts.received
         assert received <= 100 + 4 * BATCH
@@ -75,7 +75,7 @@ async def test_a_short_absence_is_waited_out_with_what_is_here(
         await mortal.has_jobs(100)
         server.kill()
         await stream.send(numbered(2_000, start=100))
-        await until(lambda: dispatcher.storers[0].failures >= 2, "trouble")
+        await until(lambda: dispatcher.writers[0].failures >= 2, "trouble")
         assert 0 < dispatcher.counts.held <= 4 * BATCH
         assert dispatcher.counts.received <= 100 + 4 * BATCH
         server.start()
@@ -105,14 +105,14 @@ async def test_a_broker_that_is_away_is_waited_for(scene: Scene) -> None:
     topic = RedisTopic(broker.url)
     try:
         async with scene.dispatcher(topic.adapter()) as dispatcher:
-            await until(lambda: dispatcher.reader.failures >= 1, "trouble")
+            await until(lambda: dispatcher.receiver.failures >= 1, "trouble")
             assert await dispatcher.lag() is None
             broker.start()
             await topic.open()
             await topic.send(numbered(10))
             await scene.has_jobs(10)
             broker.kill()
-            await until(lambda: dispatcher.reader.failures >= 1, "trouble again")
+            await until(lambda: dispatcher.receiver.failures >= 1, "trouble again")
             broker.start()
             await topic.client.aclose()
             await topic.open()

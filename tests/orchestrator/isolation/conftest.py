@@ -24,15 +24,15 @@ from headrace.model.durable.children import EndedChild
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob, NewJob
 from headrace.orchestrator.durable.context import DurableContext
-from headrace.orchestrator.durable.stage_call import Effort
-from headrace.orchestrator.durable.step_names import Order
-from headrace.orchestrator.durable.step_store import Desk
+from headrace.orchestrator.durable.stage_call import StageRetry
+from headrace.orchestrator.durable.step_names import StepNames
+from headrace.orchestrator.durable.step_store import StepStore
 from headrace.orchestrator.isolation import ProcessPool
 from headrace.task import Task
 from headrace.task.codec import encode
 
 
-class Shelf(Artifacts):
+class MemoryArtifacts(Artifacts):
     """The files of a job in memory. A path is a layer and a name."""
 
     def __init__(self) -> None:
@@ -75,31 +75,35 @@ class Shelf(Artifacts):
         raise NotImplementedError
 
 
-class RecordingDesk(Desk):
-    """Keeps stages in memory. What suspends a job needs a real worker: see tests/stages."""
+class RecordingStepStore(StepStore):
+    """Keeps stages in memory. What suspends a job is tested in tests/orchestrator/durable."""
 
     def __init__(self, context: RecordingContext) -> None:
         self._context = context
 
     async def stage(
-        self, place: str, call: functools.partial[Any], done: str | None, effort: Effort
+        self,
+        step_name: str,
+        call: functools.partial[Any],
+        done: str | None,
+        stage_retry: StageRetry,
     ) -> Any:
         kept, stages = self._context.kept, self._context.stages
-        if place in kept:
-            return kept[place]
-        stages.append(place)
+        if step_name in kept:
+            return kept[step_name]
+        stages.append(step_name)
         value = await call()
-        kept[place] = msgspec.json.decode(encode(value))
-        stages.append(done or f"{place} is done")
+        kept[step_name] = msgspec.json.decode(encode(value))
+        stages.append(done or f"{step_name} is done")
         return value
 
-    async def sleep(self, place: str, seconds: float | None, until: float | None) -> None:
+    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
         raise Suspended(seconds or 0.0)
 
-    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
         raise Suspended(timeout or 0.0, (AwaitedEvent(event),))
 
-    async def spawn(self, place: str, jobs: list[NewJob]) -> list[str]:
+    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
         return [job.id for job in jobs]
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
@@ -116,13 +120,13 @@ class RecordingContext(DurableContext):
         logger = logging.getLogger("recorded")
         logger.setLevel(logging.INFO)
         self.log = logging.LoggerAdapter(logger, {"job_id": job.id})
-        self.artifacts: Shelf = Shelf()
+        self.artifacts: MemoryArtifacts = MemoryArtifacts()
         self.told: list[tuple[float, str | None]] = []
         self.stages: list[str] = []
         self.kept: dict[str, Any] = {} if kept is None else kept
         self.stop = False
-        self.desk = RecordingDesk(self)
-        self.order = Order()
+        self.step_store = RecordingStepStore(self)
+        self.step_names = StepNames()
         self.tasks = {}
 
     @property

@@ -18,7 +18,15 @@ from typing import Any
 
 import msgspec
 
-from headrace.config_files import BadDocument, Document, NoDocument, Place, dotted, read_document
+from headrace.config_files import (
+    BadDocument,
+    Document,
+    NoDocument,
+    Place,
+    dotted,
+    hint,
+    read_document,
+)
 from headrace.dispatchers.cron.settings import CronSettings
 from headrace.errors import InvalidInput, InvalidSetting
 from headrace.model.schedule import Schedule
@@ -70,7 +78,7 @@ def _settings(document: Document) -> CronSettings:
         try:
             CronSettings(**{name: value})
         except InvalidSetting as error:
-            raise _error(document, place, f"{error}{document.hint(place)}") from None
+            raise _error(document, place, f"{error}{hint(value)}") from None
     return CronSettings(**given)
 
 
@@ -87,7 +95,7 @@ def _schedule(document: Document, name: str) -> Schedule:
             msgspec.convert(harmless, Schedule).checked()
         except (InvalidInput, msgspec.ValidationError) as error:
             at = (*place, field)
-            reason = str(error).partition(" - at `")[0] + document.hint(at)
+            reason = str(error).partition(" - at `")[0] + hint(value)
             raise _error(document, at, f"{dotted(at)} has the value {value!r}: {reason}") from None
     try:
         return msgspec.convert({"name": name, **given}, Schedule).checked()
@@ -106,9 +114,9 @@ def _names(document: Document, place: Place, known: Iterable[str] | None) -> dic
         raise _error(document, place, reason)
     for name in found:
         if known is not None and name not in known:
-            hint = did_you_mean(name, known)
+            remedy = did_you_mean(name, known)
             where = document.at((*place, name))
-            raise InvalidSetting(f'{owner} has no setting "{name}"; {hint} ({where})')
+            raise InvalidSetting(f'{owner} has no setting "{name}"; {remedy} ({where})')
     return found
 
 

@@ -16,12 +16,12 @@ from typing import Protocol
 from headrace.dispatchers.cron.firing import Firing
 from headrace.dispatchers.cron.schedules import Schedules
 from headrace.dispatchers.cron.settings import CronSettings
-from headrace.dispatchers.heartbeat import Presence
-from headrace.dispatchers.host import Host
+from headrace.dispatchers.heartbeat import DispatcherHeartbeat
 from headrace.errors import EngineError, HeadraceError, InvalidSetting
 from headrace.loop import Loop
 from headrace.model.ids import new_id
 from headrace.model.schedule import Schedule, ScheduleState
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.cron")
 
@@ -30,9 +30,12 @@ MARGIN = 0.002
 AT_A_STRETCH = 100
 # Schedules that are fired at the same time; midnight is the time of many.
 TOGETHER = 32
+# How far a removed schedule had come is kept for so long, in case it comes back.
+FORGET_AFTER = timedelta(days=1)
+FORGET_EVERY = timedelta(hours=1)
 
 
-class ScheduledHost(Host, Protocol):
+class ScheduledApp(AppLike, Protocol):
     """An App with schedules."""
 
     @property
@@ -51,7 +54,7 @@ class CronDispatcher(Loop):
 
     def __init__(
         self,
-        app: ScheduledHost,
+        app: ScheduledApp,
         *,
         settings: CronSettings | None = None,
         files: dict[str, Sequence[Schedule]] | None = None,
@@ -66,7 +69,7 @@ class CronDispatcher(Loop):
         self.firing = Firing(app, self.schedules, settings=self.settings)
         self.problems: dict[str, str] = {}
         self.next_times: dict[str, datetime] = {}
-        self.presence = Presence(
+        self.heartbeat = DispatcherHeartbeat(
             host=app,
             type="cron",
             adapter="cron",
@@ -75,6 +78,7 @@ class CronDispatcher(Loop):
             on_answer=self.retry_now,
         )
         self._poll_at: datetime | None = None
+        self._forgot_at: datetime | None = None
         self._synced = False
 
     @property
@@ -95,7 +99,7 @@ class CronDispatcher(Loop):
 
     def start(self) -> asyncio.Task[None]:
         """Begin, and let others know."""
-        self.presence.start()
+        self.heartbeat.start()
         return super().start()
 
     def changed(self) -> None:
@@ -108,7 +112,7 @@ class CronDispatcher(Loop):
         if self.changed in self.schedules.on_change:
             self.schedules.on_change.remove(self.changed)
         await super().stop(patience)
-        await self.presence.stop()
+        await self.heartbeat.stop()
 
     async def sync(self) -> None:
         """Store what is declared in code and in files. Bad declarations raise."""
@@ -124,7 +128,7 @@ class CronDispatcher(Loop):
         self._synced = True
 
     async def tick(self) -> float:
-        """Make what is due. Answers how long to sleep."""
+        """Make what is due. Returns how long to sleep."""
         await self.app.open()
         if not self._synced:
             await self.sync()
@@ -142,6 +146,7 @@ class CronDispatcher(Loop):
         states = await self.schedules.records.states()
         kept = await self.schedules.records.all()
         self._poll_at = now + timedelta(seconds=self.settings.poll_interval_seconds)
+        await self._forget({each.schedule.name for each in kept}, now)
         self.next_times = {}
         for number, each in enumerate(kept, 1):
             if number % AT_A_STRETCH == 0:
@@ -152,6 +157,15 @@ class CronDispatcher(Loop):
             state = states.get(schedule.name, ScheduleState())
             if time := next(schedule.times(state.base(each.since)), None):
                 self.next_times[schedule.name] = time
+
+    async def _forget(self, existing: set[str], now: datetime) -> None:
+        """Let go of what is known about schedules that are gone, now and then."""
+        for name in self.problems.keys() - existing:
+            del self.problems[name]
+        # A clock that was put back must not keep it from ever happening again.
+        if self._forgot_at is None or abs(now - self._forgot_at) > FORGET_EVERY:
+            await self.schedules.records.forget_states(existing, now - FORGET_AFTER)
+            self._forgot_at = now
 
     def _may_fire(self, schedule: Schedule) -> bool:
         try:

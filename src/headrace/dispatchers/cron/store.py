@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Collection
+from datetime import datetime
 
 import msgspec
 
-from headrace.dispatchers.host import Host
 from headrace.errors import InvalidSetting, RecordConflict, UnknownSchedule
 from headrace.model.schedule import KeptSchedule, ScheduleState
 from headrace.model.views import Record, RecordChange
 from headrace.suggest import similar_or_first
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.cron")
 
@@ -22,7 +25,7 @@ PAGE = 1_000
 class ScheduleRecords:
     """Reads and writes the records of schedules. A change is made only under the version read."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
 
     async def find(self, name: str) -> KeptSchedule | None:
@@ -66,7 +69,7 @@ class ScheduleRecords:
         return True
 
     async def delete(self, name: str) -> None:
-        """Forget a schedule, but not how far it had come."""
+        """Forget a schedule, but not yet how far it had come."""
         await self._host.engine.record_delete(KIND, name)
 
     async def states(self) -> dict[str, ScheduleState]:
@@ -77,6 +80,16 @@ class ScheduleRecords:
         """How far a schedule has come, with the version that guards a change."""
         record = await self._host.engine.record_get(STATE_KIND, name)
         return (ScheduleState(), 0) if record is None else (_read_state(record), record.version)
+
+    async def forget_states(self, existing: Collection[str], before: datetime) -> None:
+        """Forget how far those had come that do not exist, and have done nothing since then."""
+        for record in await self._list(STATE_KIND):
+            if record.key not in existing and record.updated_at < before:
+                # Unless it has come back at this moment.
+                with contextlib.suppress(RecordConflict):
+                    await self._host.engine.record_delete(
+                        STATE_KIND, record.key, version=record.version
+                    )
 
     def state_change(self, name: str, state: ScheduleState, version: int) -> RecordChange:
         """The change of a state that was read as `version`, for `engine.insert`."""

@@ -38,7 +38,7 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
     """One message as it came from the broker.
 
     `key` is the same however often the message is delivered, and no other message's; None if the
-    broker has nothing of the kind, which gives up on recognising it. `sent_at` is in seconds since
+    broker has no message id: redeliveries are then not recognised. `sent_at` is in seconds since
     the epoch, as the broker keeps it. `fault` tells that the adapter could not read it: it will be
     set aside. `receipt` is the adapter's own.
     """

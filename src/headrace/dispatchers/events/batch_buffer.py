@@ -1,4 +1,4 @@
-"""Between reading and storing: a bounded place where messages that came in small pieces gather."""
+"""The bounded buffer between receiving and storing, in which small deliveries become batches."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import contextlib
 from collections.abc import Sequence
 
 from headrace.dispatchers.events.adapter import Message
-from headrace.dispatchers.events.message_parser import Sorted
+from headrace.dispatchers.events.message_parser import ParsedBatch
 
-# Messages may be large: more than this is not taken ahead, however few they are.
+# Messages may be large: at most this much is received ahead, however few they are.
 MOST_BYTES = 16 * 1_048_576
 
 
-class Inbox:
-    """Holds sorted messages in trays, one for each who stores them.
+class BatchBuffer:
+    """Holds parsed messages in groups of partitions, one group for each writer.
 
-    All messages of one partition lie in one tray, so that they are stored in its order; those
-    without a partition lie in the first. Whatever comes while a batch is being stored becomes the
-    next batch, so a slow store makes large batches and a slow broker costs no delay.
+    All messages of a partition are in one group, so that they are stored in order; those without a
+    partition are in the first. What arrives while a batch is stored becomes the next batch, so a
+    slow store makes large batches and a slow broker causes no delay.
     """
 
-    def __init__(self, *, batch_size: int, trays: int = 1) -> None:
+    def __init__(self, *, batch_size: int, groups: int = 1) -> None:
         self._batch_size = batch_size
-        self._at_once = -(-batch_size // trays)
-        self._trays: list[list[Sorted]] = [[] for _ in range(trays)]
+        self._at_once = -(-batch_size // groups)
+        self._groups: list[list[ParsedBatch]] = [[] for _ in range(groups)]
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
-        return sum(len(part.messages) for tray in self._trays for part in tray)
+        return sum(len(part.messages) for group in self._groups for part in group)
 
     def shares(self, messages: Sequence[Message]) -> list[Sequence[Message]]:
-        """The messages for each tray, in their order."""
-        count = len(self._trays)
+        """Return the messages of each group, in order."""
+        count = len(self._groups)
         if count == 1:
             return [messages]
         shares: list[list[Message]] = [[] for _ in range(count)]
@@ -42,9 +42,9 @@ class Inbox:
             shares[number].append(message)
         return list(shares)
 
-    def add(self, tray: int, part: Sorted) -> None:
+    def add(self, group: int, part: ParsedBatch) -> None:
         """Add messages, whether there is room or not."""
-        self._trays[tray].append(part)
+        self._groups[group].append(part)
         self._changed.set()
 
     async def room(self) -> None:
@@ -52,18 +52,18 @@ class Inbox:
         while len(self) > self._batch_size or self._bytes() > MOST_BYTES:
             await self._change()
 
-    async def take(self, tray: int, timeout: float) -> Sorted | None:
-        """What waits in a tray, about a batch at most; None if nothing came soon."""
-        if not self._trays[tray]:
+    async def take(self, group: int, timeout: float) -> ParsedBatch | None:
+        """Return what waits in a group, about a batch at most; None after `timeout` without any."""
+        if not self._groups[group]:
             # Once is enough: who asks will ask again, and may have to stop.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
                     await self._change()
-        return self.take_now(tray)
+        return self.take_now(group)
 
-    def take_now(self, tray: int) -> Sorted | None:
+    def take_now(self, group: int) -> ParsedBatch | None:
         """What waits in a tray, about a batch at most."""
-        parts = self._trays[tray]
+        parts = self._groups[group]
         if not parts:
             return None
         batch = parts.pop(0)
@@ -74,7 +74,10 @@ class Inbox:
 
     def _bytes(self) -> int:
         return sum(
-            len(message.body) for tray in self._trays for part in tray for message in part.messages
+            len(message.body)
+            for group in self._groups
+            for part in group
+            for message in part.messages
         )
 
     def wake(self) -> None:

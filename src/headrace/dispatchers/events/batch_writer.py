@@ -1,4 +1,4 @@
-"""Storing what came from the broker, and only then telling the broker."""
+"""Stores received messages, and only then acknowledges them to the broker."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time
 from collections.abc import Sequence
 
 from headrace.dispatchers.events.adapter import Message, QueueAdapter
-from headrace.dispatchers.events.batch_buffer import Inbox
-from headrace.dispatchers.events.connections import Door
+from headrace.dispatchers.events.batch_buffer import BatchBuffer
+from headrace.dispatchers.events.connections import EngineConnection
 from headrace.dispatchers.events.dead_letters import KIND, DeadLetters
 from headrace.dispatchers.events.insert import insert_all
-from headrace.dispatchers.events.message_parser import Sorted
+from headrace.dispatchers.events.message_parser import ParsedBatch
 from headrace.loop import Loop
 
 log = logging.getLogger("headrace.events")
@@ -20,13 +20,13 @@ log = logging.getLogger("headrace.events")
 LOOK_AGAIN = 1.0
 
 
-class Storer(Loop):
-    """Stores what lies in one tray, batch after batch. While one is stored, the broker is told
-    about the last.
+class BatchWriter(Loop):
+    """Stores one group of partitions, batch after batch, and acknowledges each while the next one
+    is stored.
 
-    While the engine is away the same batch is tried again and again, and the gate lets the reader
-    take little more. After `hold_seconds` everything is given back to the broker, so that another
-    dispatcher may have better luck, and the gate stays closed until the engine answers.
+    While the engine is away the same batch is retried. After `hold_seconds` all messages are
+    abandoned, so that another dispatcher can take them, and `engine_available` stays cleared, which
+    stops the receiver, until the engine replies.
     """
 
     name = "storing"
@@ -34,58 +34,58 @@ class Storer(Loop):
     def __init__(
         self,
         *,
-        door: Door,
+        connection: EngineConnection,
         adapter: QueueAdapter,
-        inbox: Inbox,
-        tray: int,
-        gate: asyncio.Event,
+        buffer: BatchBuffer,
+        group: int,
+        engine_available: asyncio.Event,
         hold_seconds: float,
     ) -> None:
         super().__init__()
         self.stored = 0
         self.duplicates = 0
         self.set_aside = 0
-        self.untold = 0
-        self._door = door
+        self.unacknowledged = 0
+        self._door = connection
         self._adapter = adapter
-        self._letters = DeadLetters(door.host)
-        self._inbox = inbox
-        self._tray = tray
-        self._gate = gate
+        self._letters = DeadLetters(connection.host)
+        self._buffer = buffer
+        self._group = group
+        self._engine_available = engine_available
         self._hold_seconds = hold_seconds
-        self._holding: Sorted | None = None
+        self._holding: ParsedBatch | None = None
         self._away_since: float | None = None
-        self._telling: asyncio.Task[None] | None = None
+        self._acknowledging: asyncio.Task[None] | None = None
 
     @property
     def held(self) -> int:
-        """How many messages are being stored, or will be tried again."""
+        """Return how many messages are being stored or retried."""
         return 0 if self._holding is None else len(self._holding.messages)
 
     async def tick(self) -> float:
-        """Store one batch, or see whether the engine is back."""
-        # The first looks for all: a second connection is not made before there is use for it.
-        if self.failures or (self._tray == 0 and not self._gate.is_set()):
+        """Store one batch, or check whether the engine is back."""
+        # The first checks for all: a second connection is opened only when it is used.
+        if self.failures or (self._group == 0 and not self._engine_available.is_set()):
             await self._find_engine()
         if self._holding is None:
-            self._holding = await self._inbox.take(self._tray, LOOK_AGAIN)
+            self._holding = await self._buffer.take(self._group, LOOK_AGAIN)
         if self._holding is not None:
             await self._store(self._holding)
             messages, self._holding = self._holding.messages, None
             self._away_since = None
-            await self._tell(messages)
+            await self._acknowledge(messages)
         return 0.0
 
     def failed(self, error: Exception) -> None:
-        """Remember since when the engine is away."""
+        """Remember since when the engine has been away."""
         if self._away_since is None:
             self._away_since = time.monotonic()
 
-    async def _rest(self, seconds: float) -> None:
-        """Wait out an error. Who finds the engine and opens the gate ends the wait of all."""
-        waits = {asyncio.ensure_future(super()._rest(seconds))}
-        if not self._gate.is_set():
-            waits.add(asyncio.ensure_future(self._gate.wait()))  # type: ignore[arg-type]
+    async def _back_off(self, seconds: float) -> None:
+        """Wait after an error. The first writer to reach the engine ends the wait of all."""
+        waits = {asyncio.ensure_future(super()._back_off(seconds))}
+        if not self._engine_available.is_set():
+            waits.add(asyncio.ensure_future(self._engine_available.wait()))  # type: ignore[arg-type]
         try:
             await asyncio.wait(waits, return_when="FIRST_COMPLETED")
         finally:
@@ -93,28 +93,28 @@ class Storer(Loop):
                 each.cancel()
 
     async def stop(self, patience: float = 5.0) -> None:
-        """Store what is held if the engine is there, give back the rest, tell the broker."""
-        self._inbox.wake()
+        """Store what is held if the engine is there, abandon the rest, acknowledge."""
+        self._buffer.wake()
         await super().stop(patience)
         try:
             if not self.failures and self._holding is None:
                 async with asyncio.timeout(patience):
                     await self._finish()
-        except Exception as error:  # what is not stored goes back
+        except Exception as error:  # what is not stored is abandoned
             log.warning("The last messages could not be stored: %s", error)
-        await self._give_back()
+        await self._abandon_held()
         await self._door.close()
 
     async def _finish(self) -> None:
-        while (batch := self._holding or self._inbox.take_now(self._tray)) is not None:
+        while (batch := self._holding or self._buffer.take_now(self._group)) is not None:
             self._holding = batch
             await self._store(batch)
             self._holding = None
-            await self._tell(batch.messages)
+            await self._acknowledge(batch.messages)
 
-    async def _store(self, batch: Sorted) -> None:
+    async def _store(self, batch: ParsedBatch) -> None:
         created, unfit = await insert_all(await self._door.open(), batch)
-        # Letters after jobs: a flood of bad messages must not delay the good ones beside them.
+        # Dead letters after jobs: a flood of bad messages must not delay good ones.
         refused = [*batch.refused, *unfit]
         await self._letters.keep(self._adapter.name, refused)
         self.stored += created
@@ -126,47 +126,53 @@ class Storer(Loop):
             log.warning("… and %d more; see: headrace dead-letters list", len(refused) - 3)
 
     async def _find_engine(self) -> None:
-        """Raises while the engine is away; opens the gate when it is there."""
+        """Set `engine_available` if the engine replies; raise otherwise."""
         away = 0.0 if self._away_since is None else time.monotonic() - self._away_since
         if away > self._hold_seconds:
-            if self._gate.is_set():
-                self._gate.clear()
-                log.warning("The engine is away: messages in hand go back to the broker")
-            # Each time: what the reader was waiting for may have come after the gate was closed.
-            await self._give_back()
+            if self._engine_available.is_set():
+                self._engine_available.clear()
+                log.warning("The engine is away: returning unstored messages to the broker")
+            # Each time: a delivery that was under way may have arrived after the event was cleared.
+            await self._abandon_held()
         await self._door.close()
         engine = await self._door.open()
         await engine.record_get(KIND, "is the engine there?")
-        if not self._gate.is_set():
+        if not self._engine_available.is_set():
             self._away_since = None
-            self._gate.set()
+            self._engine_available.set()
 
-    async def _give_back(self) -> None:
-        await self._told()
-        while (batch := self._holding or self._inbox.take_now(self._tray)) is not None:
+    async def _abandon_held(self) -> None:
+        await self._acknowledged()
+        while (batch := self._holding or self._buffer.take_now(self._group)) is not None:
             self._holding = None
             try:
                 await self._adapter.abandon(batch.messages)
-            except Exception as error:  # they come back when the broker misses us
-                log.warning("Giving messages back: %s: %s", type(error).__name__, error)
+            except Exception as error:  # the broker redelivers them when it misses us
+                log.warning(
+                    "Cannot return messages to the broker, which redelivers them later: %s: %s",
+                    type(error).__name__,
+                    error,
+                )
 
-    async def _tell(self, messages: Sequence[Message]) -> None:
-        await self._told()
-        self._telling = asyncio.create_task(self._complete(messages), name="headrace complete")
+    async def _acknowledge(self, messages: Sequence[Message]) -> None:
+        await self._acknowledged()
+        self._acknowledging = asyncio.create_task(
+            self._complete(messages), name="headrace complete"
+        )
 
-    async def _told(self) -> None:
-        if self._telling is not None:
-            await self._telling
-            self._telling = None
+    async def _acknowledged(self) -> None:
+        if self._acknowledging is not None:
+            await self._acknowledging
+            self._acknowledging = None
 
     async def _complete(self, messages: Sequence[Message]) -> None:
         try:
             await self._adapter.complete(messages)
         except Exception as error:
-            # They are stored; if they come again, their keys tell that they did.
-            self.untold += len(messages)
+            # They are stored; a redelivery is recognised by its key.
+            self.unacknowledged += len(messages)
             log.warning(
-                "%s was not told that %d messages are done: %s: %s",
+                "Cannot acknowledge to %s that %d messages are stored: %s: %s",
                 self._adapter.name,
                 len(messages),
                 type(error).__name__,

@@ -79,8 +79,7 @@ def read_queue_config(
     for field in _FIELDS:
         if field.name in content:
             value = _filled(content[field.name], field.name, where, variables)
-            hint = document.hint((field.name,))
-            given[field.name] = _checked(field.name, field.type, value, hint + where.at(field.name))
+            given[field.name] = _checked(field.name, field.type, value, where.at(field.name))
     return QueueConfig(**given, path=str(path), lines=lines)
 
 
@@ -130,7 +129,7 @@ def _load(path: Path) -> Document:
         )
     except ModuleNotFoundError:
         raise MissingDriver(
-            f"PyYAML, which reads {path}, is not installed. "
+            f"ruamel.yaml, which reads {path}, is not installed. "
             'Install it with the adapter: pip install "headrace[kafka]"'
         ) from None
     try:

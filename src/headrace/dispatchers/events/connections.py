@@ -1,53 +1,54 @@
-"""The ways into the engine: one, or two where that is faster."""
+"""Connections over which messages are stored: one, or two where that is faster."""
 
 from __future__ import annotations
 
 import logging
 import time
 
-from headrace.dispatchers.host import Host
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from headrace.errors import EngineUnavailable
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.events")
 
 TRY_AGAIN_SECONDS = 60.0
 
 
-class Door:
-    """A connection to the engine: the App's own."""
+class EngineConnection:
+    """The App's own connection to the engine."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self.host = host
 
     async def open(self) -> Engine:
-        """The engine, connected. Doing it again is fine."""
+        """Return the connected engine. May be called again."""
         await self.host.open()
         return self.host.engine
 
     async def close(self) -> None:
-        """Close what was opened here: nothing, the App goes on."""
+        """Do nothing: the connection is the App's."""
 
 
-class SideDoor(Door):
-    """A connection of its own, made when it is first used.
+class ExtraConnection(EngineConnection):
+    """A connection of its own, opened at the first use.
 
-    A server may allow no more connections: then the App's own serves as well, only not as fast.
+    If the server allows no more connections, the App's own is used, which is slower.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         super().__init__(host)
         self._engine: Engine | None = None
         self._try_at = 0.0
 
     async def open(self) -> Engine:
-        """The engine, connected. Doing it again is fine."""
+        """Return the connected engine. May be called again."""
         if self._engine is None:
             main = await super().open()
             if time.monotonic() < self._try_at:
                 return main
-            engine = open_engine(self.host.settings.url, clock=self.host.clock)
+            settings = self.host.settings
+            engine = open_engine(settings.url, clock=self.host.clock, migrate=settings.migrate)
             try:
                 await engine.open()
             except EngineUnavailable as error:
@@ -59,14 +60,18 @@ class SideDoor(Door):
         return self._engine
 
     async def close(self) -> None:
-        """Close what was opened here."""
+        """Close the extra connection."""
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.close()
 
 
-def doors(host: Host) -> list[Door]:
-    """PostgreSQL works on two calls at once: while one is made durable or its answer is read, the
-    other goes on. Other engines take one call at a time anyway.
+def engine_connections(host: AppLike) -> list[EngineConnection]:
+    """Return two connections for PostgreSQL: while one call is made durable or its reply is read,
+    the other goes on. Other engines take one call at a time.
     """
-    return [Door(host), SideDoor(host)] if host.engine.name == "postgres" else [Door(host)]
+    return (
+        [EngineConnection(host), ExtraConnection(host)]
+        if host.engine.name == "postgres"
+        else [EngineConnection(host)]
+    )

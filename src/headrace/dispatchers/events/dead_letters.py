@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from headrace.dispatchers.events.adapter import Message
-from headrace.dispatchers.events.insert import again, insert, same_moment
-from headrace.dispatchers.events.message_parser import Intake, Refused, bounded
-from headrace.dispatchers.host import Host
+from headrace.dispatchers.events.insert import insert, key_with_time, same_moment
+from headrace.dispatchers.events.message_parser import MessageParser, RejectedMessage, bounded
 from headrace.errors import HeadraceError, InvalidInput, RecordConflict
 from headrace.model.ids import new_id
 from headrace.model.job import Inserted
 from headrace.model.views import Record
 from headrace.suggest import similar_or_first
+from headrace.task.app_like import AppLike
 
 KIND = "dead-letter"
 # Enough for any message that a replay could make a job of, with the default payload limit.
@@ -71,11 +71,11 @@ class DeadLetter(msgspec.Struct, kw_only=True):
 class DeadLetters:
     """The place for dead letters in the engine of an App."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
-        self._intake = Intake(host)
+        self._parser = MessageParser(host)
 
-    async def keep(self, adapter: str, messages: Sequence[Refused]) -> None:
+    async def keep(self, adapter: str, messages: Sequence[RejectedMessage]) -> None:
         """Set messages aside durably. One that is delivered again is kept once."""
         for start in range(0, len(messages), TOGETHER):
             part = messages[start : start + TOGETHER]
@@ -123,12 +123,12 @@ class DeadLetters:
                 f"bytes and the first {len(letter.raw):,} were kept; send it again"
             )
         message = letter.message()
-        job = self._intake.job(message)
+        job = self._parser.job(message)
         [inserted] = await insert(self._host.engine, [job], [message])
         await self._host.engine.record_delete(KIND, letter_id)
         return inserted
 
-    def _letter(self, adapter: str, each: Refused) -> DeadLetter:
+    def _letter(self, adapter: str, each: RejectedMessage) -> DeadLetter:
         message = each.message
         return DeadLetter(
             id=f"{adapter}:{new_id()}" if message.key is None else bounded(message.key),
@@ -154,7 +154,7 @@ class DeadLetters:
             if record is None or same_moment(_read(record).sent_at, letter.sent_at):
                 return
             # The topic was made anew and counts from the beginning: it is another message.
-            letter.id = again(letter.id, letter.sent_at)
+            letter.id = key_with_time(letter.id, letter.sent_at)
             await engine.record_put(KIND, letter.id, msgspec.json.encode(letter))
 
 

@@ -1,4 +1,4 @@
-"""The event dispatcher: messages of a broker become jobs, each message one."""
+"""The event dispatcher: each message of a broker becomes one job."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Self
 import msgspec
 
 from headrace.dispatchers.events.adapter import QueueAdapter
-from headrace.dispatchers.events.batch_buffer import Inbox
-from headrace.dispatchers.events.batch_writer import Storer
-from headrace.dispatchers.events.connections import doors
-from headrace.dispatchers.events.message_parser import Intake
-from headrace.dispatchers.events.receiver import Reader
-from headrace.dispatchers.heartbeat import Presence
-from headrace.dispatchers.host import Host
+from headrace.dispatchers.events.batch_buffer import BatchBuffer
+from headrace.dispatchers.events.batch_writer import BatchWriter
+from headrace.dispatchers.events.connections import engine_connections
+from headrace.dispatchers.events.message_parser import MessageParser
+from headrace.dispatchers.events.receiver import Receiver
+from headrace.dispatchers.heartbeat import DispatcherHeartbeat
 from headrace.errors import InvalidSetting
 from headrace.model.names import check_name
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.events")
 
@@ -27,7 +27,7 @@ HOLD_SECONDS = 20.0
 
 
 class EventCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one dispatcher has done since it started."""
+    """What a dispatcher has done since it started."""
 
     received: int
     stored: int
@@ -39,15 +39,15 @@ class EventCounts(msgspec.Struct, frozen=True, kw_only=True):
 class QueueDispatcher:
     """Turns the messages of one broker into jobs.
 
-    A message makes one job, however often it is delivered and however many dispatchers run. The
-    broker is told only after the job is stored. A message that makes no job is set aside as a dead
-    letter and holds up nobody. While the engine is away, little is taken from the broker and
-    nothing is lost.
+    A message makes one job, however often it is delivered and however many dispatchers run. It is
+    acknowledged only after the job is stored. A message that makes no job becomes a dead letter and
+    delays no other. While the engine is away, few messages are taken from the broker and none is
+    lost.
     """
 
     def __init__(
         self,
-        host: Host,
+        host: AppLike,
         adapter: QueueAdapter,
         *,
         batch_size: int = BATCH_SIZE,
@@ -62,91 +62,96 @@ class QueueDispatcher:
             raise InvalidSetting(f"hold_seconds must be between 0 and 86400, got {hold_seconds}")
         self.host = host
         self.adapter = adapter
-        ways = doors(host)
-        self._inbox = inbox = Inbox(batch_size=batch_size, trays=len(ways))
-        gate = asyncio.Event()
-        self.reader = Reader(adapter=adapter, intake=Intake(host), inbox=inbox, gate=gate)
-        self.storers = [
-            Storer(
-                door=door,
+        connections = engine_connections(host)
+        self._buffer = buffer = BatchBuffer(batch_size=batch_size, groups=len(connections))
+        engine_available = asyncio.Event()
+        self.receiver = Receiver(
+            adapter=adapter,
+            parser=MessageParser(host),
+            buffer=buffer,
+            engine_available=engine_available,
+        )
+        self.writers = [
+            BatchWriter(
+                connection=connection,
                 adapter=adapter,
-                inbox=inbox,
-                tray=tray,
-                gate=gate,
+                buffer=buffer,
+                group=group,
+                engine_available=engine_available,
                 hold_seconds=hold_seconds,
             )
-            for tray, door in enumerate(ways)
+            for group, connection in enumerate(connections)
         ]
-        self.presence = Presence(
+        self.heartbeat = DispatcherHeartbeat(
             host=host,
             type="queue",
             adapter=adapter.name,
             report=self.report,
             name=None if name is None else check_name("dispatcher", name),
-            on_answer=self._engine_answers,
+            on_answer=self._engine_replied,
         )
 
     @property
     def name(self) -> str:
-        """By which it is known to others."""
-        return self.presence.dispatcher
+        """The name in its record."""
+        return self.heartbeat.dispatcher
 
     @property
     def running(self) -> bool:
         """Whether it has been started and not stopped."""
-        return self.reader.running
+        return self.receiver.running
 
     @property
     def healthy(self) -> bool:
         """False while the broker or the engine fails again and again."""
-        return self.reader.healthy and all(each.healthy for each in self.storers)
+        return self.receiver.healthy and all(each.healthy for each in self.writers)
 
     @property
     def counts(self) -> EventCounts:
-        """What it has done so far."""
+        """Return what it has done so far."""
         return EventCounts(
-            received=self.reader.received,
-            stored=sum(each.stored for each in self.storers),
-            duplicates=sum(each.duplicates for each in self.storers),
-            set_aside=sum(each.set_aside for each in self.storers),
-            held=len(self._inbox) + sum(each.held for each in self.storers),
+            received=self.receiver.received,
+            stored=sum(each.stored for each in self.writers),
+            duplicates=sum(each.duplicates for each in self.writers),
+            set_aside=sum(each.set_aside for each in self.writers),
+            held=len(self._buffer) + sum(each.held for each in self.writers),
         )
 
     async def lag(self) -> int | None:
-        """How many messages are still to become jobs; None if that is not known now."""
-        if not self.reader.connected:
+        """Return how many messages are still to become jobs; None if that is not known now."""
+        if not self.receiver.connected:
             return None
         try:
             return await self.adapter.lag()
-        except Exception as error:  # trouble with the broker is told by who receives
+        except Exception as error:  # the receiver reports trouble with the broker
             log.debug("The lag of %s is not known: %s", self.adapter.name, error)
             return None
 
     async def report(self) -> dict[str, object]:
-        """What others are told about it."""
+        """Return what its record says."""
         return {
             **msgspec.to_builtins(self.counts),
             "lag": await self.lag(),
             "healthy": self.healthy,
         }
 
-    def _engine_answers(self) -> None:
-        for each in self.storers:
+    def _engine_replied(self) -> None:
+        for each in self.writers:
             each.retry_now()
 
     async def start(self) -> None:
-        """Begin. A broker or an engine that is away is waited for."""
-        for each in self.storers:
+        """Start. Waits in the background for a broker or an engine that is away."""
+        for each in self.writers:
             each.start()
-        self.reader.start()
-        self.presence.start()
+        self.receiver.start()
+        self.heartbeat.start()
 
     async def stop(self, patience: float = 10.0) -> None:
-        """Take no more messages, store those that are here, tell the broker, and leave it."""
-        await self.reader.stop()
-        await asyncio.gather(*(each.stop(patience) for each in self.storers))
-        await self.reader.leave()
-        await self.presence.stop()
+        """Receive no more, store and acknowledge what was received, and disconnect."""
+        await self.receiver.stop()
+        await asyncio.gather(*(each.stop(patience) for each in self.writers))
+        await self.receiver.leave()
+        await self.heartbeat.stop()
         log.info("Dispatcher %s has stopped: %s", self.name, self.counts)
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Storing the jobs of messages, so that a message makes one job however often it comes."""
+"""Inserts the jobs of messages: one job for a message, however often it is delivered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from headrace.batching import slices
 from headrace.dispatchers.events.adapter import Message
-from headrace.dispatchers.events.message_parser import Refused, Sorted, bounded, refused
+from headrace.dispatchers.events.message_parser import (
+    ParsedBatch,
+    RejectedMessage,
+    bounded,
+    refused,
+)
 from headrace.engine.base import Engine
 from headrace.enqueue import BATCH_BYTES, BATCH_JOBS
 from headrace.errors import EngineError
@@ -16,10 +21,10 @@ from headrace.model.job import Inserted, NewJob
 async def insert(
     engine: Engine, jobs: Sequence[NewJob], sources: Sequence[Message]
 ) -> list[Inserted]:
-    """Store jobs; those whose message came before are answered with the job that it has.
+    """Insert jobs; for a message that was delivered before, return the job it made.
 
     A topic that was deleted and made anew counts from the beginning, and two clusters may have a
-    topic of the same name. So a job that has the key already is looked at: if its message was sent
+    topic of the same name. So the existing job is read: if its message was sent
     at another time, it is another message, which gets a key with its time.
     """
     answers = await engine.insert(jobs)
@@ -42,7 +47,7 @@ async def insert(
     ]
     if others:
         for number in others:
-            jobs[number].key = again(jobs[number].key or "", sources[number].sent_at)
+            jobs[number].key = key_with_time(jobs[number].key or "", sources[number].sent_at)
         for number, answer in zip(
             others, await engine.insert([jobs[number] for number in others]), strict=True
         ):
@@ -50,12 +55,12 @@ async def insert(
     return answers
 
 
-async def insert_all(engine: Engine, batch: Sorted) -> tuple[int, list[Refused]]:
-    """Store a batch in calls of bounded size. Answers how many jobs are new, and those messages
-    that the engine would not take. Raises `EngineError` if it is the engine's own trouble.
+async def insert_all(engine: Engine, batch: ParsedBatch) -> tuple[int, list[RejectedMessage]]:
+    """Insert a batch in calls of bounded size. Return how many jobs are new, and the messages that
+    the engine rejects. Raises `EngineError` if the engine itself is in trouble.
     """
     created = 0
-    unfit: list[Refused] = []
+    unfit: list[RejectedMessage] = []
     sizes = [len(job.args) for job in batch.jobs]
     for part in slices(sizes, length=BATCH_JOBS, size=BATCH_BYTES):
         made, rest = await _insert_part(engine, batch.jobs[part], batch.sources[part])
@@ -66,7 +71,7 @@ async def insert_all(engine: Engine, batch: Sorted) -> tuple[int, list[Refused]]
 
 async def _insert_part(
     engine: Engine, jobs: Sequence[NewJob], sources: Sequence[Message]
-) -> tuple[int, list[Refused]]:
+) -> tuple[int, list[RejectedMessage]]:
     try:
         answers = await insert(engine, jobs, sources)
     except EngineError:
@@ -74,7 +79,7 @@ async def _insert_part(
     except Exception as error:
         if len(jobs) == 1:
             return 0, [refused(sources[0], error)]
-        # One job that the engine cannot hold must not keep the others out: find it by halves.
+        # One job that the engine rejects must not stop the others: find it by halving.
         half = len(jobs) // 2
         made, unfit = await _insert_part(engine, jobs[:half], sources[:half])
         more, rest = await _insert_part(engine, jobs[half:], sources[half:])
@@ -83,12 +88,12 @@ async def _insert_part(
 
 
 def same_moment(one: object, other: float | None) -> bool:
-    """Whether two messages of one key were sent at the same time: then they are the same."""
+    """Return whether two messages of one key were sent at the same time: then they are the same."""
     if not isinstance(one, (int, float)) or other is None:
         return True
     return abs(one - other) < 0.0015
 
 
-def again(key: str, sent_at: float | None) -> str:
-    """A key for another message in the same place."""
+def key_with_time(key: str, sent_at: float | None) -> str:
+    """Return the key of another message at the same topic, partition and offset."""
     return bounded(f"{key}:{round((sent_at or 0) * 1000)}")

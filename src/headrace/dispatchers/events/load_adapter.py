@@ -1,4 +1,4 @@
-"""From the name in queue.yaml to an adapter: one of ours, or one of the user's own."""
+"""Makes the adapter that queue.yaml names: a built-in one or a class of the user's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = ("password", "secret", "token", "credential", "key")
 
 
 def make_adapter(config: QueueConfig) -> QueueAdapter:
-    """The adapter that a file asks for, with its options checked against its constructor."""
+    """Return the adapter that a file names, its options checked against the constructor."""
     kind = find_adapter(config)
     parameters = inspect.signature(kind).parameters
     try:
@@ -58,7 +58,7 @@ def make_adapter(config: QueueConfig) -> QueueAdapter:
 
 
 def find_adapter(config: QueueConfig) -> type[QueueAdapter]:
-    """The class that is named. The current folder is on the path."""
+    """Return the class that is named. The current folder is on the path."""
     where = config.at("adapter")
     reference = OURS.get(config.adapter.replace("-", "_"), config.adapter)
     module_name, colon, attribute = reference.partition(":")

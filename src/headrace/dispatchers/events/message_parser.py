@@ -1,4 +1,4 @@
-"""From a message to a job: every check that a message has to pass, and nothing else."""
+"""Parses and checks messages, and makes the jobs that they ask for."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from copy import copy
 import msgspec
 
 from headrace.dispatchers.events.adapter import Message
-from headrace.dispatchers.host import Host
 from headrace.errors import HeadraceError, InvalidInput, PayloadTooLarge
 from headrace.model.ids import new_ids
 from headrace.model.job import NewJob
 from headrace.model.names import TEXT_LIMIT, check_text
 from headrace.task import Task, TaskOptions
+from headrace.task.app_like import AppLike
 
 # A message is the arguments of a job and a little around them.
 ENVELOPE_BYTES = 65_536
@@ -22,7 +22,7 @@ REASON_LIMIT = 2_000
 
 
 class UnreadableMessage(InvalidInput):
-    """The message is not what a dispatcher takes."""
+    """The message has not the form that a dispatcher accepts."""
 
 
 class Envelope(msgspec.Struct, gc=False):
@@ -33,7 +33,7 @@ class Envelope(msgspec.Struct, gc=False):
     job_id: str | int | None = None
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RejectedMessage(msgspec.Struct, frozen=True):
     """A message that makes no job, and why."""
 
     message: Message
@@ -41,7 +41,7 @@ class Refused(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Sorted(msgspec.Struct):
+class ParsedBatch(msgspec.Struct):
     """Messages in the order they came, the jobs that they make, and those that make none.
 
     `sources` has the message of each job.
@@ -50,9 +50,9 @@ class Sorted(msgspec.Struct):
     messages: list[Message]
     jobs: list[NewJob]
     sources: list[Message]
-    refused: list[Refused]
+    refused: list[RejectedMessage]
 
-    def add(self, other: Sorted) -> None:
+    def add(self, other: ParsedBatch) -> None:
         """Append what came next."""
         self.messages += other.messages
         self.jobs += other.jobs
@@ -60,11 +60,11 @@ class Sorted(msgspec.Struct):
         self.refused += other.refused
 
 
-class Known(msgspec.Struct):
-    """A task that messages have asked for.
+class TaskTemplate(msgspec.Struct):
+    """Makes the jobs of one task.
 
-    Its jobs differ in id and arguments and in what a message adds. So the first is kept as the
-    pattern of the others, unless there is a lane, which depends on the arguments.
+    They differ only in id, arguments and what a message adds, so the first job is copied for the
+    others, unless the task has a lane, which depends on the arguments.
     """
 
     task: Task[..., object]
@@ -72,7 +72,7 @@ class Known(msgspec.Struct):
     pattern: NewJob | None = None
 
     def job(self, params: bytes, limit: int, job_id: str | None) -> NewJob:
-        """A job with these arguments, or an error that says why there is none."""
+        """Return a job with these arguments; raise if they do not fit the task."""
         if self.pattern is None or job_id is None or len(params) > limit:
             job = self.options.job_from_json(params)
             self.pattern = copy(job) if job.lane is None else None
@@ -84,27 +84,27 @@ class Known(msgspec.Struct):
         return job
 
 
-class Intake:
-    """Turns messages into jobs of the host's tasks."""
+class MessageParser:
+    """Turns messages into jobs of the App's tasks."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self._decode = msgspec.json.Decoder(Envelope).decode
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, TaskTemplate] = {}
 
-    def sort(self, messages: Sequence[Message]) -> Sorted:
-        """Make what jobs can be made. One bad message does not disturb the others."""
-        made = Sorted(list(messages), [], [], [])
+    def parse(self, messages: Sequence[Message]) -> ParsedBatch:
+        """Parse messages. One bad message does not affect the others."""
+        made = ParsedBatch(list(messages), [], [], [])
         for message, job_id in zip(messages, new_ids(len(messages)), strict=True):
             try:
                 made.jobs.append(self.job(message, job_id))
                 made.sources.append(message)
-            except Exception as error:  # whatever a message provokes is told with the message
+            except Exception as error:  # whatever it is, it is recorded with the message
                 made.refused.append(refused(message, error))
         return made
 
     def job(self, message: Message, job_id: str | None = None) -> NewJob:
-        """The job that a message asks for, or an error that says why there is none."""
+        """Return the job that a message asks for; raise if it cannot be made."""
         if message.fault is not None:
             raise UnreadableMessage(message.fault)
         most = self._host.settings.payload_limit
@@ -128,28 +128,28 @@ class Intake:
             job.meta = b'{"sent_at":%.3f}' % message.sent_at
         return job
 
-    def _for(self, name: str) -> Known:
-        """How jobs of a task are made, found out once: a dispatcher makes thousands a second."""
+    def _for(self, name: str) -> TaskTemplate:
+        """Return the template of a task, cached: a dispatcher makes thousands of jobs a second."""
         known = self._known.get(name)
         if known is not None and known.task is self._host.tasks.get(name):
             return known
         task = self._host.find_task(name)
         options: TaskOptions[..., object] = task.options(source="event")
-        known = self._known[name] = Known(task, options)
+        known = self._known[name] = TaskTemplate(task, options)
         return known
 
 
-def refused(message: Message, error: Exception) -> Refused:
-    """A message that makes no job, with the reason in words."""
+def refused(message: Message, error: Exception) -> RejectedMessage:
+    """Return the message with the reason for which it makes no job."""
     name = type(error).__name__
     reason = str(error) if isinstance(error, HeadraceError) else f"{name}: {error}"
     if len(reason) > REASON_LIMIT:
         reason = reason[: REASON_LIMIT - 1] + "…"
-    return Refused(message, name, reason)
+    return RejectedMessage(message, name, reason)
 
 
 def bounded(key: str) -> str:
-    """A key that an engine takes, whatever names the broker has."""
+    """Return the key, or a hash of it if an engine would not accept it."""
     if len(key) <= TEXT_LIMIT // 4 and key.isprintable():
         return key
     try:

@@ -8,8 +8,8 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 
 from headrace.dispatchers.events.adapter import BrokerUnavailable, Message, QueueAdapter
-from headrace.dispatchers.events.batch_buffer import Inbox
-from headrace.dispatchers.events.message_parser import Intake
+from headrace.dispatchers.events.batch_buffer import BatchBuffer
+from headrace.dispatchers.events.message_parser import MessageParser
 from headrace.loop import Loop
 
 log = logging.getLogger("headrace.events")
@@ -21,35 +21,40 @@ PATIENCE = 10.0
 MISTAKES = (TypeError, AttributeError, NameError, LookupError, AssertionError, ImportError)
 
 
-class Reader(Loop):
+class Receiver(Loop):
     """Connects, receives, checks, and hands on; connects again after trouble with the broker.
 
-    `gate` is closed while the engine is away: then nothing more is taken from the broker.
+    While `engine_available` is not set, nothing more is taken from the broker.
     """
 
     name = "receiving"
 
     def __init__(
-        self, *, adapter: QueueAdapter, intake: Intake, inbox: Inbox, gate: asyncio.Event
+        self,
+        *,
+        adapter: QueueAdapter,
+        parser: MessageParser,
+        buffer: BatchBuffer,
+        engine_available: asyncio.Event,
     ) -> None:
         super().__init__()
         self.adapter = adapter
         self.received = 0
         self.connected = False
-        self._intake = intake
-        self._inbox = inbox
-        self._gate = gate
+        self._parser = parser
+        self._buffer = buffer
+        self._engine_available = engine_available
         self._stream: AsyncIterator[Sequence[Message]] | None = None
         self._next: asyncio.Task[Sequence[Message]] | None = None
 
     async def tick(self) -> float:
         """Receive one batch, or find that the broker is quiet."""
-        if self.connected and self.adapter.sends_ahead and not self._gate.is_set():
+        if self.connected and self.adapter.sends_ahead and not self._engine_available.is_set():
             # What the broker has sent, and would send again as soon as it is given back, is for
             # others now.
             await self.leave()
         if self._next is None:
-            if not await _set_within(self._gate, QUIET):
+            if not await _set_within(self._engine_available, QUIET):
                 return 0.0
             self._next = asyncio.create_task(self._receive(), name="headrace receive")
         await asyncio.wait({self._next}, timeout=QUIET)
@@ -67,7 +72,7 @@ class Reader(Loop):
                 f"{self.adapter.name}: {type(error).__name__}: {error}"
             ) from error
         self._take_in(messages)
-        await self._inbox.room()
+        await self._buffer.room()
         return 0.0
 
     async def stop(self, patience: float = 0.0) -> None:
@@ -90,9 +95,9 @@ class Reader(Loop):
 
     def _take_in(self, messages: Sequence[Message]) -> None:
         self.received += len(messages)
-        for tray, share in enumerate(self._inbox.shares(messages)):
+        for group, share in enumerate(self._buffer.shares(messages)):
             if share:
-                self._inbox.add(tray, self._intake.sort(share))
+                self._buffer.add(group, self._parser.parse(share))
 
     async def _receive(self) -> Sequence[Message]:
         if self._stream is None:

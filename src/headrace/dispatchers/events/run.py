@@ -38,7 +38,7 @@ async def run_dispatcher(dispatcher: QueueDispatcher) -> int:
 def _check(dispatcher: QueueDispatcher) -> None:
     """Raise if broker or engine failed more often than is allowed."""
     retries = dispatcher.host.settings.connection_retries
-    for each in (dispatcher.reader, *dispatcher.storers):
+    for each in (dispatcher.receiver, *dispatcher.writers):
         check_failures(each.failures, each.last_error, retries=retries, what=f"{each.name} failed")
 
 

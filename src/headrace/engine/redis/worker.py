@@ -11,10 +11,10 @@ from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
 from headrace.engine.redis.claim import claimed_in
 from headrace.engine.redis.codec import at, note_arguments, settlement_arguments
-from headrace.engine.redis.connection.blocking import BlockingLink
+from headrace.engine.redis.connection.blocking import BlockingConnection
 from headrace.engine.redis.connection.errors import ScriptUnknown
-from headrace.engine.redis.connection.store import Store, call_of
-from headrace.engine.redis.notify import Ears
+from headrace.engine.redis.connection.store import RedisStore, call_of
+from headrace.engine.redis.notify import SignalListener
 from headrace.engine.redis.scripts import script
 from headrace.engine.text import storable
 from headrace.model.durable.writes import Note, StoredEntry
@@ -35,12 +35,12 @@ def _storable(worker: WorkerInfo) -> WorkerInfo:
     )
 
 
-class Keeper:
+class RedisLeaseKeeper:
     """Renews one worker's lease on a connection of its own. See `base.LeaseKeeper`."""
 
-    def __init__(self, store: Store, worker_id: str, lease_seconds: float) -> None:
+    def __init__(self, store: RedisStore, worker_id: str, lease_seconds: float) -> None:
         self._store = store
-        self._link = BlockingLink(store.address)
+        self._link = BlockingConnection(store.address)
         self._worker_id = worker_id
         self._lease_seconds = lease_seconds
         self._call = call_of(script("renew"), store.address)
@@ -64,12 +64,12 @@ class Keeper:
         self._link.close()
 
 
-class Working(Store):
+class Working(RedisStore):
     """See `headrace.engine.base.Working`."""
 
-    def __init__(self, url: str, *, clock: Clock) -> None:
-        super().__init__(url, clock=clock)
-        self._ears = Ears(self.address, self.key("signals"))
+    def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
+        super().__init__(url, clock=clock, migrate=migrate)
+        self._listener = SignalListener(self.address, self.key("signals"))
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
         known = _storable(worker)
@@ -79,8 +79,8 @@ class Working(Store):
     async def know(self, worker: WorkerInfo) -> None:
         await self.run("know", worker.id, msgspec.msgpack.encode(_storable(worker)))
 
-    def keeper(self, worker_id: str, lease_seconds: float) -> Keeper:
-        return Keeper(self, worker_id, lease_seconds)
+    def keeper(self, worker_id: str, lease_seconds: float) -> RedisLeaseKeeper:
+        return RedisLeaseKeeper(self, worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
         await self.run("retire", worker_id)
@@ -98,7 +98,7 @@ class Working(Store):
             "exchange",
             worker_id or "",
             limit,
-            self._ears.inbox,
+            self._listener.inbox,
             -1 if queues is None else len(named),
             *named,
             *settlement_arguments(settlements),
@@ -131,8 +131,8 @@ class Working(Store):
     async def listen(
         self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
     ) -> Callable[[], None]:
-        return await self._ears.listen(on_work, on_cancel, on_jobs)
+        return await self._listener.listen(on_work, on_cancel, on_jobs)
 
     @property
     def listening(self) -> bool:
-        return self._ears.listening
+        return self._listener.listening

@@ -1,34 +1,32 @@
-"""Reads the statements in queries/ and migrations/: one file per operation."""
+"""The statements and migrations of this engine."""
 
 from __future__ import annotations
 
 import sqlite3
-from importlib import resources
 
-_FOLDER = resources.files("headrace.engine.sqlite")
+from headrace.engine import sql_files
+
+_PACKAGE = "headrace.engine.sqlite"
 
 
 def query(name: str) -> str:
-    """The statement in queries/<name>.sql."""
-    return _FOLDER.joinpath("queries", f"{name}.sql").read_text(encoding="utf-8")
+    """Return a statement of queries/."""
+    return sql_files.queries(_PACKAGE)[name]
 
 
-def migrations() -> list[tuple[int, list[str]]]:
-    """Every migration by its number, as single statements."""
-    files = sorted(
-        (path for path in _FOLDER.joinpath("migrations").iterdir() if path.name.endswith(".sql")),
-        key=lambda path: path.name,
-    )
-    return [(int(path.name[:4]), _statements(path.read_text(encoding="utf-8"))) for path in files]
+def migrations() -> list[sql_files.Migration]:
+    """Return the changes of the schema, by their number."""
+    return sql_files.migrations(_PACKAGE)
 
 
-def _statements(script: str) -> list[str]:
+def statements(script: str) -> list[str]:
+    """Return the single statements of a script."""
     # Not `executescript`: it commits first, and a migration has to be one transaction.
-    statements: list[str] = []
+    found: list[str] = []
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line
         if sqlite3.complete_statement(pending):
-            statements.append(pending)
+            found.append(pending)
             pending = ""
-    return statements
+    return found

@@ -1,4 +1,4 @@
-"""Children: jobs that a job makes exactly once over its attempts, and waits for without a slot."""
+"""Child jobs: created exactly once over all attempts, and awaited without a slot."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """Children that were made together, as this run knows them."""
+    """Children that were created together, as this run knows them."""
 
     __slots__ = ("fresh", "ids", "in_own_lane", "name")
 
     def __init__(self, name: str, ids: list[str], *, fresh: bool, in_own_lane: bool) -> None:
         self.name = name
         self.ids = ids
-        # Stored in this very run: nobody need look whether they have ended.
+        # Stored in this run: there is no need to check whether they have ended.
         self.fresh = fresh
         self.in_own_lane = in_own_lane
 
 
-class Children:
-    """The children of one attempt. Used on the worker's loop."""
+class ChildJobs:
+    """The children of one attempt. Used on the worker's event loop."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
         self._groups: list[Group] = []
 
-    async def spawn(self, place: str, jobs: list[NewJob]) -> list[str]:
-        """Store children whose ids follow from what was written down before, so that whoever
-        repeats this, after whatever crash, stores none twice.
+    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
+        """Store children and return their ids. These follow from what is recorded first, so that a
+        repetition after a crash stores none twice.
         """
         if not jobs:
             return []
         context = self._context
-        kept = (await context.kept.of(CHILDREN)).get(place)
-        if kept is None:
+        recorded = (await context.replayed.of_kind(CHILDREN)).get(step_name)
+        if recorded is None:
             record = ChildrenRecord(base=new_id(), count=len(jobs))
-            await self._write(place, record)
+            await self._write(step_name, record)
         else:
-            record = msgspec.json.decode(kept, type=ChildrenRecord)
+            record = msgspec.json.decode(recorded, type=ChildrenRecord)
             if record.count != len(jobs):
                 raise NotRetryable(
-                    f"children {place!r} were {record.count} at first and are {len(jobs)} now; a "
-                    "handler has to make the same ones in each attempt: keep what they depend on "
+                    f"children {step_name!r} were {record.count} at first and are {len(jobs)} now; "
+                    "a handler has to make the same ones in each attempt: keep what they depend on "
                     "in a stage"
                 )
         ids = [nth_id(record.base, index) for index in range(record.count)]
         group = Group(
-            place,
+            step_name,
             ids,
             fresh=not record.stored,
             in_own_lane=any(
@@ -75,22 +75,24 @@ class Children:
         if not record.stored:
             meta = context.meta
             async for batch in batches(
-                self._child(job, child_id, place, meta)
+                self._child(job, child_id, step_name, meta)
                 for job, child_id in zip(jobs, ids, strict=True)
             ):
-                await context.patiently(functools.partial(context.engine.insert, batch))
+                await context.retry_while_unavailable(
+                    functools.partial(context.engine.insert, batch)
+                )
             record.stored = True
-            await self._write(place, record)
+            await self._write(step_name, record)
         self._groups.append(group)
         return ids
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
-        """How these children ended; leave the handler while one of them has not."""
+        """Return how these children ended; suspend the handler until all have."""
         for group in self._groups_of(ids):
             if group.in_own_lane:
                 await self._refuse_to_wait_for_itself(group)
             if group.fresh:
-                # What was ended meanwhile is looked for after the handler has been left.
+                # Those that have ended meanwhile are found after the handler is suspended.
                 self._suspend(group.name, len(group.ids) - len(set(group.ids) & set(ids)))
         found = await self._read(ids)
         unfinished = {job.id: job for job in found.values() if not job.status.final}
@@ -102,13 +104,13 @@ class Children:
         first = next(iter(unfinished.values()))
         if first.parent != self._context.job_id:
             raise InvalidInput(
-                f"job {first.id} is not a child of this job; gather what spawn has answered"
+                f"job {first.id} is not a child of this job; gather what spawn has returned"
             )
         group = next((each for each in self._groups if each.name == first.group), None)
         others = [] if group is None else [each for each in group.ids if each not in wanted]
         left = 0
         if others:
-            # Only some of a group: go on when no more than the others can be left of it.
+            # Only some of a group: resume when at most the others are unfinished.
             left = sum(1 for job in (await self._read(others)).values() if not job.status.final)
         self._suspend(first.group, left)
 
@@ -126,13 +128,15 @@ class Children:
             rest = ids[start : start + MOST_JOBS]
             while rest:
                 part = functools.partial(context.engine.get_part, rest, PART_BYTES)
-                jobs, rest = await context.patiently(part)
+                jobs, rest = await context.retry_while_unavailable(part)
                 found.update((job.id, job) for job in jobs)
         return found
 
     async def _refuse_to_wait_for_itself(self, group: Group) -> None:
         context = self._context
-        [job] = await context.patiently(functools.partial(context.engine.get, [context.job_id]))
+        [job] = await context.retry_while_unavailable(
+            functools.partial(context.engine.get, [context.job_id])
+        )
         if job.hold:
             raise InvalidInput(
                 f"children {group.name!r} are in lane {job.lane!r} of queue {job.queue!r}, where "
@@ -140,17 +144,17 @@ class Children:
                 'this one on_retry="yield"'
             )
 
-    def _child(self, job: NewJob, child_id: str, place: str, meta: dict[str, object]) -> NewJob:
+    def _child(self, job: NewJob, child_id: str, step_name: str, meta: dict[str, object]) -> NewJob:
         inherited = job.meta
         if meta:
             own = msgspec.json.decode(job.meta) if job.meta else {}
             inherited = msgspec.json.encode({**meta, **own})
         return msgspec.structs.replace(
-            job, id=child_id, parent=self._context.job_id, group=place, meta=inherited
+            job, id=child_id, parent=self._context.job_id, group=step_name, meta=inherited
         )
 
-    async def _write(self, place: str, record: ChildrenRecord) -> None:
-        await self._context.write(entry=Entry(CHILDREN, place, msgspec.json.encode(record)))
+    async def _write(self, step_name: str, record: ChildrenRecord) -> None:
+        await self._context.write(entry=Entry(CHILDREN, step_name, msgspec.json.encode(record)))
 
 
 def _ended(job_id: str, job: Job | None) -> EndedChild:

@@ -1,4 +1,4 @@
-"""Running the function of a stage: on the loop or off it, within its time, again if it may."""
+"""Calls the function of a stage, on the event loop or in a thread, with timeout and retries."""
 
 from __future__ import annotations
 
@@ -21,75 +21,77 @@ from headrace.errors import (
 )
 from headrace.model.policy import check_timeout
 from headrace.model.retry import RetryPolicy, retryable
-from headrace.orchestrator.durable.step_names import INSIDE
-from headrace.orchestrator.settling.attempt_log import text_of
+from headrace.orchestrator.durable.step_names import CURRENT_STAGE
+from headrace.orchestrator.settling.attempt_log import error_text
 from headrace.task.codec import decode_hook, encode
 
-Never = tuple[type[BaseException] | str, ...]
+NeverRetry = tuple[type[BaseException] | str, ...]
 OffLoop = Callable[[Callable[[], Any]], Awaitable[Any]]
 
-ONCE = RetryPolicy(retries=0)
+_ONCE = RetryPolicy(retries=0)
 
 
-class Effort(msgspec.Struct, frozen=True):
-    """How hard to try: how often, and for how long each time."""
+class StageRetry(msgspec.Struct, frozen=True):
+    """The retry policy and timeout of one stage."""
 
-    retry: RetryPolicy = ONCE
+    policy: RetryPolicy = _ONCE
     timeout: float | None = None
 
 
-ONE_TRY = Effort()
+NO_RETRY = StageRetry()
 
 
-def effort(retries: int | None, retry: RetryPolicy | None, timeout: float | None) -> Effort:
-    """What a handler asks for a stage."""
+def make_stage_retry(
+    retries: int | None, retry: RetryPolicy | None, timeout: float | None
+) -> StageRetry:
+    """Return the retries and timeout that a handler asks for."""
     if retries is None and retry is None and timeout is None:
-        return ONE_TRY
+        return NO_RETRY
     if retries is not None and retry is not None:
         raise InvalidSetting("give retries or retry, not both")
     if retries is not None:
         retry = RetryPolicy(retries=retries)
-    return Effort(retry or ONCE, check_timeout(timeout))
+    return StageRetry(retry or _ONCE, check_timeout(timeout))
 
 
-async def perform(
+async def call_stage(
     name: str,
     call: Callable[[], Any],
     *,
-    effort: Effort,
+    stage_retry: StageRetry,
     off_loop: OffLoop,
-    never: Never,
+    never_retry: NeverRetry,
     log: logging.LoggerAdapter[logging.Logger],
 ) -> tuple[Any, int]:
-    """The value of a stage's function, and after how many tries. Raises what the last one raised.
+    """Return the value of a stage's function and the number of tries. Raises the last error.
 
-    What asks for something to be done with the whole job (a retry, a snooze, a sleep) passes.
+    Errors that are about the whole job (a retry, a snooze, a suspension) are not tried again.
     """
     tries = 0
-    outside = INSIDE.set(f"{name}/")
+    outside = CURRENT_STAGE.set(f"{name}/")
     try:
         while True:
             tries += 1
             try:
-                return await _once(name, call, effort.timeout, off_loop), tries
+                return await _once(name, call, stage_retry.timeout, off_loop), tries
             except (RetryLater, Snooze, LeaseLost):
                 raise
             except Exception as error:
-                if tries > effort.retry.retries or not retryable(error, never):
+                if tries > stage_retry.policy.retries or not retryable(error, never_retry):
                     raise
-                delay = effort.retry.delay(tries)
+                delay = stage_retry.policy.delay(tries)
                 log.warning(
                     "stage %r: try %d of %d failed, the next in %g s: %s: %s",
                     name,
                     tries,
-                    effort.retry.max_attempts,
+                    stage_retry.policy.max_attempts,
                     delay,
                     type(error).__name__,
-                    text_of(error),
+                    error_text(error),
                 )
                 await asyncio.sleep(delay)
     finally:
-        INSIDE.reset(outside)
+        CURRENT_STAGE.reset(outside)
 
 
 async def _once(
@@ -125,8 +127,8 @@ def _function(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def encode_value(name: str, value: Any, function: Callable[..., Any]) -> bytes:
-    """What a stage returned, as JSON. What would come back as something else in a later attempt is
-    refused now, while somebody looks.
+    """Return a stage's value as JSON. Refuses now what a later attempt would read back as something
+    else.
     """
     try:
         encoded = encode(value)
@@ -158,8 +160,8 @@ _PLAIN = frozenset({type(None), bool, int, float, str})
 
 
 def _changes(value: Any, again: Any) -> Iterator[str]:
-    """What of a value came back as something that cannot stand in for it. A list can for a tuple,
-    and plain text and numbers for what is derived from them.
+    """Yield what was read back as something else. A list may replace a tuple, and plain text and
+    numbers what is derived from them.
     """
     if isinstance(value, dict) and isinstance(again, dict):
         for (key, each), (key_again, each_again) in zip(value.items(), again.items(), strict=False):
@@ -176,10 +178,10 @@ def _changes(value: Any, again: Any) -> Iterator[str]:
         yield f"{type(value).__name__} as {type(again).__name__}"
 
 
-def decode_value(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
-    """What was kept of a stage, as the type that its function says it returns."""
+def decode_value(name: str, recorded: bytes, function: Callable[..., Any]) -> Any:
+    """Return a recorded value as the type that the stage's function is annotated with."""
     try:
-        return decoder_of(function).decode(kept)
+        return decoder_of(function).decode(recorded)
     except msgspec.DecodeError as error:
         raise NotRetryable(
             f"the kept result of stage {name!r} does not fit what its function returns now: "
@@ -188,7 +190,7 @@ def decode_value(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
 
 
 def decoder_of(function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
-    """Decodes into the function's return annotation, where it has one that JSON can hold."""
+    """Return a decoder for the function's return annotation, or for any JSON without one."""
     try:
         return msgspec.json.Decoder(_returned(_function(function)), dec_hook=decode_hook)
     except (TypeError, NameError, AttributeError):
@@ -196,7 +198,7 @@ def decoder_of(function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
 
 
 def _returned(function: Callable[..., Any]) -> Any:
-    """What a call returns: of a class one of its kind, of an object what its `__call__` says."""
+    """Return what a call returns: an instance for a class, otherwise the annotation."""
     if isinstance(function, type):
         return function
     if not inspect.isroutine(function) and not hasattr(function, "__annotations__"):

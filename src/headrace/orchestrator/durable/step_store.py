@@ -1,4 +1,7 @@
-"""Who keeps the durable steps of an attempt: the worker, or, asked by a child process, the same."""
+"""The interface for recording durable steps.
+
+It is implemented in the worker and, as a proxy, in child processes.
+"""
 
 from __future__ import annotations
 
@@ -8,68 +11,73 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.model.durable.children import EndedChild
 from headrace.model.job import NewJob
-from headrace.orchestrator.durable.children import Children
-from headrace.orchestrator.durable.stage_call import Effort
+from headrace.orchestrator.durable.children import ChildJobs
+from headrace.orchestrator.durable.stage_call import StageRetry
 from headrace.orchestrator.durable.stages import Stages
-from headrace.orchestrator.durable.waiting import Waits
+from headrace.orchestrator.durable.waiting import SleepAndWait
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
 
 
-class Desk(ABC):
-    """The durable verbs, each with the name (`place`) that its step is kept by."""
+class StepStore(ABC):
+    """Records durable steps. Each call has the name that its step is recorded by."""
 
     @abstractmethod
     async def stage(
-        self, place: str, call: functools.partial[Any], done: str | None, effort: Effort
+        self,
+        step_name: str,
+        call: functools.partial[Any],
+        done: str | None,
+        stage_retry: StageRetry,
     ) -> Any:
-        """Run a stage, or answer what was kept of it."""
+        """Run a stage, or return its recorded result."""
 
     @abstractmethod
-    async def sleep(self, place: str, seconds: float | None, until: float | None) -> None:
-        """Sleep for so long, or until then."""
+    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
+        """Sleep for `seconds`, or until a time in seconds since the epoch."""
 
     @abstractmethod
-    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
-        """Wait for an event and answer its body."""
+    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
+        """Wait for a signal and return its body."""
 
     @abstractmethod
-    async def spawn(self, place: str, jobs: list[NewJob]) -> list[str]:
-        """Make children."""
+    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
+        """Create child jobs and return their ids."""
 
     @abstractmethod
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         """Wait until these children have ended."""
 
 
-class WorkerDesk(Desk):
-    """The worker's own. All but the function of a stage runs on the worker's loop."""
+class WorkerStepStore(StepStore):
+    """Records in the engine. All but the function of a stage runs on the worker's event loop."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
         self._stages = Stages(context)
-        self._waits = Waits(context)
-        self._children = Children(context)
+        self._sleep_and_wait = SleepAndWait(context)
+        self._children = ChildJobs(context)
 
     async def stage(
-        self, place: str, call: functools.partial[Any], done: str | None, effort: Effort
+        self,
+        step_name: str,
+        call: functools.partial[Any],
+        done: str | None,
+        stage_retry: StageRetry,
     ) -> Any:
-        """Run a stage, or answer what was kept of it."""
-        return await self._stages.run(place, call, done=done, effort=effort)
+        return await self._stages.run(step_name, call, done=done, stage_retry=stage_retry)
 
-    async def sleep(self, place: str, seconds: float | None, until: float | None) -> None:
-        """Sleep for so long, or until then."""
-        await self._context.on_worker_loop(self._waits.sleep(place, seconds, until))
+    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
+        await self._context.on_worker_loop(self._sleep_and_wait.sleep(step_name, seconds, until))
 
-    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
-        """Wait for an event and answer its body."""
-        return await self._context.on_worker_loop(self._waits.wait(place, event, timeout))
+    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
+        return await self._context.on_worker_loop(
+            self._sleep_and_wait.wait(step_name, event, timeout)
+        )
 
-    async def spawn(self, place: str, jobs: list[NewJob]) -> list[str]:
-        """Make children."""
-        return await self._context.on_worker_loop(self._children.spawn(place, jobs))
+    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
+        return await self._context.on_worker_loop(self._children.spawn(step_name, jobs))
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
-        """Wait until these children have ended."""
         return await self._context.on_worker_loop(self._children.gather(ids))

@@ -31,29 +31,30 @@ MARKER = "_HEADRACE_CHILD_ID"
 # What cannot be killed (another user's, or stuck in the kernel) is left after so long.
 END_SECONDS = 5.0
 _LINUX = sys.platform == "linux"
+_EXITING = 0x4  # the kernel's PF_EXITING
 _PARENT_DEATH_SIGNAL, _DUMPABLE, _CHILD_SUBREAPER = 1, 4, 36
 _SIGNALS = (signal.SIGCHLD, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main() -> NoReturn:
     """Start the child and keep it: `supervisor.py PARENT LEASH LINE MARKS PROGRAM…`."""
-    parent, leash, line, marks = map(int, sys.argv[1:5])
-    os.set_inheritable(leash, False)
-    bell, ring = os.pipe()
-    os.set_blocking(ring, False)
+    parent, lifeline, line, begun_marks = map(int, sys.argv[1:5])
+    os.set_inheritable(lifeline, False)
+    wakeup, wakeup_end = os.pipe()
+    os.set_blocking(wakeup_end, False)
     for number in _SIGNALS:
         # A signal to the whole service is for the worker. These only wake us, to look again.
         signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
     adopts = _control(_CHILD_SUBREAPER, 1)
     # Not SIGKILL: there is something to do first. It also comes when a mere thread of the worker
     # has ended, so it is only a reason to look who our parent is.
     _control(_PARENT_DEATH_SIGNAL, signal.SIGUSR2)
-    child = _start([*sys.argv[5:], str(line), str(marks), str(os.getpid())])
+    child = _start([*sys.argv[5:], str(line), str(begun_marks), str(os.getpid())])
     # The worker has to see that the line is closed when the child has ended.
     os.close(line)
-    os.close(marks)
-    status = _watch(child, parent=parent, leash=leash, bell=bell)
+    os.close(begun_marks)
+    status = _watch(child, parent=parent, lifeline=lifeline, wakeup=wakeup)
     _end_family(child, ended=status is not None, adopts=adopts)
     _end_like(status)
 
@@ -70,16 +71,16 @@ def _start(program: list[str]) -> int:
     os._exit(127)
 
 
-def _watch(child: int, *, parent: int, leash: int, bell: int) -> int | None:
+def _watch(child: int, *, parent: int, lifeline: int, wakeup: int) -> int | None:
     """Wait. Answers the status of a child that ended by itself; None: it has to be ended."""
     poll = select.poll()
-    poll.register(leash, select.POLLIN)
-    poll.register(bell, select.POLLIN)
+    poll.register(lifeline, select.POLLIN)
+    poll.register(wakeup, select.POLLIN)
     while (status := _reap()[0].get(child)) is None and os.getppid() == parent:
         for descriptor, _ in poll.poll():
-            if descriptor == leash:
+            if descriptor == lifeline:
                 return None  # a word, or the end of it: both mean the same
-            os.read(bell, 4096)
+            os.read(wakeup, 4096)
     return status
 
 
@@ -179,16 +180,35 @@ def descendants(root: int) -> dict[int, int]:
 
 
 def marked(identity: str) -> dict[int, int]:
-    """All processes whose environment says that they were started below this child."""
+    """All processes whose environment says that they were started below this child.
+
+    One that is about to end has lost its environment already, and may still be seen at work for a
+    moment: it counts as well, so that it is waited for. To kill it does nothing.
+    """
     entry = f"{MARKER}={identity}".encode()
     found = {}
     for pid in _pids():
         with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                environment = file.read()
-            if entry in environment.split(b"\0"):
+            if entry in _environment(pid) or _ending(pid):
                 found[pid] = _stat(pid)[2]
     return found
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except ProcessLookupError:  # it has none any more
+        return []
+
+
+def _ending(pid: int) -> bool:
+    """Whether a process of ours is inside of its exit: not gone, and not to be stopped any more."""
+    if os.stat(f"/proc/{pid}").st_uid != os.getuid():
+        return False
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    return bool(int(fields[6]) & _EXITING) and fields[0] not in (b"Z", b"X")
 
 
 def _pids() -> Iterator[int]:

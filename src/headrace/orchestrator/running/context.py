@@ -1,8 +1,9 @@
-"""What a handler is given: `headrace.Context`, made real."""
+"""The worker's implementation of `headrace.Context`."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, NoReturn, TypeVar
@@ -15,14 +16,14 @@ from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable, InvalidInput, LeaseLost, Suspended
 from headrace.model.durable.awaited import Awaited
 from headrace.model.durable.writes import Entry, StoredEntry
-from headrace.orchestrator.durable.artifacts import Shelf
+from headrace.orchestrator.durable.artifacts import JobArtifacts
 from headrace.orchestrator.durable.context import DurableContext
-from headrace.orchestrator.durable.replay import Kept
-from headrace.orchestrator.durable.step_names import Order
-from headrace.orchestrator.durable.step_store import WorkerDesk
+from headrace.orchestrator.durable.replay import ReplayedEntries
+from headrace.orchestrator.durable.step_names import StepNames
+from headrace.orchestrator.durable.step_store import WorkerStepStore
 from headrace.orchestrator.running.attempt import Attempt, Reason
 from headrace.orchestrator.running.threads import Threads
-from headrace.orchestrator.settling.attempt_writes import Notes
+from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.task import Task
 
 log = logging.getLogger("headrace.job")
@@ -31,24 +32,24 @@ T = TypeVar("T")
 
 
 class Services:
-    """What all contexts of one orchestrator share."""
+    """What all contexts of one worker share."""
 
     __slots__ = (
         "artifacts",
         "clock",
         "engine",
         "loop",
-        "notes",
         "payload_limit",
         "tasks",
         "threads",
+        "writer",
     )
 
     def __init__(
         self,
         *,
         engine: Engine,
-        notes: Notes,
+        writer: AttemptWriter,
         artifacts: ArtifactStore,
         threads: Threads,
         loop: asyncio.AbstractEventLoop,
@@ -57,7 +58,7 @@ class Services:
         tasks: Mapping[str, Task[..., Any]],
     ) -> None:
         self.engine = engine
-        self.notes = notes
+        self.writer = writer
         self.artifacts = artifacts
         self.threads = threads
         self.loop = loop
@@ -77,39 +78,50 @@ class JobContext(DurableContext):
         self.attempt = job.attempt
         self.max_attempts = job.max_attempts
         self.token = job.token
-        # Without a key of the caller's the job's own id is what stays the same.
+        # Without a key of the caller's the job's id is what stays the same over attempts.
         self.key = job.key or job.id
         self.lane = job.lane
         self._attempt = attempt
         self._services = services
-        # Once the handler tells its progress itself, stages leave it alone.
+        # Once the handler reports progress itself, stages do not.
         self.own_progress = False
 
-    def __getattr__(self, name: str) -> Any:
-        """Make what few handlers use when it is first asked for."""
-        match name:
-            case "log":
-                made: Any = logging.LoggerAdapter(
-                    log, {"job_id": self.job_id, "task": self.task, "attempt": self.attempt}
-                )
-            case "artifacts":
-                made = Shelf(self)
-            case "desk":
-                made = WorkerDesk(self)
-            case "order":
-                made = Order()
-            case "tasks":
-                made = self._services.tasks
-            case "kept":
-                made = Kept(self)
-            case _:
-                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        setattr(self, name, made)
-        return made
+    # Made when they are first used: few handlers need them.
+
+    @functools.cached_property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:  # type: ignore[override]
+        """Return a logger that names the job in each record."""
+        extra = {"job_id": self.job_id, "task": self.task, "attempt": self.attempt}
+        return logging.LoggerAdapter(log, extra)
+
+    @functools.cached_property
+    def artifacts(self) -> JobArtifacts:  # type: ignore[override]
+        """Return the files of this job."""
+        return JobArtifacts(self)
+
+    @functools.cached_property
+    def step_store(self) -> WorkerStepStore:  # type: ignore[override]
+        """Return where durable steps are recorded."""
+        return WorkerStepStore(self)
+
+    @functools.cached_property
+    def step_names(self) -> StepNames:  # type: ignore[override]
+        """Return the names of steps without one of their own."""
+        return StepNames()
+
+    @functools.cached_property
+    def replayed(self) -> ReplayedEntries:
+        """Return what earlier runs have recorded."""
+        return ReplayedEntries(self)
+
+    @property
+    def tasks(self) -> Mapping[str, Task[..., Any]]:  # type: ignore[override]
+        """Return the tasks that this worker knows."""
+        return self._services.tasks
 
     @property
     def cancelled(self) -> bool:
-        """Whether this attempt should stop: cancelled, out of time, or its lease is lost."""
+        """Return whether this attempt should stop: cancelled, out of time, or its lease is lost."""
         attempt = self._attempt
         if attempt.reason is None:
             return False
@@ -117,83 +129,85 @@ class JobContext(DurableContext):
         return True
 
     def progress(self, percent: float, message: str | None = None) -> None:
-        """Tell how far the job is, 0 to 100. Cheap: written in batches, the latest counts."""
+        """Report progress, 0 to 100. Cheap: written in batches, the latest counts."""
         if not 0 <= percent <= 100:
             raise InvalidInput(f"progress must be between 0 and 100, got {percent!r}")
         self.own_progress = True
-        self._services.notes.progress(self._attempt.job, progress=float(percent), message=message)
+        self._services.writer.progress(self._attempt.job, progress=float(percent), message=message)
 
     # --- for stages, waits, children and artifacts
 
     @property
     def engine(self) -> Engine:
-        """Where the jobs live."""
+        """Return where the jobs live."""
         return self._services.engine
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What travels with the job besides its arguments."""
+        """Return the metadata of the job."""
         meta = self._attempt.job.meta
         decoded: dict[str, Any] = msgspec.json.decode(meta) if meta else {}
         return decoded
 
     async def now(self) -> float:
-        """Seconds since the epoch, by the engine's clock: another worker may go on from here."""
-        return await self.on_worker_loop(self.patiently(self._services.engine.now))
+        """Return the engine's time, in seconds: the next run may be on another worker."""
+        return await self.on_worker_loop(self.retry_while_unavailable(self._services.engine.now))
 
     def suspend(self, delay: float, awaits: tuple[Awaited, ...] = ()) -> NoReturn:
-        """Leave the handler; the job is run again when one of these has come about, or later."""
+        """Leave the handler; the job runs again when one of `awaits` has happened, or later."""
         self.suspending(now=True)
         raise Suspended(delay, awaits)
 
     def suspending(self, *, now: bool) -> None:
-        """The handler is left by `Suspended` now, or has to wait for its stages first."""
+        """Note that `Suspended` leaves the handler: now, or after its stages have ended."""
         self._attempt.noticed = True
         self._attempt.suspended = now
 
     def refuse_when_over(self) -> None:
-        """Raise `LeaseLost` when the handler has ended: what it left behind begins nothing."""
+        """Raise `LeaseLost` if the handler has ended: what it left running may start nothing."""
         if self._attempt.over:
             raise LeaseLost(f"attempt {self.attempt} of job {self.job_id} has ended")
 
     @property
     def store(self) -> ArtifactStore:
-        """Where the files of all jobs are."""
+        """Return the store of artifacts."""
         return self._services.artifacts
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Call a function that may block, in a thread. Left alone when this is cancelled."""
+        """Call a function in a thread, which is abandoned when this is cancelled."""
         value: T = await self._services.threads.run_stage(self._attempt, call)
         return value
 
     @property
     def payload_limit(self) -> int:
-        """How many bytes a value kept with the job may have."""
+        """Return how many bytes a value stored with the job may have."""
         return self._services.payload_limit
 
     @property
     def in_a_thread(self) -> bool:
-        """Whether the caller runs on a loop of its own, in the thread of a handler."""
+        """Return whether the caller runs on an event loop of its own, in a handler's thread."""
         return asyncio.get_running_loop() is not self._services.loop
 
-    def show(self, *, stage: str) -> None:
-        """Show the stage that runs now."""
-        self._services.notes.progress(self._attempt.job, stage=stage)
+    def show_stage(self, *, stage: str) -> None:
+        """Show the stage that runs now in views of the job."""
+        self._services.writer.progress(self._attempt.job, stage=stage)
 
     async def entries(self, kind: str | None = None) -> list[StoredEntry]:
-        """What attempts have kept with this job. Waits as long as the engine is away."""
+        """Return what attempts have recorded. Waits while the engine is unavailable."""
         engine = self._services.engine
-        return await self.on_worker_loop(self.patiently(lambda: engine.entries(self.job_id, kind)))
+        return await self.on_worker_loop(
+            self.retry_while_unavailable(lambda: engine.entries(self.job_id, kind))
+        )
 
-    async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Ask the engine for what may be asked again; wait as long as it is away."""
+    async def retry_while_unavailable(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Await a call that may be repeated, again while the engine is unavailable."""
         failures = 0
         while True:
             try:
                 return await call()
             except EngineUnavailable:
                 failures += 1
-                await self._services.notes.outwait(failures)
+                await self._services.writer.wait_out(failures)
 
     async def write(
         self, *, stage: str | None = None, progress: float | None = None, entry: Entry | None = None
@@ -201,7 +215,7 @@ class JobContext(DurableContext):
         """Write durably under this attempt's token. Raises `LeaseLost` when it is refused."""
         services, attempt = self._services, self._attempt
         taken = await self.on_worker_loop(
-            services.notes.write(attempt.job, stage=stage, progress=progress, entry=entry)
+            services.writer.write(attempt.job, stage=stage, progress=progress, entry=entry)
         )
         if not taken:
             attempt.reason = Reason.LOST

@@ -1,4 +1,4 @@
-"""The executor: runs one attempt and decides what became of it."""
+"""The executor: runs one attempt and returns its outcome."""
 
 from __future__ import annotations
 
@@ -14,21 +14,28 @@ from headrace.errors import PayloadTooLarge
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Reserved
 from headrace.orchestrator.middleware import Chain
-from headrace.orchestrator.running import outcomes
 from headrace.orchestrator.running.attempt import Attempt, Reason, monotonic
 from headrace.orchestrator.running.context import JobContext, Services
-from headrace.orchestrator.running.thread_chain import Rest
+from headrace.orchestrator.running.outcomes import (
+    DEFAULT_POLICY,
+    outcome_of_bad_arguments,
+    outcome_of_caught_suspension,
+    outcome_of_error,
+    outcome_of_fault,
+    outcome_of_interruption,
+)
+from headrace.orchestrator.running.thread_chain import AwaitableResult
 from headrace.orchestrator.running.threads import Threads
-from headrace.orchestrator.settling.attempt_log import failure_of
+from headrace.orchestrator.settling.attempt_log import describe_failure
 from headrace.task import Task
 from headrace.task.codec import encode
 
 if TYPE_CHECKING:
     from headrace.orchestrator.isolation import ProcessPool
 
-NOTHING = Completed()
+EMPTY_COMPLETED = Completed()
 RESERVED = Reserved()
-BEFORE_IT_STARTED = Cancelled("cancelled before it started")
+CANCELLED_BEFORE_START = Cancelled("cancelled before it started")
 
 
 class Executor:
@@ -53,19 +60,20 @@ class Executor:
         self.clock = clock
         self.chain = chain
         # Jobs that were cancelled while they waited for a slot, with the token they had then.
-        self.unwanted: dict[str, int] = {}
+        self.cancelled_before_start: dict[str, int] = {}
 
     async def run(self, attempt: Attempt) -> Outcome | None:
-        """Run one attempt to its end. Never raises, whatever the handler does, except when the
-        event loop is gone and its coroutine is closed. None: the lease is lost and the outcome is
-        not ours to tell.
+        """Run one attempt to its end and return its outcome; None if its lease is lost.
+
+        Never raises, whatever the handler does, except when the event loop is gone and its
+        coroutine is closed.
         """
         job = attempt.job
         task = self.tasks.get(job.task) or self.built_in(job.task)
         if task is None:
             return RESERVED  # it was taken off the App since the job was claimed
-        if self._unwanted(job):
-            return BEFORE_IT_STARTED
+        if self._was_cancelled_before_start(job):
+            return CANCELLED_BEFORE_START
         context: JobContext | None = None
         try:
             arguments = _arguments_of(job, task)
@@ -75,32 +83,36 @@ class Executor:
                 value = await signature.call(context, arguments)
             else:
                 context = JobContext(attempt, self.services)
-                value = await self._around(attempt, task, context, arguments)
+                value = await self._with_middleware(attempt, task, context, arguments)
             outcome = self._returned(attempt, task, value)
         except BaseException as error:  # also SystemExit must not end the worker
             if not attempt.in_its_task():
                 raise
             outcome = self._ended(attempt, task, error)
-        return outcome if context is None else await self._after(attempt, context, outcome)
+        return outcome if context is None else await self._after_stages(attempt, context, outcome)
 
-    def forget_unwanted(self, held: Mapping[str, int]) -> None:
-        """Forget those of whom none waits here any more: they have ended, or have gone back."""
-        for job_id, token in self.unwanted.copy().items():
+    def forget_cancelled(self, held: Mapping[str, int]) -> None:
+        """Forget cancelled jobs that no longer wait here: they have ended or were released."""
+        for job_id, token in self.cancelled_before_start.copy().items():
             if held.get(job_id) != token:
-                self.unwanted.pop(job_id, None)
+                self.cancelled_before_start.pop(job_id, None)
 
-    def plain(self, job: ClaimedJob) -> Task[..., Any] | None:
-        """The task of a job that a thread can run by itself: a plain function, with no layers."""
+    def thread_task(self, job: ClaimedJob) -> Task[..., Any] | None:
+        """Return the task of a job that a thread can run by itself: a plain function without
+        middleware.
+        """
         if self.chain is not None:
             return None
         task = self.tasks.get(job.task)
         return task if task is not None and task.kind == "thread" else None
 
-    def call(self, attempt: Attempt, task: Task[..., Any]) -> Outcome | Rest | None:
-        """In a thread: run one attempt at a plain function to its end, as `run` does."""
+    def run_in_thread(
+        self, attempt: Attempt, task: Task[..., Any]
+    ) -> Outcome | AwaitableResult | None:
+        """In a thread: run an attempt at a plain function to its end, as `run` does."""
         job = attempt.job
-        if self._unwanted(job):
-            return BEFORE_IT_STARTED
+        if self._was_cancelled_before_start(job):
+            return CANCELLED_BEFORE_START
         if attempt.reason is not None:
             return self.interrupted(attempt)
         try:
@@ -109,13 +121,15 @@ class Executor:
             context = JobContext(attempt, self.services) if signature.takes_context else None
             value = signature.call(context, arguments)
             if value is not None and inspect.isawaitable(value):
-                return Rest(value, context)
+                return AwaitableResult(value, context)
             return self._returned(attempt, task, value)
         except BaseException as error:  # whatever a handler raises is its job's failure
             return self._ended(attempt, task, error)
 
-    async def rest(self, attempt: Attempt, task: Task[..., Any], value: Rest) -> Outcome | None:
-        """Await what a plain function returned."""
+    async def finish_awaitable(
+        self, attempt: Attempt, task: Task[..., Any], value: AwaitableResult
+    ) -> Outcome | None:
+        """Await what a plain function returned, and return the outcome."""
         try:
             outcome = self._returned(attempt, task, await _awaited(attempt, value.value))
         except BaseException as error:  # as above
@@ -123,36 +137,36 @@ class Executor:
                 raise
             outcome = self._ended(attempt, task, error)
         context = value.context
-        return outcome if context is None else await self._after(attempt, context, outcome)
+        return outcome if context is None else await self._after_stages(attempt, context, outcome)
 
     def interrupted(self, attempt: Attempt) -> Outcome | None:
-        """The outcome of an attempt that was stopped before its handler began, or that is given
-        up because its handler does not stop.
+        """Return the outcome of an attempt that was stopped before its handler began, or that is
+        abandoned because its handler does not stop.
         """
         job = attempt.job
         try:
             task = self.tasks.get(job.task) or self.built_in(job.task)
-            policy = outcomes.DEFAULT_POLICY if task is None else task.policy
-            return outcomes.of_interruption(job, policy, attempt.reason or Reason.STOPPED)
-        except BaseException as fault:  # whoever tells it to stop has others to tell as well
-            return outcomes.of_fault(job, None, fault)
+            policy = DEFAULT_POLICY if task is None else task.policy
+            return outcome_of_interruption(job, policy, attempt.reason or Reason.STOPPED)
+        except BaseException as fault:  # the caller has other attempts to stop
+            return outcome_of_fault(job, None, fault)
 
-    async def _after(
+    async def _after_stages(
         self, attempt: Attempt, context: JobContext, outcome: Outcome | None
     ) -> Outcome | None:
-        """The outcome of a handler, when the stages are over that it has left behind. The next run
-        would run them a second time beside this one.
+        """Return the outcome once the stages are over that the handler has left running. Otherwise
+        the next run would run them a second time, at the same time.
         """
-        if "under_way" in context.__dict__ and context.under_way.any:
-            await context.under_way.end(patiently=attempt.reason is None)
-            # It may have been told to stop meanwhile, or its lease may be lost.
+        if "running_stages" in context.__dict__ and context.running_stages.any:
+            await context.running_stages.end(wait=attempt.reason is None)
+            # It may have been stopped meanwhile, or its lease may be lost.
             if attempt.reason is Reason.LOST or (
                 attempt.reason is not None and not isinstance(outcome, Completed)
             ):
                 return self.interrupted(attempt)
         return outcome
 
-    async def _around(
+    async def _with_middleware(
         self, attempt: Attempt, task: Task[..., Any], context: JobContext, arguments: Any
     ) -> Any:
         if self.chain is None:
@@ -173,7 +187,7 @@ class Executor:
                 )
                 return await _awaited(attempt, value) if inspect.isawaitable(value) else value
             case "process":
-                # The child has encoded its result; it is not taken apart here.
+                # The child has encoded its result; it is not decoded here.
                 return msgspec.Raw(
                     await self.processes().run(
                         task,
@@ -184,36 +198,36 @@ class Executor:
                 )
 
     def _now(self) -> float:
-        """The time that deadlines are measured by."""
+        """Return the time that deadlines are measured by."""
         return monotonic() + self.clock.offset
 
-    def _unwanted(self, job: ClaimedJob) -> bool:
-        """Whether it was cancelled while it waited."""
+    def _was_cancelled_before_start(self, job: ClaimedJob) -> bool:
         return job.cancel_requested or (
-            bool(self.unwanted) and self.unwanted.pop(job.id, None) == job.token
+            bool(self.cancelled_before_start)
+            and self.cancelled_before_start.pop(job.id, None) == job.token
         )
 
     def _returned(self, attempt: Attempt, task: Task[..., Any], value: Any) -> Outcome | None:
-        if attempt.noticed and self._told(attempt):
-            return self._obeyed(attempt, task)
-        return NOTHING if value is None else self._completed(attempt.job, value)
+        if attempt.noticed and self._stopped_early(attempt):
+            return self._outcome_of_stop(attempt, task)
+        return EMPTY_COMPLETED if value is None else self._completed(attempt.job, value)
 
-    def _told(self, attempt: Attempt) -> bool:
-        """Whether the handler returned because it was told to stop, or though it was to leave."""
+    def _stopped_early(self, attempt: Attempt) -> bool:
+        """Return True if the handler returned after a stop request, or swallowed `Suspended`."""
         return attempt.suspended or (attempt.cooperative and attempt.reason is not None)
 
-    def _obeyed(self, attempt: Attempt, task: Task[..., Any]) -> Outcome | None:
+    def _outcome_of_stop(self, attempt: Attempt, task: Task[..., Any]) -> Outcome | None:
         if attempt.reason is not None:
-            # A thread has no other way to obey than to return.
-            return outcomes.of_interruption(attempt.job, task.policy, attempt.reason)
-        return outcomes.of_caught_suspension(attempt.job)
+            # Returning is the only way for a thread to stop.
+            return outcome_of_interruption(attempt.job, task.policy, attempt.reason)
+        return outcome_of_caught_suspension(attempt.job)
 
     def _completed(self, job: ClaimedJob, value: Any) -> Outcome:
         try:
             result = encode(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return Failed(
-                failure_of(
+                describe_failure(
                     TypeError(
                         f'task "{job.task}" returned what cannot be kept as its result: {error}; '
                         "return plain data"
@@ -223,7 +237,7 @@ class Executor:
         limit = self.services.payload_limit
         if len(result) > limit:
             return Failed(
-                failure_of(
+                describe_failure(
                     PayloadTooLarge(
                         f'task "{job.task}": the result takes {len(result):,} bytes, the limit is '
                         f"{limit:,}; keep it as an artifact and return a reference, or raise "
@@ -238,26 +252,26 @@ class Executor:
     ) -> Outcome | None:
         try:
             if attempt.reason is not None:
-                # It was told to stop; how exactly it did is of no interest.
-                return outcomes.of_interruption(attempt.job, task.policy, attempt.reason)
+                # It was stopped; which error that led to does not matter.
+                return outcome_of_interruption(attempt.job, task.policy, attempt.reason)
             if isinstance(error, _Unreadable):
-                return outcomes.of_bad_arguments(attempt.job, error.reason)
+                return outcome_of_bad_arguments(attempt.job, error.reason)
             if isinstance(error, asyncio.CancelledError):
                 error = _explained(error)
-            return outcomes.of_error(attempt.job, task.policy, error, now=self.clock.now())
-        except BaseException as fault:  # errors may raise in turn when they are looked at
-            return outcomes.of_fault(attempt.job, error, fault)
+            return outcome_of_error(attempt.job, task.policy, error, now=self.clock.now())
+        except BaseException as fault:  # an error may raise when it is formatted
+            return outcome_of_fault(attempt.job, error, fault)
 
 
 class _Unreadable(Exception):
-    """A job's arguments are not what its handler takes."""
+    """The arguments of a job do not fit its handler."""
 
     def __init__(self, reason: Exception) -> None:
         self.reason = reason
 
 
 async def _awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
-    """Await what a plain function returned. Its thread is left, so it can be cancelled at once."""
+    """Await what a plain function returned. It has left its thread, so it can be cancelled."""
     attempt.cooperative = False
     if attempt.reason is not None:
         if inspect.iscoroutine(value):
@@ -274,7 +288,7 @@ def _arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:
 
 
 def _explained(error: asyncio.CancelledError) -> BaseException:
-    """Nobody cancelled the job: something that the handler awaited was cancelled."""
+    """The job was not cancelled: something that the handler awaited was."""
     if not error.args:
         error.args = ("something that the handler awaited was cancelled",)
     return error

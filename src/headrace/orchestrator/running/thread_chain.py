@@ -1,14 +1,14 @@
 """Threads that go from one job to the next by themselves.
 
-A handler that is a plain function runs in a thread. To ask the event loop for the next job means
-two hand-overs, each of which waits for Python's lock: longer than a short job takes. So jobs are
-laid out, as many as are done within moments, and a thread that is done takes the next of them. The
-event loop hears of it afterwards and keeps the books.
+A handler that is a plain function runs in a thread. Asking the event loop for the next job takes
+two hand-overs, each of which waits for Python's lock: longer than a short job runs. So jobs are
+offered, as many as are done within moments, and a thread that is done takes the next of them. The
+event loop collects the results afterwards.
 
-Invariant: an errand is in one place at a time: laid out, in a thread, or over and not yet
-collected. It moves under the lock, so a slot has one errand in a thread at most. One that was left
-alone before a thread had begun it, is never begun; one that was left alone afterwards (its handler
-does not stop) passes its slot on to nobody.
+Invariant: a thread attempt is in one state at a time: offered, in a thread, or over and not yet
+collected. It moves under the lock, so a slot has at most one of them in a thread. One that is
+abandoned before a thread began it never begins; one that is abandoned afterwards (its handler does
+not stop) passes its slot on to none.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Outcome
-from headrace.orchestrator.running import outcomes
 from headrace.orchestrator.running.attempt import Attempt
+from headrace.orchestrator.running.outcomes import outcome_of_fault
 from headrace.orchestrator.running.threads import NoThread, Threads
 from headrace.task import Task
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
     from headrace.orchestrator.running.slots import Slot
 
-# Lay out as much as all slots do within this time.
-SECONDS = 0.005
-LIMIT = 200
-# While jobs are laid out, threads do not tell of each that ends; the loop looks this often.
-LOOK_SECONDS = 0.005
+# Offer as much as all slots do within this time.
+OFFER_SECONDS = 0.005
+OFFER_LIMIT = 200
+# While jobs are offered, threads do not report each end; the loop collects this often.
+COLLECT_SECONDS = 0.005
 
 
-class Rest:
-    """What a plain function returned is to be awaited: that is for the event loop."""
+class AwaitableResult:
+    """A plain function returned an awaitable: the event loop has to await it."""
 
     __slots__ = ("context", "value")
 
@@ -49,9 +49,9 @@ class Rest:
         self.context = context
 
 
-class Errand(asyncio.Future[None]):
-    """One attempt in a thread. It stands where other attempts have their task: to cancel it means
-    to leave the thread alone and to free its slot.
+class ThreadAttempt(asyncio.Future[None]):
+    """An attempt in a thread. It takes the place of the task that other attempts have: cancelling
+    it abandons the thread and frees its slot.
     """
 
     def __init__(
@@ -59,38 +59,38 @@ class Errand(asyncio.Future[None]):
         attempt: Attempt,
         task: Task[..., Any],
         context: contextvars.Context,
-        leave: Callable[[Errand], bool],
+        abandon: Callable[[ThreadAttempt], bool],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        super().__init__(loop=loop)  # to look for it costs more than all the rest
+        super().__init__(loop=loop)  # looking it up would cost more than all the rest
         self.attempt = attempt
         self.task = task
         self.context = context
         self.slot: Slot
-        self.outcome: Outcome | Rest | None = None
+        self.outcome: Outcome | AwaitableResult | None = None
         self.ended = 0.0
         self.begun = False
         self.over = False
-        self.left = False
-        # Who has its slot and its thread now.
-        self.following: Errand | None = None
-        self._leave = leave
+        self.abandoned = False
+        # The next attempt, in the same slot and thread.
+        self.successor: ThreadAttempt | None = None
+        self._abandon = abandon
 
     def cancel(self, msg: Any | None = None) -> bool:
-        """Do not wait for it any longer. False: it is over."""
-        return self._leave(self)
+        """Abandon it. Return False if it is over."""
+        return self._abandon(self)
 
 
-class Relay:
-    """Errands that are laid out, and those in threads."""
+class ThreadChain:
+    """Thread attempts that are offered, and those that run."""
 
     def __init__(
         self,
         *,
         threads: Threads,
-        call: Callable[[Attempt, Task[..., Any]], Outcome | Rest | None],
+        call: Callable[[Attempt, Task[..., Any]], Outcome | AwaitableResult | None],
         now: Callable[[], float],
-        on_over: Callable[[Errand], None],
+        on_over: Callable[[ThreadAttempt], None],
         on_collected: Callable[[], None],
     ) -> None:
         self.running = 0
@@ -100,130 +100,131 @@ class Relay:
         self._on_over = on_over
         self._on_collected = on_collected
         self._lock = threading.Lock()
-        self.laid_out: deque[Errand] = deque()
-        self._over: deque[Errand] = deque()
+        self.offered: deque[ThreadAttempt] = deque()
+        self._over: deque[ThreadAttempt] = deque()
         self._low_water = 0
-        self._ringing = False
+        self._wakeup_pending = False
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
     # --- on the event loop
 
     def room(self, slots: int, mean: float) -> int:
-        """How many more may be laid out, when jobs take `mean` seconds."""
+        """Return how many more may be offered, when jobs take `mean` seconds."""
         if not self.running:
             return 0
-        whole = min(int(SECONDS * slots / max(mean, 1e-9)), LIMIT)
-        self._low_water = whole // 2
-        return whole - len(self.laid_out)
+        limit = min(int(OFFER_SECONDS * slots / max(mean, 1e-9)), OFFER_LIMIT)
+        self._low_water = limit // 2
+        return limit - len(self.offered)
 
-    def lay_out(self, errand: Errand) -> None:
-        """A thread may take it."""
-        self.laid_out.append(errand)
+    def offer(self, thread_attempt: ThreadAttempt) -> None:
+        """Let a thread that is done take it."""
+        self.offered.append(thread_attempt)
         if self._timer is None:
-            self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+            self._timer = self._loop.call_later(COLLECT_SECONDS, self._collect_again)
 
-    def take(self) -> Errand | None:
-        """Take back what was laid out first."""
+    def take(self) -> ThreadAttempt | None:
+        """Take back what was offered first."""
         with self._lock:
-            return self.laid_out.popleft() if self.laid_out else None
+            return self.offered.popleft() if self.offered else None
 
-    def withdraw(self) -> ClaimedJob | None:
-        """Take back the job that was laid out first."""
-        errand = self.take()
-        return None if errand is None else errand.attempt.job
+    def take_back_offered(self) -> ClaimedJob | None:
+        """Take back the job that was offered first."""
+        thread_attempt = self.take()
+        return None if thread_attempt is None else thread_attempt.attempt.job
 
-    def start(self, errand: Errand) -> None:
-        """Run it in a thread of its own, in the slot that it has been given. Raises `NoThread` if
-        it will not be begun.
+    def start(self, thread_attempt: ThreadAttempt) -> None:
+        """Run it in a thread, in the slot that it was given. Raises `NoThread` if it will not
+        begin.
         """
         self.running += 1
         try:
-            self._threads.executor().submit(self._serve, errand)
+            self._threads.executor().submit(self._run_chain, thread_attempt)
         except (RuntimeError, MemoryError) as error:
-            # The pool may have taken it in all the same, for the next of its threads to be idle.
+            # The pool may have queued it all the same, for the next of its threads to be idle.
             with self._lock:
-                if errand.begun:
+                if thread_attempt.begun:
                     return
-                errand.left = True
+                thread_attempt.abandoned = True
             self.running -= 1
             raise NoThread(error) from error
 
     def collect(self) -> None:
-        """Hear of those that are over."""
-        self._ringing = False  # first: what ends from now on rings again
+        """Report those that are over."""
+        self._wakeup_pending = False  # first: what ends from now on wakes the loop again
         over = self._over
         if not over:
             return
         while over:
-            errand = over.popleft()
-            if errand.following is None:
+            thread_attempt = over.popleft()
+            if thread_attempt.successor is None:
                 self.running -= 1
-            self._on_over(errand)
+            self._on_over(thread_attempt)
         self._on_collected()
 
-    def leave(self, errand: Errand) -> bool:
-        """Leave its thread alone: what it returns is dropped. False if it is over."""
+    def abandon(self, thread_attempt: ThreadAttempt) -> bool:
+        """Leave its thread alone: what it returns is dropped. Return False if it is over."""
         with self._lock:
-            if errand.over or errand.left:
+            if thread_attempt.over or thread_attempt.abandoned:
                 return False
-            errand.left = True
-            if errand.begun:
-                self._threads.abandoned.add(errand)
+            thread_attempt.abandoned = True
+            if thread_attempt.begun:
+                self._threads.abandoned.add(thread_attempt)
         self.running -= 1
         return True
 
     def stop(self) -> None:
-        """Lay out nothing any more."""
+        """Offer nothing any more."""
         with self._lock:
-            self.laid_out.clear()
+            self.offered.clear()
         if self._timer is not None:
             self._timer.cancel()
 
-    def _look(self) -> None:
+    def _collect_again(self) -> None:
         self._timer = None
         self.collect()
-        if self.laid_out and self._timer is None:
-            self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+        if self.offered and self._timer is None:
+            self._timer = self._loop.call_later(COLLECT_SECONDS, self._collect_again)
 
     # --- in a thread
 
-    def _serve(self, errand: Errand) -> None:
+    def _run_chain(self, first: ThreadAttempt) -> None:
         with self._lock:
-            if errand.left:
+            if first.abandoned:
                 return
-            errand.begun = True
-        following: Errand | None = errand
-        while following is not None:
-            errand = following
+            first.begun = True
+        current: ThreadAttempt | None = first
+        while current is not None:
+            attempt = current.attempt
             try:
-                errand.outcome = errand.context.run(self._call, errand.attempt, errand.task)
+                current.outcome = current.context.run(self._call, attempt, current.task)
             except BaseException as error:  # a fault of ours must not cost a slot
-                errand.outcome = outcomes.of_fault(errand.attempt.job, None, error)
-            following = self._hand_over(errand)
+                current.outcome = outcome_of_fault(attempt.job, None, error)
+            current = self._finish_and_take_next(current)
 
-    def _hand_over(self, errand: Errand) -> Errand | None:
-        """It is over: give its slot and this thread to the next, and see to it that the loop hears
-        of it.
+    def _finish_and_take_next(self, done: ThreadAttempt) -> ThreadAttempt | None:
+        """Finish this attempt, start the next one in the same slot and thread, and wake the loop if
+        needed.
         """
-        following = None
+        successor = None
         with self._lock:
-            if errand.left:
-                self._threads.abandoned.discard(errand)
+            if done.abandoned:
+                self._threads.abandoned.discard(done)
                 return None
-            errand.over = True
-            errand.ended = now = self._now()
-            laid_out = self.laid_out
-            if laid_out and type(errand.outcome) is not Rest:
-                following = errand.following = laid_out.popleft()
-                following.slot, following.begun = errand.slot, True
-                following.attempt.start(now)
-            self._over.append(errand)
-            # Waking the loop is dear; whoever ends before it has looked is found by the same look.
-            ring = not self._ringing and (following is None or len(laid_out) <= self._low_water)
-            if ring:
-                self._ringing = True
-        if ring:
+            done.over = True
+            done.ended = now = self._now()
+            offered = self.offered
+            if offered and type(done.outcome) is not AwaitableResult:
+                successor = done.successor = offered.popleft()
+                successor.slot, successor.begun = done.slot, True
+                successor.attempt.start(now)
+            self._over.append(done)
+            # Waking the loop is expensive; one wake-up collects all that end before it.
+            needed = successor is None or len(offered) <= self._low_water
+            wake = needed and not self._wakeup_pending
+            if wake:
+                self._wakeup_pending = True
+        if wake:
             with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
                 self._loop.call_soon_threadsafe(self.collect)
-        return following
+        return successor

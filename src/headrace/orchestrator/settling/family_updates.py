@@ -1,7 +1,8 @@
-"""What the end of an attempt means for other jobs: parents that wait for it, children that it made.
+"""What the end of an attempt means for other jobs: its parent may wait for it, children may have to
+be cancelled.
 
-Out of the way of the exchange: whatever is forgotten here, by a crash or an engine that is away,
-is found again by upkeep.
+This runs after the exchange. What is lost here, by a crash or an engine that is unavailable, is
+found again by upkeep.
 """
 
 from __future__ import annotations
@@ -19,66 +20,68 @@ from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Outcome, Settlement, Snoozed
 from headrace.model.status import Status
 
-# A parent of thousands is not asked for after each of them; after the last it always is.
+# A parent with thousands of children is not checked after each of them; always after the last.
 PAUSE = 0.05
 BATCH = 500
 
 
-class Concerned(msgspec.Struct, frozen=True):
-    """Whom the outcome of one job concerns: those who may wait, and children."""
+class AffectedJobs(msgspec.Struct, frozen=True):
+    """Jobs that are affected by one outcome: jobs to wake, and children to cancel."""
 
     waking: tuple[str, ...] = ()
-    # It was cancelled; or it waits for children, and then a cancel may have come first.
+    # `cancelled`: cancel its children. `maybe_cancelled`: it suspended on children, so re-read its
+    # status first.
     cancelled: bool = False
-    perhaps: bool = False
+    maybe_cancelled: bool = False
 
 
-class Relatives(Loop):
+class FamilyUpdates(Loop):
     """Wakes jobs whose wait may be over, and cancels the children of cancelled ones."""
 
-    name = "relatives"
+    name = "family updates"
 
     def __init__(self, *, engine: Engine) -> None:
         super().__init__()
         self.engine = engine
-        # By attempt: whom to tell once its outcome is recorded. The outcome of an earlier attempt
-        # that is sent again after an outage must not use up what a later one has to tell.
-        self.expected: dict[tuple[str, int], Concerned] = {}
+        # By attempt: what to do once its outcome is settled. An earlier attempt's outcome that is
+        # sent again after an outage must not use up the entry of a later one.
+        self.affected: dict[tuple[str, int], AffectedJobs] = {}
         self._waking: dict[str, None] = {}
         self._cancelled: dict[str, None] = {}
-        self._perhaps: dict[str, None] = {}
+        self._maybe_cancelled: dict[str, None] = {}
         self._armed = False
-        self._telling = asyncio.Lock()
+        self._flushing = asyncio.Lock()
 
-    def expect(self, job: ClaimedJob, outcome: Outcome) -> None:
-        """This outcome is about to be settled: remember whom it concerns, if anybody."""
+    def after_settling(self, job: ClaimedJob, outcome: Outcome) -> None:
+        """Remember which jobs are affected once this outcome is settled."""
         key = (job.id, job.token)
         waking = () if job.parent is None else (job.parent,)
         match outcome:
             case Snoozed(awaits=awaits) if awaits:
-                # What came between the handler's look and the end of its attempt counts.
-                perhaps = any(isinstance(each, AwaitedChildren) for each in awaits)
-                self.expected[key] = Concerned((*waking, job.id), perhaps=perhaps)
+                # What it awaits may have happened before the attempt ended: check it once more.
+                maybe_cancelled = any(isinstance(each, AwaitedChildren) for each in awaits)
+                self.affected[key] = AffectedJobs(
+                    (*waking, job.id), maybe_cancelled=maybe_cancelled
+                )
             case Cancelled():
-                self.expected[key] = Concerned(waking, cancelled=True)
+                self.affected[key] = AffectedJobs(waking, cancelled=True)
             case _ if waking:
-                self.expected[key] = Concerned(waking)
+                self.affected[key] = AffectedJobs(waking)
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
-        """These outcomes have been recorded; or refused, and then a look more does no harm."""
+        """These outcomes have been settled, or refused: then an extra check does no harm."""
         for settlement in settlements:
-            concerned = self.expected.pop((settlement.job_id, settlement.token), None)
-            if concerned is None:
+            affected_jobs = self.affected.pop((settlement.job_id, settlement.token), None)
+            if affected_jobs is None:
                 continue
-            self._waking.update(dict.fromkeys(concerned.waking))
-            if concerned.cancelled:
+            self._waking.update(dict.fromkeys(affected_jobs.waking))
+            if affected_jobs.cancelled:
                 self._cancelled[settlement.job_id] = None
-            if concerned.perhaps:
-                self._perhaps[settlement.job_id] = None
+            if affected_jobs.maybe_cancelled:
+                self._maybe_cancelled[settlement.job_id] = None
         self._arm()
 
     async def tick(self) -> None:
-        """Do what is to be done, then pause."""
         try:
             await self.flush()
         finally:
@@ -86,22 +89,22 @@ class Relatives(Loop):
 
     async def flush(self) -> None:
         """Do what is to be done. Returns when it, and what was under way, is done."""
-        async with self._telling:
+        async with self._flushing:
             waking, self._waking = self._waking, {}
             cancelled, self._cancelled = self._cancelled, {}
-            perhaps, self._perhaps = self._perhaps, {}
+            maybe_cancelled, self._maybe_cancelled = self._maybe_cancelled, {}
             try:
-                for some in _some(waking):
-                    await self.engine.wake(some)
-                for some in _some(perhaps):
-                    for job in await self.engine.get(some):
+                for batch in _batches(waking):
+                    await self.engine.wake(batch)
+                for batch in _batches(maybe_cancelled):
+                    for job in await self.engine.get(batch):
                         if job.status is Status.CANCELLED:
                             cancelled[job.id] = None
                 await cancel_children(self.engine, list(cancelled))
             except BaseException:
                 self._waking = waking | self._waking
                 self._cancelled = cancelled | self._cancelled
-                self._perhaps = perhaps | self._perhaps
+                self._maybe_cancelled = maybe_cancelled | self._maybe_cancelled
                 raise
 
     def _rearm(self) -> None:
@@ -114,7 +117,7 @@ class Relatives(Loop):
             self.wake()
 
 
-def _some(ids: dict[str, None]) -> Iterator[list[str]]:
+def _batches(ids: dict[str, None]) -> Iterator[list[str]]:
     everything = list(ids)
     for start in range(0, len(everything), BATCH):
         yield everything[start : start + BATCH]

@@ -1,0 +1,174 @@
+"""Does a figure grow with the jobs that have been, or has it come to rest?
+
+Only the second half of a run counts, and of each process that is replaced the second half of its
+life: before that, caches fill. The slope is the median of the slopes between all pairs of points
+(Theil and Sen), which a few odd ones cannot move. What it adds over the judged part is compared
+with a bound. Processes are judged twice: while they live, and by what each has at the end of its
+life compared with those before it. Figures that are bound to grow for a while, because Headrace
+keeps something for a day, are judged by what is left when the day is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from itertools import combinations
+from statistics import median
+from typing import Literal
+
+from soak.series import Point, Series
+
+Verdict = Literal["flat", "grows", "kept", "too short"]
+
+# The least that is judged: jobs that end while it is looked at, points of a life, and lives.
+LEAST_JOBS = 800.0
+LEAST_POINTS = 6
+LEAST_LIVES = 4
+# More points than this tell nothing more, and take long.
+MOST_POINTS = 150
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A figure grows if the judged part adds more than this, or than this share of its level."""
+
+    least: float
+    share: float = 0.0
+
+    def at(self, level: float) -> float:
+        """The most that may be added to a figure of this level."""
+        return max(self.least, self.share * level)
+
+
+BOUNDS = {
+    "MB": Bound(1.0, 0.03),
+    "blocks": Bound(5_000, 0.03),
+    "count": Bound(3.0),
+    "rows": Bound(25.0, 0.1),
+    "store MB": Bound(8.0, 0.25),
+}
+
+# What is kept for longer than most runs last, or up to a limit: how long, and the most that may be
+# left when that is over.
+KEPT = {
+    "*queue": ("a day after its last job", 10.0),
+    "*queues": ("a day after its last job", 10.0),
+    "*worker": ("a day after its death", 10.0),
+    "*workers": ("a day after its death", 10.0),
+    "*dead": ("a day after its death", 10.0),
+    "*record dispatcher": ("a day after its death", 10.0),
+    "*record schedule-state": ("a day after its schedule", 10.0),
+    "*record handed-in-artifacts": ("an hour", 10.0),
+    "files artifact": ("those of uploads an hour", 10.0),
+    "*record audit": ("the last 5,000 of both kinds", 10_600.0),
+}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a series has done. `per_thousand` is the slope for each 1,000 jobs."""
+
+    name: str
+    unit: str
+    first: float
+    last: float
+    per_thousand: float
+    added: float
+    bound: float
+    verdict: Verdict
+    # How many processes it is about, and what one after the other adds.
+    lives: int = 1
+    across: float = 0.0
+    kept: str = ""
+    # A day later; None if nobody has looked.
+    left: float | None = None
+
+
+def judge(
+    series: Series, left: Mapping[str, float] | None = None, *, least_jobs: float = LEAST_JOBS
+) -> Judgement:
+    """Judge one series. `left` is what remains a day later, by name."""
+    lives = series.lives()
+    judged = [late(life) for life in lives] if len(lives) > 1 else [late(series.points)]
+    judged = [thinned(each) for each in judged if len(each) >= LEAST_POINTS]
+    points = [point for life in judged for point in life]
+    slope = median_slope(judged)
+    longest = max((life[-1].jobs - life[0].jobs for life in judged), default=0.0)
+    level = median(point.value for point in points or series.points)
+    bound = BOUNDS[series.unit].at(level)
+    across = growth_over_lives(lives)
+    added = slope * longest
+    kept, most = kept_for(series)
+    # Tables that vanish when they are empty are not in `left`.
+    remains = None if left is None or series.unit != "rows" else left.get(series.what, 0.0)
+    verdict: Verdict = "flat"
+    if remains is not None and remains > max(most, BOUNDS["rows"].least):
+        verdict = "grows"
+    elif longest < least_jobs:
+        verdict = "too short"
+    elif max(added, across) > bound:
+        verdict = "kept" if kept else "grows"
+    return Judgement(
+        series.name,
+        series.unit,
+        first=median(point.value for point in (points or series.points)[:5]),
+        last=median(point.value for point in (points or series.points)[-5:]),
+        per_thousand=slope * 1_000,
+        added=added,
+        bound=bound,
+        verdict=verdict,
+        lives=len(lives),
+        across=across,
+        kept=kept,
+        left=remains,
+    )
+
+
+def late(points: Sequence[Point]) -> Sequence[Point]:
+    """The second half, by jobs."""
+    middle = (points[0].jobs + points[-1].jobs) / 2
+    return [point for point in points if point.jobs >= middle]
+
+
+def thinned(points: Sequence[Point]) -> Sequence[Point]:
+    """Not too many, evenly spread."""
+    step = max(1, -(-len(points) // MOST_POINTS))
+    return points[::step]
+
+
+def median_slope(lives: Iterable[Sequence[Point]]) -> float:
+    """The median of the slopes between two points of one process; 0 if nothing ever ended."""
+    slopes = [
+        (second.value - first.value) / (second.jobs - first.jobs)
+        for life in lives
+        for first, second in combinations(life, 2)
+        if second.jobs > first.jobs
+    ]
+    return median(slopes) if slopes else 0.0
+
+
+def growth_over_lives(lives: Sequence[Sequence[Point]]) -> float:
+    """What the end of a life has more, from the first process that counts to the last one.
+
+    Of the lives that are much shorter than the others nothing is known; the first comes before
+    everything that fills.
+    """
+    usual = median(life[-1].jobs - life[0].jobs for life in lives)
+    ends = [
+        Point(life[-1].jobs, median(point.value for point in life[-5:]), 0)
+        for life in lives[1:]
+        if life[-1].jobs - life[0].jobs >= usual / 2 and len(life) >= LEAST_POINTS
+    ]
+    if len(ends) < LEAST_LIVES:
+        return 0.0
+    return median_slope([ends]) * (ends[-1].jobs - ends[0].jobs)
+
+
+def kept_for(series: Series) -> tuple[str, float]:
+    """How long Headrace keeps what a series counts, and the most that may be left then."""
+    if series.of == "store":
+        for pattern, kept in KEPT.items():
+            if fnmatch(series.what, pattern):
+                return kept
+    return "", 0.0

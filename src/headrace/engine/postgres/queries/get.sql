@@ -1,8 +1,0 @@
--- Jobs by id, wherever they are: one snapshot, so a job that is just finishing is seen once.
--- A time that no calendar has, written by others, must not hide the jobs beside it: it is bent.
-SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
-    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
-    least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
-    started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
-    child_group, awaits
-FROM every_job WHERE id = ANY ($1::uuid[])

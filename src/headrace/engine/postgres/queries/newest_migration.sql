@@ -1,2 +1,0 @@
--- The version of the schema.
-SELECT coalesce(max(version), 0) FROM migration

@@ -1,0 +1,115 @@
+-- What people see.
+
+-- name: get
+-- Jobs by id, wherever they are: one snapshot, so a job that is just finishing is seen once.
+-- A time that no calendar has, written by others, must not hide the jobs beside it: it is bent.
+SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
+    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
+    least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
+    started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
+    child_group, awaits
+FROM every_job WHERE id = ANY ($1::uuid[])
+
+-- name: get_part
+-- The first of some jobs by id, as many as fit into $2 bytes; with $3 the first one in any case. The
+-- last columns tell how far they reach: bytes up to this job, and bytes of all that were asked for.
+-- Neither needs a long value to be read: its length is kept beside it. Times as in `get`. Each job
+-- is looked up by itself: the connection for views would rather read a small table whole, and keep
+-- that plan when it has grown.
+SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
+    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
+    least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
+    started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
+    child_group, awaits, reached, total
+FROM (
+    SELECT *, sum(size) OVER (ORDER BY id) AS reached, sum(size) OVER () AS total,
+        row_number() OVER (ORDER BY id) AS place
+    FROM (
+        SELECT found.*, octet_length(args)::bigint + coalesce(octet_length(result), 0) AS size
+        FROM unnest($1::uuid[]) AS asked (asked_id)
+        CROSS JOIN LATERAL (SELECT * FROM every_job WHERE id = asked_id OFFSET 0) AS found
+    ) AS sized
+) AS summed
+WHERE reached <= $2::bigint OR ($3::boolean AND place = 1)
+
+-- name: list
+-- A page of jobs, the newest first; see functions/views/list_jobs.sql. Times as in `get`.
+SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
+    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
+    least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
+    started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
+    child_group, awaits
+FROM list_jobs(
+    p_unfinished => $1, p_unsuccessful => $2, p_completed => $3, p_before => $4, p_states => $5,
+    p_queues => $6, p_tasks => $7, p_lane => $8, p_source => $9, p_created_after => $10,
+    p_created_before => $11, p_key => $12, p_limit => $13
+)
+
+-- name: list_children
+-- A page of jobs that a job has made, the newest first; see functions/views/list_children.sql. Times as
+-- in `get`.
+SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
+    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
+    least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
+    started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
+    child_group, awaits
+FROM list_children(
+    p_parent => $1, p_group => $2, p_unfinished => $3, p_finished => $4, p_before => $5,
+    p_states => $6, p_queues => $7, p_tasks => $8, p_lane => $9, p_source => $10,
+    p_created_after => $11, p_created_before => $12, p_key => $13, p_limit => $14
+)
+
+-- name: queues
+-- Every queue that is known or has jobs, with its depth, the age of its oldest pending job, and tasks of
+-- reserved jobs with how many of them there are.
+SELECT name, coalesce(q.paused, false) AS paused, coalesce(j.scheduled, 0) AS scheduled,
+    coalesce(j.waiting, 0) AS waiting, coalesce(j.ready, 0) AS ready,
+    coalesce(j.running, 0) AS running,
+    CASE WHEN j.pending_since IS NOT NULL THEN greatest(date_part('epoch',
+        clock_timestamp() + $1::double precision * interval '1 second' - j.pending_since), 0) END AS oldest_age,
+    r.tasks, r.amounts
+FROM queue q
+FULL JOIN (
+    SELECT queue AS name,
+        count(*) FILTER (WHERE state = 0) AS scheduled,
+        count(*) FILTER (WHERE state = 1) AS waiting,
+        count(*) FILTER (WHERE state = 2) AS ready,
+        count(*) FILTER (WHERE state = 3) AS running,
+        min(run_at) FILTER (WHERE state IN (1, 2)) AS pending_since
+    FROM job GROUP BY queue
+) j USING (name)
+LEFT JOIN (
+    SELECT x.queue AS name, array_agg(x.task) AS tasks, array_agg(x.amount) AS amounts
+    FROM (
+        SELECT queue, task, count(*) AS amount FROM job
+        WHERE state = 2 AND reserved GROUP BY queue, task
+    ) x
+    GROUP BY x.queue
+) r USING (name)
+ORDER BY name
+
+-- name: lanes
+-- Lanes with holders or waiting jobs, the most waiting first. Only the jobs of lanes are read.
+SELECT j.queue, j.lane, coalesce(l.width, max(j.width)) AS width,
+    count(*) FILTER (WHERE j.state IN (2, 3) OR j.pinned) AS used,
+    count(*) FILTER (WHERE j.state = 1) AS waiting,
+    array_agg(j.id::text ORDER BY j.priority DESC, j.seq)
+        FILTER (WHERE j.state IN (2, 3) OR j.pinned) AS holders,
+    CASE WHEN count(*) FILTER (WHERE j.state = 1) > 0 THEN greatest(date_part('epoch',
+        clock_timestamp() + $1::double precision * interval '1 second'
+        - min(j.run_at) FILTER (WHERE j.state = 1)), 0) END AS oldest_age
+FROM job j LEFT JOIN lane l ON l.queue = j.queue AND l.lane = j.lane
+WHERE j.lane IS NOT NULL AND (j.state > 0 OR j.pinned)
+    AND ($2::text IS NULL OR j.queue = $2) AND ($3::text IS NULL OR j.lane = $3)
+GROUP BY j.queue, j.lane, l.width
+ORDER BY waiting DESC, j.queue, j.lane
+LIMIT $4
+
+-- name: workers
+-- Workers, alive ones first, then by name.
+SELECT id, name, host, pid, version, queues, slots, running, memory_bytes, cpu_percent, healthy,
+    died_at IS NULL
+        AND lease_until > clock_timestamp() + $1::double precision * interval '1 second' AS alive,
+    started_at, heartbeat_at, lease_until, tasks
+FROM worker
+ORDER BY alive DESC, name, started_at DESC

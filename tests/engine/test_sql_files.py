@@ -1,0 +1,57 @@
+"""Statements in `.sql` files: found by name, and none twice."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.engine import sql_files
+
+
+@pytest.fixture
+def package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Path:
+    """A package of its own with empty folders."""
+    folder = tmp_path / f"statements_{abs(hash(request.node.name))}"
+    for name in ("queries", "migrations", "functions/inner"):
+        (folder / name).mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, folder.name, raising=False)
+    return folder
+
+
+def test_a_file_holds_several_statements_by_name(package: Path) -> None:
+    (package / "queries" / "a.sql").write_text(
+        "-- A group.\n\n-- name: one\n-- Why.\nSELECT 1\n\n-- name: two\nSELECT 2\n"
+    )
+    (package / "queries" / "three.sql").write_text("SELECT 3\n")
+    assert sql_files.queries(package.name) == {
+        "one": "-- Why.\nSELECT 1\n",
+        "two": "SELECT 2\n",
+        "three": "SELECT 3\n",
+    }
+
+
+def test_a_name_that_is_there_twice_is_refused(package: Path) -> None:
+    (package / "queries" / "a.sql").write_text("-- name: one\nSELECT 1\n")
+    (package / "queries" / "b.sql").write_text("-- name: one\nSELECT 2\n")
+    with pytest.raises(ValueError, match="'one' is there twice"):
+        sql_files.queries(package.name)
+
+
+def test_a_migration_says_which_programs_it_leaves_behind(package: Path) -> None:
+    (package / "migrations" / "0002_later.sql").write_text("SELECT 2;\n")
+    (package / "migrations" / "0001_first.sql").write_text("-- A.\n-- min_program: 1\nSELECT 1;\n")
+    assert [
+        (each.number, each.name, each.min_program) for each in sql_files.migrations(package.name)
+    ] == [(1, "0001_first", 1), (2, "0002_later", None)]
+
+
+def test_functions_are_found_in_folders(package: Path) -> None:
+    (package / "functions" / "b.sql").write_text("B")
+    (package / "functions" / "inner" / "a.sql").write_text("A")
+    assert list(sql_files.functions(package.name).items()) == [("a", "A"), ("b", "B")]
