@@ -10,7 +10,7 @@ import pytest
 import headrace
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound, DeadLetters
-from headrace.dispatchers.events.message_parser import Intake
+from headrace.dispatchers.events.message_parser import MessageParser
 from headrace.errors import (
     ArtifactNotFound,
     InvalidName,
@@ -146,7 +146,7 @@ async def test_a_dead_letter_is_seen_replayed_and_removed(app: headrace.App) -> 
         Message(body=body, topic=f"topic-{number}", key=f"k:{number}", partition=0, offset=number)
         for number, body in enumerate(bodies)
     ]
-    await DeadLetters(app).keep("kafka", Intake(app).sort(messages).refused)
+    await DeadLetters(app).keep("kafka", MessageParser(app).parse(messages).refused)
     page = await app.dead_letters(limit=1)
     assert ([each.id for each in page.dead_letters], page.cursor) == (["k:0"], "k:0")
     assert page.dead_letters[0].raw == b""
