@@ -190,7 +190,7 @@ class UpOutput:
         where = " --url …" if self._url else ""
         counts = ", ".join(f"{count} {status}" for status, count in ended.items())
         print_line()
-        print_line(f"The tour is over: {counts}, as expected.")
+        print_line(f"The tour is over: {counts}, as it should be.")
         if self._exit_when_idle:
             return
         print_line("Now try this in another terminal, in the same folder:")
