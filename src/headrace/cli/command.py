@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from headrace.cli.errors import exit_on_closed_pipe
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.suggest import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +47,7 @@ def argument(name: str, *, metavar: str, help: str, **options: Any) -> Callable[
 
 
 class Command(click.Command):
-    """A command. Its function is given a Session first, and may return an exit code."""
+    """A command. Its function is given a CliSession first, and may return an exit code."""
 
     def __init__(self, name: str | None, *, callback: Body, **options: Any) -> None:
         options["callback"] = functools.partial(_run, callback)
@@ -64,7 +64,7 @@ class Command(click.Command):
                     formatter.write_dl(rows)
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A noun: its verbs are listed in the order in which they are added."""
 
     command_class = Command
@@ -82,9 +82,9 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def group(help: str) -> Group:
+def group(help: str) -> CommandGroup:
     """Return a noun without verbs."""
-    return Group(help=help, no_args_is_help=True, context_settings=SETTINGS)
+    return CommandGroup(help=help, no_args_is_help=True, context_settings=SETTINGS)
 
 
 def _run(body: Body, **given: Any) -> int:
@@ -93,7 +93,7 @@ def _run(body: Body, **given: Any) -> int:
         if value := given.pop(option):
             shared[option] = value
     try:
-        code = asyncio.run(body(Session(**shared), **given))
+        code = asyncio.run(body(CliSession(**shared), **given))
         sys.stdout.flush()
     except BrokenPipeError:
         return exit_on_closed_pipe()

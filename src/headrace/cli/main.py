@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from headrace.cli.command import SETTINGS, Group, root_options
+from headrace.cli.command import SETTINGS, CommandGroup, root_options
 from headrace.cli.errors import report
 from headrace.cli.services.first_process import leave_the_first_process
 from headrace.version import __version__
@@ -57,7 +57,7 @@ Start here:
 """
 
 
-class Root(Group):
+class Root(CommandGroup):
     """The commands, each imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

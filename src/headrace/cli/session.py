@@ -24,7 +24,7 @@ TOUR = "headrace.cli.up.tour:app"
 RETRIES = 2
 
 
-class Session:
+class CliSession:
     """The options that all commands share."""
 
     def __init__(

@@ -15,7 +15,7 @@ from headrace.cli.backend import list_artifacts
 from headrace.cli.command import argument, group
 from headrace.cli.formatting import bytes_of
 from headrace.cli.output import print_json, print_line, print_table, progress
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import ArtifactNotFound, InvalidInput
 from headrace.model.artifact import Artifact
 
@@ -26,7 +26,7 @@ STDOUT = "-"
 
 @commands.command("list")
 @argument("job_id", metavar="ID", help="The job, from `jobs list`.")
-async def list_files(session: Session, *, job_id: str) -> None:
+async def list_files(session: CliSession, *, job_id: str) -> None:
     """List the files of a job: those that it stored, and those it was enqueued with.
 
     \b
@@ -60,7 +60,7 @@ async def list_files(session: Session, *, job_id: str) -> None:
 @click.option("--output", "-o", metavar="FILE", help="Where to save it; - is stdout.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 async def get_artifact(
-    session: Session, *, job_id: str, name: str, output: str | None, force: bool
+    session: CliSession, *, job_id: str, name: str, output: str | None, force: bool
 ) -> None:
     """Download a file of a job. Its checksum is verified.
 

@@ -14,7 +14,7 @@ from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, UNAVAILABLE
 from headrace.cli.formatting import plural, span
 from headrace.cli.output import print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.config import SECRETS, Settings
 from headrace.engine.open import redacted
 from headrace.errors import EngineError, InvalidInput
@@ -25,7 +25,7 @@ from headrace.version import __version__
 
 
 @click.command("doctor", cls=Command)
-async def doctor(session: Session) -> int:
+async def doctor(session: CliSession) -> int:
     """Check that all is well, and say what to do if not.
 
     Checks the engine, clocks, the artifact store, workers, queues and settings.
@@ -61,7 +61,7 @@ async def doctor(session: Session) -> int:
     return code
 
 
-def _app_findings(session: Session) -> Iterator[Finding]:
+def _app_findings(session: CliSession) -> Iterator[Finding]:
     if session.settings.app is None:
         return
     try:
@@ -175,7 +175,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 
 
 def _print(
-    session: Session,
+    session: CliSession,
     report: EngineReport | None,
     findings: list[Finding],
     settings: dict[str, Any],

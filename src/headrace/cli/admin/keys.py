@@ -10,7 +10,7 @@ from headrace.cli.command import argument, group
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 
 commands = group("Create, list and revoke keys for the HTTP API.")
@@ -23,7 +23,7 @@ commands = group("Create, list and revoke keys for the HTTP API.")
 @click.option("--queues", metavar="A,B", help="Allow only these queues (default all).")
 @click.option("--rate", metavar="N", help="Requests per second (default 2000).")
 async def create(
-    session: Session,
+    session: CliSession,
     *,
     name: str,
     scope: str,
@@ -56,7 +56,7 @@ async def create(
 
 
 @commands.command("list")
-async def show(session: Session) -> None:
+async def show(session: CliSession) -> None:
     """List all keys, also revoked ones; never their secrets.
 
     \b
@@ -89,7 +89,7 @@ async def show(session: Session) -> None:
 
 @commands.command("revoke")
 @argument("key_id", metavar="ID", help="The id of the key.")
-async def revoke(session: Session, *, key_id: str) -> None:
+async def revoke(session: CliSession, *, key_id: str) -> None:
     """Revoke a key. Running servers refuse it within two seconds.
 
     \b

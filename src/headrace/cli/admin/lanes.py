@@ -7,7 +7,7 @@ import click
 from headrace.cli.command import Command
 from headrace.cli.formatting import span
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 from headrace.model.names import check_name, check_text
 
@@ -16,7 +16,7 @@ from headrace.model.names import check_name, check_text
 @click.option("--queue", metavar="NAME", help="Only this queue.")
 @click.option("--lane", metavar="LANE", help="Only this lane, e.g. user:42.")
 @click.option("--limit", "-n", metavar="N", type=int, default=100, help="Show at most this many.")
-async def lanes(session: Session, *, queue: str | None, lane: str | None, limit: int) -> None:
+async def lanes(session: CliSession, *, queue: str | None, lane: str | None, limit: int) -> None:
     """Show lanes: who holds them, how many wait.
 
     \b

@@ -9,7 +9,7 @@ import click
 from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.output import print_json, print_line
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from headrace.errors import EngineUnavailable, InvalidInput, SchemaTooNew
@@ -22,7 +22,7 @@ WAIT_SECONDS = 1.0
 @click.option("--check", is_flag=True, help="Change nothing; exit code 1 if something is missing.")
 @click.option("--sql", is_flag=True, help="Change nothing; print what would be run.")
 @click.option("--wait", is_flag=True, help="Change nothing; wait until nothing is missing.")
-async def migrate(session: Session, *, check: bool, sql: bool, wait: bool) -> int:
+async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) -> int:
     """Bring the schema of the store up to date.
 
     Programs do this by themselves when they open a store, unless the setting migrate is "never".
@@ -92,7 +92,7 @@ def _shown(state: SchemaState) -> dict[str, object]:
     }
 
 
-def _print(session: Session, state: SchemaState, done: tuple[str, ...]) -> None:
+def _print(session: CliSession, state: SchemaState, done: tuple[str, ...]) -> None:
     print_line(f"Schema {state.version} at {session.shown_url}, this Headrace knows {state.known}.")
     if state.refused:
         print_line(f"It is for programs that know version {state.min_program}. Upgrade Headrace.")

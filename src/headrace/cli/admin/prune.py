@@ -11,7 +11,7 @@ from headrace.cli.command import Command
 from headrace.cli.errors import notice
 from headrace.cli.formatting import parse_span, plural, span
 from headrace.cli.output import print_json, print_line, progress
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.config import MOST_SECONDS
 from headrace.errors import EngineError, InvalidInput
 from headrace.model.job import JobFilter
@@ -26,7 +26,7 @@ STEP = 1_000
 @click.option("--keep", metavar="N", type=int, help="Keep the newest N finished jobs.")
 @click.option("--dry-run", is_flag=True, help="Only count; delete nothing.")
 async def prune(
-    session: Session, *, older_than: str | None, keep: int | None, dry_run: bool
+    session: CliSession, *, older_than: str | None, keep: int | None, dry_run: bool
 ) -> None:
     """Delete old finished jobs.
 

@@ -6,14 +6,14 @@ from headrace.cli.command import argument, group
 from headrace.cli.errors import notice
 from headrace.cli.formatting import span
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.model.names import check_name
 
 commands = group("List queues; pause and resume them.")
 
 
 @commands.command("list")
-async def list_queues(session: Session) -> None:
+async def list_queues(session: CliSession) -> None:
     """List queues with their depth and the age of the oldest pending job.
 
     \b
@@ -47,7 +47,7 @@ async def list_queues(session: Session) -> None:
 
 @commands.command("pause")
 @argument("name", metavar="NAME", help="The queue.")
-async def pause(session: Session, *, name: str) -> None:
+async def pause(session: CliSession, *, name: str) -> None:
     """Pause a queue: its jobs are not started. Running jobs go on, new ones are stored.
 
     \b
@@ -59,7 +59,7 @@ async def pause(session: Session, *, name: str) -> None:
 
 @commands.command("resume")
 @argument("name", metavar="NAME", help="The queue.")
-async def resume(session: Session, *, name: str) -> None:
+async def resume(session: CliSession, *, name: str) -> None:
     """Resume a queue: its jobs are started again.
 
     \b
@@ -69,7 +69,7 @@ async def resume(session: Session, *, name: str) -> None:
     await _set(session, name, paused=False)
 
 
-async def _set(session: Session, name: str, *, paused: bool) -> None:
+async def _set(session: CliSession, name: str, *, paused: bool) -> None:
     check_name("queue", name)
     async with session.backend() as backend:
         known = {queue.name for queue in await backend.queues()}

@@ -9,12 +9,12 @@ import click
 
 from headrace.cli.command import Command
 from headrace.cli.output import print_json, print_line
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.version import __version__
 
 
 @click.command("version", cls=Command)
-async def version(session: Session) -> None:
+async def version(session: CliSession) -> None:
     """Show versions, for a bug report.
 
     \b

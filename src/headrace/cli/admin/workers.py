@@ -8,11 +8,11 @@ from headrace.cli.backend import time_now
 from headrace.cli.command import Command
 from headrace.cli.formatting import ago, bytes_of, worker_state
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 
 
 @click.command("workers", cls=Command)
-async def workers(session: Session) -> None:
+async def workers(session: CliSession) -> None:
     """Show workers, their queues and their load.
 
     \b

@@ -14,7 +14,7 @@ from headrace.cli.command import Command
 from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.config import Settings
 from headrace.engine.open import redacted
 from headrace.errors import InvalidInput
@@ -27,7 +27,7 @@ MOST = 1_000_000
 @click.option(
     "--jobs", metavar="N", type=int, default=10000, help="Jobs for each step, 100 to 1000000."
 )
-async def bench(session: Session, *, jobs: int) -> int:
+async def bench(session: CliSession, *, jobs: int) -> int:
     """Measure how fast your engine stores and runs jobs.
 
     It uses a separate store next to yours (a file, a schema or a namespace whose name begins with
@@ -68,7 +68,7 @@ async def bench(session: Session, *, jobs: int) -> int:
 
 
 def _answer(
-    session: Session, settings: Settings, version: str, measured: Measured, jobs: int
+    session: CliSession, settings: Settings, version: str, measured: Measured, jobs: int
 ) -> None:
     if session.json:
         found: dict[str, Any] = msgspec.to_builtins(measured)

@@ -12,7 +12,7 @@ from headrace.cli.dispatchers.events import list_dispatchers, queue
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line
 from headrace.cli.services.logs import log_to_stderr
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
 
 commands = group("Create jobs by cron or from a broker.")
@@ -25,7 +25,7 @@ log = logging.getLogger("headrace.cron")
 )
 @click.option("--verbose", "-v", is_flag=True, help="Log more details.")
 @click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
-async def cron(session: Session, *, config: str | None, verbose: bool, quiet: bool) -> int:
+async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet: bool) -> int:
     """Create the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
 
     Schedules that the App declares, and those of the file, are stored first. Any number of
@@ -37,7 +37,7 @@ async def cron(session: Session, *, config: str | None, verbose: bool, quiet: bo
       headrace dispatcher cron --app shop.jobs --config config/dispatcher.yaml
     """
     app = session.load_app()
-    schedules = app.schedules  # tells how to install what is missing
+    schedules = app.schedules  # says what to install if the extra is missing
     from headrace.dispatchers.cron.run import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
 
     dispatcher = cron_dispatcher(app, None if config is None else Path(config))

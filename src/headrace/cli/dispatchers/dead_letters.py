@@ -16,7 +16,7 @@ from headrace.cli.command import argument, group
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.formatting import ago, bytes_of, plural
 from headrace.cli.output import JsonList, Table, is_terminal, print_fields, print_json, print_line
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.client.errors import NotFound
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import InvalidInput, JobConflict
@@ -32,7 +32,7 @@ commands = group("List, show, replay and remove messages that made no job.")
 @commands.command("list")
 @click.option("--topic", metavar="NAME", help="Only this topic.")
 @click.option("--limit", "-n", metavar="N", type=int, default=100, help="Show at most this many.")
-async def list_letters(session: Session, *, topic: str | None, limit: int) -> None:
+async def list_letters(session: CliSession, *, topic: str | None, limit: int) -> None:
     """List messages that made no job, by id.
 
     \b
@@ -65,7 +65,7 @@ async def list_letters(session: Session, *, topic: str | None, limit: int) -> No
 @commands.command("show")
 @argument("letter_id", metavar="ID", help="The id of the message.")
 @click.option("--raw", is_flag=True, help="Print only the message, unchanged.")
-async def show(session: Session, *, letter_id: str, raw: bool) -> None:
+async def show(session: CliSession, *, letter_id: str, raw: bool) -> None:
     """Show one message with all that is known about it.
 
     \b
@@ -108,7 +108,7 @@ async def show(session: Session, *, letter_id: str, raw: bool) -> None:
 @click.option("--topic", metavar="NAME", help="Only this topic.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def replay(
-    session: Session, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
+    session: CliSession, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
 ) -> int:
     """Try messages again, for example after the missing task was added.
 
@@ -130,7 +130,7 @@ async def replay(
 @click.option("--topic", metavar="NAME", help="Only this topic.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def remove(
-    session: Session, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
+    session: CliSession, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
 ) -> int:
     """Delete messages for good.
 
@@ -145,7 +145,7 @@ async def remove(
 
 
 async def _each(
-    session: Session, wanted: list[str], act: Callable[[str], Awaitable[Replayed | None]]
+    session: CliSession, wanted: list[str], act: Callable[[str], Awaitable[Replayed | None]]
 ) -> int:
     """Replay or remove one message after the other."""
     answers: list[dict[str, Any]] = []

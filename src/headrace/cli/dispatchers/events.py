@@ -17,7 +17,7 @@ from headrace.cli.command import Command
 from headrace.cli.formatting import ago, plural, span
 from headrace.cli.output import is_terminal, print_json, print_json_line, print_line, print_table
 from headrace.cli.services.logs import log_to_stderr
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.dispatchers.events.config import DEFAULT, read_queue_config
 from headrace.dispatchers.events.dispatcher import QueueDispatcher
 from headrace.dispatchers.events.load_adapter import make_adapter
@@ -35,7 +35,7 @@ log = logging.getLogger("headrace.events")
 @click.option("--verbose", "-v", is_flag=True, help="Log more details.")
 @click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
 async def queue(
-    session: Session, *, config: str, name: str | None, check: bool, verbose: bool, quiet: bool
+    session: CliSession, *, config: str, name: str | None, check: bool, verbose: bool, quiet: bool
 ) -> int:
     """Create jobs from a broker's messages until SIGTERM or Ctrl-C.
 
@@ -81,7 +81,7 @@ async def queue(
 
 
 @click.command("list", cls=Command)
-async def list_dispatchers(session: Session) -> None:
+async def list_dispatchers(session: CliSession) -> None:
     """List dispatchers and how far behind they are.
 
     The lag is messages that are not jobs yet, or seconds for cron.

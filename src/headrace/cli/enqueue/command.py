@@ -10,7 +10,7 @@ from headrace.cli.command import Command, argument
 from headrace.cli.enqueue.arguments import read_arguments, read_object
 from headrace.cli.enqueue.target import EnqueueTarget
 from headrace.cli.formatting import parse_span, parse_time
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 
 
@@ -46,7 +46,7 @@ from headrace.errors import InvalidInput
 @click.option("--wait", is_flag=True, help="Wait for the result and print it.")
 @click.option("--timeout", metavar="SPAN", help="Wait at most this long.")
 async def enqueue(
-    session: Session,
+    session: CliSession,
     *,
     task: str,
     values: tuple[str, ...],

@@ -14,7 +14,7 @@ from headrace.cli.enqueue.arguments import KeyTemplate, Lines
 from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json, print_line, print_text, progress
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import HeadraceError, InvalidArguments, InvalidInput
 from headrace.model.job import Job
 
@@ -29,7 +29,7 @@ class EnqueueTarget:
 
     def __init__(
         self,
-        session: Session,
+        session: CliSession,
         backend: Backend,
         task: str,
         options: dict[str, Any],
@@ -162,7 +162,7 @@ class Counts:
         self._first = self._first or job_id
         self._last = job_id
 
-    def print(self, session: Session) -> None:
+    def print(self, session: CliSession) -> None:
         """Print the numbers."""
         if session.json:
             print_json(

@@ -17,7 +17,7 @@ from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.filters import filter_options, make_filter
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json, print_line, progress
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput, JobConflict, JobNotFound
 from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Only count the jobs that match.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def cancel(
-    session: Session,
+    session: CliSession,
     *,
     ids: tuple[str, ...],
     everything: bool,
@@ -75,7 +75,7 @@ async def cancel(
 @click.option("--dry-run", is_flag=True, help="Only count the jobs that match.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def retry(
-    session: Session,
+    session: CliSession,
     *,
     ids: tuple[str, ...],
     everything: bool,
@@ -111,7 +111,7 @@ async def retry(
 @argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
 @argument("event", metavar="EVENT", help="The name of the event.")
 @argument("value", metavar="[JSON]", default=None, help="What ctx.wait returns (default null).")
-async def signal(session: Session, *, job_id: str, event: str, value: str | None) -> None:
+async def signal(session: CliSession, *, job_id: str, event: str, value: str | None) -> None:
     """Deliver an event to a job that waits for it, or will (`ctx.wait`).
 
     The first event of a name counts.
@@ -143,7 +143,7 @@ def _wanted(backend: Backend, flags: dict[str, Any], *, everything: bool) -> Job
 
 
 async def _each(
-    session: Session,
+    session: CliSession,
     ids: Sequence[str],
     *,
     filtered: object,
@@ -173,7 +173,7 @@ async def _each(
 
 
 async def _bulk(
-    session: Session,
+    session: CliSession,
     backend: Backend,
     action: Literal["cancel", "retry"],
     wanted: JobFilter,

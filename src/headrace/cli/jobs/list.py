@@ -1,4 +1,4 @@
-"""`headrace jobs`: look at jobs. Steering them is in `change.py`."""
+"""`headrace jobs`: list, show and follow jobs. `change.py` has the verbs that change them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.cli.jobs.change import cancel, retry, signal
 from headrace.cli.jobs.follow import watch
 from headrace.cli.jobs.show import details, print_details
 from headrace.cli.output import JsonList, Table, is_terminal, print_json, print_line
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
@@ -36,7 +36,7 @@ PAGE = 200
 @click.option("--cursor", metavar="ID", help="Continue after this job, as the last page says.")
 @click.option("all_pages", "--all", is_flag=True, help="List every job.")
 async def list_jobs(
-    session: Session, *, limit: int, cursor: str | None, all_pages: bool, **flags: Any
+    session: CliSession, *, limit: int, cursor: str | None, all_pages: bool, **flags: Any
 ) -> None:
     """List jobs, newest first.
 
@@ -129,7 +129,7 @@ def summary(job: Job) -> str:
 
 @commands.command("show")
 @argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
-async def show(session: Session, *, job_id: str) -> None:
+async def show(session: CliSession, *, job_id: str) -> None:
     """Show everything about one job: arguments, result, error, attempts, stages.
 
     \b
@@ -147,7 +147,7 @@ async def show(session: Session, *, job_id: str) -> None:
 
 @commands.command("why")
 @argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
-async def why(session: Session, *, job_id: str) -> None:
+async def why(session: CliSession, *, job_id: str) -> None:
     """Say why a job is not running, or what it is doing.
 
     \b
@@ -167,7 +167,7 @@ async def why(session: Session, *, job_id: str) -> None:
 @commands.command("watch")
 @argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
 @click.option("--timeout", metavar="SPAN", help="Give up after: 30s, 10m, …")
-async def watch_job(session: Session, *, job_id: str, timeout: str | None) -> int:
+async def watch_job(session: CliSession, *, job_id: str, timeout: str | None) -> int:
     """Follow a job until it is finished. The exit code is 1 if it did not complete.
 
     With --json each change is one line of JSON.

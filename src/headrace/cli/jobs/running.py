@@ -8,11 +8,11 @@ from headrace.cli.backend import running_now
 from headrace.cli.command import Command
 from headrace.cli.formatting import plural, span
 from headrace.cli.output import print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 
 
 @click.command("running", cls=Command)
-async def running(session: Session) -> None:
+async def running(session: CliSession) -> None:
     """Show what runs now and what waits.
 
     With API_URL it asks that server.

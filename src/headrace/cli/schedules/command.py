@@ -1,4 +1,4 @@
-"""`headrace schedules`: when tasks run by the clock; look, change, try."""
+"""`headrace schedules`: list, add, change and try schedules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.cli.errors import notice
 from headrace.cli.formatting import ago
 from headrace.cli.output import is_terminal, print_fields, print_json, print_line, print_table
 from headrace.cli.schedules.show import fields, next_table, past_tables, state_of
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput, InvalidSetting, UnknownSchedule
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MISSED = ("skip", "latest", "all")
 
 
 @commands.command("list")
-async def list_schedules(session: Session) -> None:
+async def list_schedules(session: CliSession) -> None:
     """List schedules: when they fire, what comes next and how the last job went.
 
     \b
@@ -63,7 +63,7 @@ async def list_schedules(session: Session) -> None:
 
 @commands.command("show")
 @argument("name", metavar="NAME", help="The schedule.")
-async def show(session: Session, *, name: str) -> None:
+async def show(session: CliSession, *, name: str) -> None:
     """Show a schedule with its next five times and its last runs.
 
     \b
@@ -102,7 +102,7 @@ async def show(session: Session, *, name: str) -> None:
 @click.option("--replace", is_flag=True, help="Change the schedule of this name.")
 @click.option("--config", metavar="FILE", help="Settings (default config/dispatcher.yaml).")
 async def add(
-    session: Session,
+    session: CliSession,
     *,
     name: str,
     expression: str,
@@ -170,7 +170,7 @@ async def _check_server(client: Client, name: str, config: str | None, *, replac
 
 @commands.command("remove")
 @argument("name", metavar="NAME", help="The schedule.")
-async def remove(session: Session, *, name: str) -> None:
+async def remove(session: CliSession, *, name: str) -> None:
     """Remove a schedule. Jobs that it created stay.
 
     \b
@@ -190,7 +190,7 @@ async def remove(session: Session, *, name: str) -> None:
 
 @commands.command("enable")
 @argument("name", metavar="NAME", help="The schedule.")
-async def enable(session: Session, *, name: str) -> None:
+async def enable(session: CliSession, *, name: str) -> None:
     """Enable a schedule again, from its next time on.
 
     \b
@@ -202,7 +202,7 @@ async def enable(session: Session, *, name: str) -> None:
 
 @commands.command("disable")
 @argument("name", metavar="NAME", help="The schedule.")
-async def disable(session: Session, *, name: str) -> None:
+async def disable(session: CliSession, *, name: str) -> None:
     """Disable a schedule. Times that pass meanwhile are skipped.
 
     \b
@@ -212,7 +212,7 @@ async def disable(session: Session, *, name: str) -> None:
     await _enable(session, name, enabled=False)
 
 
-async def _enable(session: Session, name: str, *, enabled: bool) -> None:
+async def _enable(session: CliSession, name: str, *, enabled: bool) -> None:
     async with session.backend() as backend:
         await backend.enable_schedule(name, enabled)
     word = "enabled" if enabled else "disabled"
@@ -223,7 +223,7 @@ async def _enable(session: Session, name: str, *, enabled: bool) -> None:
 @argument("what", metavar="NAME|EXPRESSION", help="A schedule, or an expression to try.")
 @click.option("--tz", metavar="ZONE", help="Time zone of an expression (default UTC).")
 @click.option("--count", "-n", metavar="N", type=int, default=5, help="Number of times to show.")
-async def next_(session: Session, *, what: str, tz: str | None, count: int) -> None:
+async def next_(session: CliSession, *, what: str, tz: str | None, count: int) -> None:
     """Show the next times of a schedule, or of an expression that you want to try.
 
     \b
@@ -250,7 +250,7 @@ async def next_(session: Session, *, what: str, tz: str | None, count: int) -> N
 
 
 def _times_of(
-    session: Session, expression: str, tz: str, now: datetime, count: int
+    session: CliSession, expression: str, tz: str, now: datetime, count: int
 ) -> ScheduleTimes:
     _ = App(settings=session.settings).schedules  # says what to install if the extra is missing
     from headrace.admin.views import schedule_times  # noqa: PLC0415 - an extra
@@ -263,7 +263,7 @@ def _times_of(
 @commands.command("trigger")
 @argument("name", metavar="NAME", help="The schedule.")
 @click.option("--force", is_flag=True, help="Even while an earlier job is unfinished.")
-async def trigger(session: Session, *, name: str, force: bool) -> None:
+async def trigger(session: CliSession, *, name: str, force: bool) -> None:
     """Create a job of a schedule now and print its id.
 
     \b
@@ -278,7 +278,7 @@ async def trigger(session: Session, *, name: str, force: bool) -> None:
         print_line(job.id)
 
 
-def _print(session: Session, document: Any, text: str) -> None:
+def _print(session: CliSession, document: Any, text: str) -> None:
     if session.json:
         print_json(document)
     else:

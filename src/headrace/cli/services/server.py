@@ -15,7 +15,7 @@ from headrace.cli.errors import notice
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
 from headrace.server import serve
 from headrace.signals import on_stop_signals
@@ -28,7 +28,7 @@ from headrace.signals import on_stop_signals
 @click.option("--verbose", "-v", is_flag=True, help="Log more details.")
 @click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
 async def server(
-    session: Session,
+    session: CliSession,
     *,
     host: str | None,
     port: int | None,
@@ -64,7 +64,7 @@ async def server(
 
 
 async def until_signal(app: App, **options: Any) -> None:
-    """Serve until told to stop; told again, without waiting for open requests."""
+    """Serve until a signal; a second one does not wait for open requests."""
     serving = asyncio.ensure_future(serve(app, **options))
     with on_stop_signals(lambda _: serving.cancel()), contextlib.suppress(asyncio.CancelledError):
         await serving

@@ -1,4 +1,4 @@
-"""`headrace worker`: run an App's tasks until told to stop."""
+"""`headrace worker`: run an App's tasks until a signal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headrace.cli.filters import parts
 from headrace.cli.formatting import parse_span, plural
 from headrace.cli.output import print_json_line
 from headrace.cli.services.logs import log_to_stderr
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
 from headrace.errors import WorkerUnhealthy
 from headrace.model.context import Context
@@ -59,7 +59,7 @@ log = logging.getLogger("headrace.worker")
 @click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
 @click.option("--stop-with-stdin", is_flag=True, hidden=True)
 async def worker(
-    session: Session,
+    session: CliSession,
     *,
     queues: str | None,
     max_workers: int | None,
@@ -92,7 +92,7 @@ async def worker(
         connection_retries=connection_retries,
     )
     log_to_stderr(verbose=verbose, quiet=quiet)
-    orchestrator = JobOrchestrator(app, middleware=(tell_job,) if verbose else ())
+    orchestrator = JobOrchestrator(app, middleware=(log_job,) if verbose else ())
     log.info("%s", introduction(app))
     if not app.tasks:
         log.warning("%s has no tasks; import the modules that define them", app.settings.app)
@@ -111,7 +111,7 @@ async def worker(
 
 
 def introduction(app: App) -> str:
-    """Where this worker takes its jobs from, and what it can run."""
+    """Return where this worker claims jobs, and which tasks it has."""
     names = sorted(app.tasks)
     listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     return (
@@ -121,7 +121,7 @@ def introduction(app: App) -> str:
 
 
 async def serve(orchestrator: JobOrchestrator, *beside: Awaitable[None]) -> int:
-    """Run a worker until it is told to stop, by a signal or by what runs beside it."""
+    """Run a worker until a signal, or until one of the others stops it."""
     helpers = [asyncio.ensure_future(each) for each in beside]
     try:
         code = await run_worker(orchestrator)
@@ -130,7 +130,7 @@ async def serve(orchestrator: JobOrchestrator, *beside: Awaitable[None]) -> int:
             helper.cancel()
         ended = await asyncio.gather(*helpers, return_exceptions=True)
     if code == UNHEALTHY:
-        return UNAVAILABLE  # it has told why in its log
+        return UNAVAILABLE  # the log says why
     for error in ended:
         if isinstance(error, Exception):
             raise error
@@ -164,7 +164,7 @@ async def started(orchestrator: JobOrchestrator) -> None:
         await asyncio.sleep(0.02)
 
 
-async def tell_job(call_next: CallNext, job: ClaimedJob, context: Context) -> Any:
+async def log_job(call_next: CallNext, job: ClaimedJob, context: Context) -> Any:
     """A middleware that logs every attempt that returns; the worker logs the others by itself."""
     began = time.monotonic()
     result = await call_next()

@@ -17,7 +17,7 @@ import click
 from headrace.cli.command import Command
 from headrace.cli.formatting import parse_span
 from headrace.cli.output import is_terminal, print_json, print_line
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.cli.top.snapshot import Picture, take_picture, throughput
 from headrace.errors import EngineUnavailable, InvalidInput
 
@@ -32,7 +32,7 @@ QUIT = (b"q", b"Q", b"\x03")
 @click.command("top", cls=Command)
 @click.option("--interval", metavar="SPAN", default="2s", help="Refresh this often: 1s, 500ms, …")
 @click.option("--once", is_flag=True, help="Show it once, then stop.")
-async def top(session: Session, *, interval: str, once: bool) -> None:
+async def top(session: CliSession, *, interval: str, once: bool) -> None:
     """Show queues, jobs, lanes and workers, live.
 
     Also the throughput of all workers. Press q to quit.
@@ -56,7 +56,7 @@ async def top(session: Session, *, interval: str, once: bool) -> None:
             await _live(session, backend, seconds)
 
 
-async def _once(session: Session, backend: Backend, seconds: float) -> None:
+async def _once(session: CliSession, backend: Backend, seconds: float) -> None:
     before = await take_picture(backend)
     await asyncio.sleep(seconds)
     picture = await take_picture(backend)
@@ -76,7 +76,7 @@ async def _once(session: Session, backend: Backend, seconds: float) -> None:
         print_line(line.rstrip())
 
 
-async def _live(session: Session, backend: Backend, seconds: float) -> None:
+async def _live(session: CliSession, backend: Backend, seconds: float) -> None:
     from rich.console import Console  # noqa: PLC0415 - only when it draws
     from rich.layout import Layout  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
@@ -107,7 +107,7 @@ async def _live(session: Session, backend: Backend, seconds: float) -> None:
                 await asyncio.wait_for(quit.wait(), seconds)
 
 
-def _where(session: Session) -> str:
+def _where(session: CliSession) -> str:
     return session.settings.api_url or "" if session.remote else session.shown_url
 
 

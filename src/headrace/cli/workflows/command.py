@@ -10,14 +10,14 @@ from headrace.cli.command import argument, group
 from headrace.cli.enqueue.arguments import read_arguments
 from headrace.cli.formatting import parse_span
 from headrace.cli.output import is_terminal, print_fields, print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.cli.workflows.show import print_run, summary
 
 commands = group("List, check and run workflows, and follow their runs.")
 
 
 @commands.command("list")
-async def list_workflows(session: Session) -> None:
+async def list_workflows(session: CliSession) -> None:
     """List the workflows of the App: those in its folder, and those in its code.
 
     \b
@@ -50,7 +50,7 @@ async def list_workflows(session: Session) -> None:
 @commands.command("show")
 @argument("workflow", metavar="WORKFLOW", help="The id of the workflow.")
 @click.option("--version", metavar="VERSION", help="This version instead of the newest.")
-async def show(session: Session, *, workflow: str, version: str | None) -> None:
+async def show(session: CliSession, *, workflow: str, version: str | None) -> None:
     """Show a workflow: its parameters, and its steps in the order in which they can run.
 
     \b
@@ -80,7 +80,7 @@ async def show(session: Session, *, workflow: str, version: str | None) -> None:
 
 @commands.command("check")
 @argument("paths", metavar="[FILE]...", nargs=-1, help="Files or folders (default workflows/).")
-async def check(session: Session, *, paths: tuple[str, ...]) -> int:
+async def check(session: CliSession, *, paths: tuple[str, ...]) -> int:
     """Check workflow files against the tasks of the App. Lists every problem with its line.
 
     \b
@@ -115,7 +115,7 @@ async def check(session: Session, *, paths: tuple[str, ...]) -> int:
 @click.option("--wait", is_flag=True, help="Wait for the result and print it.")
 @click.option("--timeout", metavar="SPAN", help="Wait at most this long.")
 async def run(
-    session: Session,
+    session: CliSession,
     *,
     workflow: str,
     values: tuple[str, ...],
@@ -149,7 +149,7 @@ async def run(
 
 @commands.command("status")
 @argument("run_id", metavar="RUN", help="The id of the run's job.")
-async def status(session: Session, *, run_id: str) -> None:
+async def status(session: CliSession, *, run_id: str) -> None:
     """Show a run: the state of each of its steps.
 
     \b
@@ -169,7 +169,7 @@ async def status(session: Session, *, run_id: str) -> None:
 @click.option(
     "from_step", "--from", metavar="STEP", help="Repeat this step and those that depend on it."
 )
-async def retry(session: Session, *, run_id: str, from_step: str | None) -> None:
+async def retry(session: CliSession, *, run_id: str, from_step: str | None) -> None:
     """Run a finished run again: what did not complete, or from a step on.
 
     Steps that are not repeated keep their results.
