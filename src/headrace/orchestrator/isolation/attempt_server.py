@@ -127,7 +127,7 @@ class AttemptServer:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # the child may have gone before it was told
+            task.exception()  # retrieved: the child may not ask for it
 
     def _progress(self, message: Progress) -> None:
         if message.run == self._run:

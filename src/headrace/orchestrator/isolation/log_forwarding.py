@@ -1,23 +1,23 @@
-"""Log records on their way from a child to the worker's own loggers."""
+"""Log records of a child, sent to the worker's own loggers."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from headrace.model.context import Context
 from headrace.orchestrator.isolation.errors import ForkedCopy
 from headrace.orchestrator.isolation.protocol import Logged, printable
 
-_STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+# Sent by themselves, or made again by the worker.
+_NOT_SENT = {"name", "msg", "message", "args", "exc_info", "asctime", "relativeCreated"}
 _formatter = logging.Formatter()
-# A record is for people; more than so many characters of one text are cut off.
+# Longer texts are cut: a record is for people.
 TEXT_LIMIT = 1_048_576
 
 
 def levels() -> dict[str, int]:
-    """The levels that this process has set, by logger; "" is the root."""
+    """Return the levels that this process has set, by logger; "" is the root."""
     found = {"": logging.getLogger().level}
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and logger.level != logging.NOTSET:
@@ -32,7 +32,7 @@ def set_levels(levels: dict[str, int]) -> None:
 
 
 class Forwarder(logging.Handler):
-    """In the child: sends records to the worker. `run` None: those of no job's own logger."""
+    """In the child: sends records to the worker. `run` is for the logger of one job."""
 
     def __init__(self, send: Callable[[Logged], None], *, run: int | None = None) -> None:
         super().__init__()
@@ -43,61 +43,43 @@ class Forwarder(logging.Handler):
         try:
             self._send(self._message(record))
         except ForkedCopy:
-            # What a program without any configuration does: warnings go to standard error.
+            # As in a program that configures no logging: warnings go to standard error.
             if logging.lastResort is not None and record.levelno >= logging.lastResort.level:
                 logging.lastResort.handle(record)
         except Exception:
             self.handleError(record)
 
     def _message(self, record: logging.LogRecord) -> Logged:
+        attributes = {
+            name: value
+            if isinstance(value, int | float | None)
+            else printable(str(value)[:TEXT_LIMIT])
+            for name, value in vars(record).items()
+            if name not in _NOT_SENT
+        }
         exception = record.exc_text
         if exception is None and record.exc_info:
             exception = _formatter.formatException(record.exc_info)
+        if exception is not None:
+            attributes["exc_text"] = printable(exception[-TEXT_LIMIT:])
         return Logged(
             run=self._run or 0,
             logger=record.name if self._run is None else None,
             level=record.levelno,
             message=printable(record.getMessage()[:TEXT_LIMIT]),
-            created=record.created,
-            pathname=record.pathname,
-            line=record.lineno,
-            function=record.funcName,
-            process=record.process or 0,
-            thread=record.threadName,
-            exception=None if exception is None else printable(exception[-TEXT_LIMIT:]),
-            extra={
-                name: value
-                if isinstance(value, int | float | None)
-                else printable(str(value)[:TEXT_LIMIT])
-                for name, value in vars(record).items()
-                if name not in _STANDARD
-            },
+            attributes=attributes,
         )
 
 
 def replay(logged: Logged, context: Context | None) -> None:
-    """In the worker: log a record as if its handler ran here."""
-    extra: dict[str, Any] = dict(logged.extra)
-    message = logged.message
+    """In the worker: log a record as if the handler had run here."""
     logger = logging.getLogger(logged.logger)
+    sent = {name: value for name, value in logged.attributes.items() if name not in _NOT_SENT}
+    record = logging.makeLogRecord({**sent, "msg": logged.message, "levelno": logged.level})
     if logged.logger is None and context is not None:
         logger = context.log.logger
-        message, options = context.log.process(message, {"extra": extra})
-        extra = {**extra, **(options.get("extra") or {})}
-    if not logger.isEnabledFor(logged.level):
-        return
-    record = logger.makeRecord(
-        logger.name,
-        logged.level,
-        logged.pathname,
-        logged.line,
-        message,
-        (),
-        None,
-        logged.function,
-        {name: value for name, value in extra.items() if name not in _STANDARD},
-    )
-    record.created, record.msecs = logged.created, logged.created % 1 * 1000
-    record.process, record.threadName = logged.process, logged.thread
-    record.exc_text = logged.exception
-    logger.handle(record)
+        record.msg, options = context.log.process(record.msg, {"extra": {}})
+        vars(record).update(options.get("extra") or {})
+    record.name = logger.name
+    if logger.isEnabledFor(logged.level):
+        logger.handle(record)

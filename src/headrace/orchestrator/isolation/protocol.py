@@ -136,20 +136,13 @@ class Progress(msgspec.Struct, tag=True):
 
 
 class Logged(msgspec.Struct, tag=True):
-    """A log record. Without a `logger` it is for the job's own."""
+    """A log record by its attributes. Without a `logger` it is for the job's own."""
 
     run: int
     logger: str | None
     level: int
     message: str
-    created: float
-    pathname: str
-    line: int
-    function: str | None
-    process: int
-    thread: str | None
-    exception: str | None
-    extra: dict[str, str | int | float | bool | None]
+    attributes: dict[str, str | int | float | bool | None]
 
 
 class Ask(msgspec.Struct, tag=True):
