@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from headrace.model.context import Context
 from headrace.orchestrator.isolation.errors import ForkedCopy
 from headrace.orchestrator.isolation.protocol import Logged, printable
 
-# Sent by themselves, or made again by the worker.
-_NOT_SENT = {"name", "msg", "message", "args", "exc_info", "asctime", "relativeCreated"}
+_STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 _formatter = logging.Formatter()
 # Longer texts are cut: a record is for people.
 TEXT_LIMIT = 1_048_576
@@ -50,36 +50,54 @@ class Forwarder(logging.Handler):
             self.handleError(record)
 
     def _message(self, record: logging.LogRecord) -> Logged:
-        attributes = {
-            name: value
-            if isinstance(value, int | float | None)
-            else printable(str(value)[:TEXT_LIMIT])
-            for name, value in vars(record).items()
-            if name not in _NOT_SENT
-        }
         exception = record.exc_text
         if exception is None and record.exc_info:
             exception = _formatter.formatException(record.exc_info)
-        if exception is not None:
-            attributes["exc_text"] = printable(exception[-TEXT_LIMIT:])
         return Logged(
             run=self._run or 0,
             logger=record.name if self._run is None else None,
             level=record.levelno,
             message=printable(record.getMessage()[:TEXT_LIMIT]),
-            attributes=attributes,
+            created=record.created,
+            pathname=record.pathname,
+            line=record.lineno,
+            function=record.funcName,
+            process=record.process or 0,
+            thread=record.threadName,
+            exception=None if exception is None else printable(exception[-TEXT_LIMIT:]),
+            extra={
+                name: value
+                if isinstance(value, int | float | None)
+                else printable(str(value)[:TEXT_LIMIT])
+                for name, value in vars(record).items()
+                if name not in _STANDARD
+            },
         )
 
 
 def replay(logged: Logged, context: Context | None) -> None:
     """In the worker: log a record as if the handler had run here."""
+    extra: dict[str, Any] = dict(logged.extra)
+    message = logged.message
     logger = logging.getLogger(logged.logger)
-    sent = {name: value for name, value in logged.attributes.items() if name not in _NOT_SENT}
-    record = logging.makeLogRecord({**sent, "msg": logged.message, "levelno": logged.level})
     if logged.logger is None and context is not None:
         logger = context.log.logger
-        record.msg, options = context.log.process(record.msg, {"extra": {}})
-        vars(record).update(options.get("extra") or {})
-    record.name = logger.name
-    if logger.isEnabledFor(logged.level):
-        logger.handle(record)
+        message, options = context.log.process(message, {"extra": extra})
+        extra = {**extra, **(options.get("extra") or {})}
+    if not logger.isEnabledFor(logged.level):
+        return
+    record = logger.makeRecord(
+        logger.name,
+        logged.level,
+        logged.pathname,
+        logged.line,
+        message,
+        (),
+        None,
+        logged.function,
+        {name: value for name, value in extra.items() if name not in _STANDARD},
+    )
+    record.created, record.msecs = logged.created, logged.created % 1 * 1000
+    record.process, record.threadName = logged.process, logged.thread
+    record.exc_text = logged.exception
+    logger.handle(record)
