@@ -72,7 +72,8 @@ class Opening(Registry):
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:
-        self._use(open_engine(self.settings.url, clock=self.clock))
+        settings = self.settings
+        self._use(open_engine(settings.url, clock=self.clock, migrate=settings.migrate))
 
     def _use(self, engine: Engine, *, opened: bool = False) -> None:
         self._engine = engine

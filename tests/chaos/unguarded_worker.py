@@ -18,7 +18,7 @@ import headrace
 from chaos import program
 from headrace.clock import Clock
 from headrace.engine.base import Engine, LeaseKeeper
-from headrace.engine.open import open_engine
+from headrace.engine.open import Migrate, open_engine
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 from headrace.model.worker import Renewal, WorkerStats
@@ -142,8 +142,8 @@ def replace(target: object, **methods: Any) -> None:
         setattr(target, name, method)
 
 
-def open_unguarded(url: str, *, clock: Clock | None = None) -> Engine:
-    engine = open_engine(url, clock=clock)
+def open_unguarded(url: str, *, clock: Clock | None = None, migrate: Migrate = "auto") -> Engine:
+    engine = open_engine(url, clock=clock, migrate=migrate)
     if guard in ENGINE_GUARDS:
         ENGINE_GUARDS[guard](engine)
     return engine

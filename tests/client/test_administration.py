@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import headrace
+from headrace.admin.keys import create_key
 from headrace.client import AccessDenied, NotFound, sync
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
 from headrace.dispatchers.events.message_parser import RejectedMessage
-from headrace.server.auth.keys import create_key
 from tests.client.conftest import Served
 from tests.client.test_cli import RemoteCli
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.admin.keys import create_key
 from headrace.model.ids import new_id
-from headrace.server.auth.keys import create_key
 from tests.cli.conftest import Cli, Ran
 from tests.client.conftest import Served
 

@@ -11,10 +11,10 @@ import pytest
 
 import headrace
 from headrace import JobFilter
+from headrace.admin.keys import create_key, revoke_key
 from headrace.client import AccessDenied, RateLimited
 from headrace.errors import HeadraceError
 from headrace.model.ids import new_id
-from headrace.server.auth.keys import create_key, revoke_key
 from tests.client.conftest import Served, eventually
 
 Verb = Callable[[Any], Awaitable[Any]]

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace.client import AccessDenied, RateLimited, UnexpectedAnswer
-from headrace.client.job_codec import JobRequest
+from headrace.client import AccessDenied, JobRequest, RateLimited, UnexpectedAnswer
 from headrace.model.ids import new_id
 from tests.client.scripted import answer, hang_up, keep_silent, problem, scripted
 from tests.support.servers import free_port

@@ -11,8 +11,8 @@ from fastapi.routing import APIRoute
 
 import headrace
 import headrace.server
+from headrace.admin.keys import SCOPES, create_key, revoke_key
 from headrace.model.ids import new_id
-from headrace.server.auth.keys import SCOPES, create_key, revoke_key
 from tests.server.conftest import a_key, bearer, client_of, problem
 
 OPEN = {"/healthz", "/readyz"}

@@ -91,6 +91,25 @@ class Finding(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
+class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
+    """How the schema of a store is (version 0: there is none), and what `migrate` would do to it.
+
+    A program may use the store if it knows version `min_program`; this one knows up to `known`.
+    `pending` names what is missing for this program; `script` does it, where people can run one.
+    """
+
+    version: int
+    min_program: int
+    known: int
+    pending: tuple[str, ...] = ()
+    script: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether this program is too old for the store."""
+        return self.min_program > self.known
+
+
 class EngineReport(msgspec.Struct, kw_only=True):
     """What an engine tells about itself. `clock_skew` is server time minus this machine's."""
 

@@ -76,7 +76,7 @@ class MemoryArtifacts(Artifacts):
 
 
 class RecordingStepStore(StepStore):
-    """Keeps stages in memory. What suspends a job needs a real worker: see tests/stages."""
+    """Keeps stages in memory. What suspends a job is tested in tests/orchestrator/durable."""
 
     def __init__(self, context: RecordingContext) -> None:
         self._context = context

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import click
 import msgspec
 
 from headrace.app import App
 from headrace.artifacts import ArtifactStore
-from headrace.cli.command import command, group
+from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, UNAVAILABLE
 from headrace.cli.formatting import plural, span
 from headrace.cli.output import print_json, print_line, print_table
@@ -22,14 +23,12 @@ from headrace.model.worker import Worker
 from headrace.monitor.why import knows, serves
 from headrace.version import __version__
 
-commands = group("Is everything well, and what to do if not.")
 
-
-@command(commands, "doctor")
+@click.command("doctor", cls=Command)
 async def doctor(session: Session) -> int:
     """Check that all is well, and say what to do if not.
 
-    Looks at the engine, clocks, the artifact store, workers, queues and settings.
+    Checks the engine, clocks, the artifact store, workers, queues and settings.
 
     The exit code is 1 if something is wrong, 3 if the engine cannot be reached.
 

@@ -7,13 +7,13 @@ import logging
 import sys
 import time
 from collections.abc import Awaitable
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
-from headrace.cli.command import command, group, whole
+from headrace.cli.command import Command
 from headrace.cli.errors import UNAVAILABLE
 from headrace.cli.filters import parts
 from headrace.cli.formatting import parse_span, plural
@@ -29,44 +29,52 @@ from headrace.orchestrator import CallNext, JobOrchestrator, run_worker
 from headrace.orchestrator.process import UNHEALTHY, exit_worker
 from headrace.version import __version__
 
-commands = group("Run an App's tasks until told to stop.")
 log = logging.getLogger("headrace.worker")
 
 
-@command(commands, "worker")
+@click.command("worker", cls=Command)
+@click.option(
+    "--queues", metavar="A,B", help="Serve only these queues (default WORKER_QUEUES, or all)."
+)
+@click.option(
+    "--max-workers", metavar="N", type=int, help="Run this many jobs at once (default 10)."
+)
+@click.option("--name", metavar="NAME", help="Name of this worker (default generated).")
+@click.option(
+    "--lease",
+    metavar="SPAN",
+    help="Jobs are taken over if the worker is silent this long (default 30s).",
+)
+@click.option(
+    "--grace", metavar="SPAN", help="Time for running jobs to finish after a signal (default 30s)."
+)
+@click.option(
+    "--connection-retries",
+    metavar="N",
+    type=int,
+    help="Exit after this many failed connections in a row (default never).",
+)
+@click.option("--exit-when-idle", is_flag=True, help="Run all jobs that are due, then stop.")
+@click.option("--verbose", "-v", is_flag=True, help="Log every job.")
+@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+@click.option("--stop-with-stdin", is_flag=True, hidden=True)
 async def worker(
     session: Session,
     *,
-    queues: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Serve only these; default WORKER_QUEUES, or all."),
-    ] = None,
-    max_workers: Annotated[
-        int | None, typer.Option(metavar="N", parser=whole, help="Jobs at once (10).")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A name of its own; made up by default.")
-    ] = None,
-    lease: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="How long it owns jobs unheard of (30s).")
-    ] = None,
-    grace: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="How long jobs may finish at a stop (30s).")
-    ] = None,
-    connection_retries: Annotated[
-        int | None,
-        typer.Option(metavar="N", parser=whole, help="Give up on the engine; default never."),
-    ] = None,
-    exit_when_idle: Annotated[
-        bool, typer.Option("--exit-when-idle", help="Run what may run now, then stop.")
-    ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every job.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
-    stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
+    queues: str | None,
+    max_workers: int | None,
+    name: str | None,
+    lease: str | None,
+    grace: str | None,
+    connection_retries: int | None,
+    exit_when_idle: bool,
+    verbose: bool,
+    quiet: bool,
+    stop_with_stdin: bool,
 ) -> int:
     """Run your tasks until SIGTERM or Ctrl-C.
 
-    Then running jobs may finish within the grace time, and unstarted ones are given back. A second
+    Then running jobs may finish within the grace time, and unstarted ones are released. A second
     signal stops at once. The exit code is 3 if it gave up on the engine.
 
     \b

@@ -9,14 +9,13 @@ import os
 import shutil
 import sys
 from collections import Counter
-from typing import Annotated
 
-import typer
+import click
 
 from headrace.app import App
 from headrace.cli.app_loader import load_app, reconfigure
-from headrace.cli.command import command, group, whole
-from headrace.cli.errors import tell
+from headrace.cli.command import Command
+from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr, without_jobs
@@ -33,32 +32,23 @@ from headrace.orchestrator import JobOrchestrator
 from headrace.orchestrator.process import exit_worker
 from headrace.version import __version__
 
-commands = group("A worker and the built-in tour.")
-
 LOOK_EVERY = 0.15
 LOOK_SELDOM = 0.5
 
 
-@command(commands, "up")
+@click.command("up", cls=Command)
+@click.option("--tour/--no-tour", default=None, help="Run the tour (default if no App is given).")
+@click.option("--workers", metavar="N", type=int, default=1, help="Number of worker processes.")
+@click.option("--server/--no-server", default=True, help="Serve the HTTP API as well.")
+@click.option("--exit-when-idle", is_flag=True, help="Stop when all jobs have run.")
 async def up(
-    session: Session,
-    *,
-    tour: Annotated[
-        bool | None,
-        typer.Option("--tour/--no-tour", help="Run the tour; default: if no App is named."),
-    ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", parser=whole, help="Worker processes.")] = 1,
-    server: Annotated[
-        bool, typer.Option("--server/--no-server", help="Serve the HTTP API as well.")
-    ] = True,
-    exit_when_idle: Annotated[
-        bool, typer.Option("--exit-when-idle", help="Stop when everything has run.")
-    ] = False,
+    session: Session, *, tour: bool | None, workers: int, server: bool, exit_when_idle: bool
 ) -> int:
-    """Start everything: a worker, the HTTP API, schedules, and a short tour.
+    """Start a worker, the HTTP API, schedules and a short tour.
 
-    Jobs live in headrace.db in this folder unless HEADRACE_URL says otherwise. It stays until
-    Ctrl-C. With --json each event is one line of JSON.
+    Jobs live in headrace.db in this folder, or in HEADRACE_URL. It runs until Ctrl-C.
+
+    With --json each event is one line of JSON.
 
     \b
     Examples:
@@ -229,4 +219,4 @@ class Show:
         if self._json:
             print_json_line({"event": "stopped", "code": code})
         else:
-            tell("Stopped." if code == 0 else "Stopped at once; what ran is run again.")
+            notice("Stopped." if code == 0 else "Stopped at once; what ran is run again.")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from headrace.app import App
-from headrace.cli.errors import tell
+from headrace.cli.errors import notice
 
 
 class Children:
@@ -46,7 +46,7 @@ class Children:
         """Tell of one that has ended by itself."""
         for process in list(self._processes):
             if process.poll() is not None:
-                tell(f"error: worker process {process.pid} ended with code {process.returncode}")
+                notice(f"error: worker process {process.pid} ended with code {process.returncode}")
                 self._processes.remove(process)
 
     async def stop(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from headrace.engine.postgres.connection.migrate import migrate
+from headrace.engine.postgres.connection.migrate import migrate, schema_state
 from headrace.engine.postgres.control import Steering
 from headrace.engine.postgres.insert import Producing
 from headrace.engine.postgres.report import findings
@@ -12,7 +12,7 @@ from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.upkeep import Upkeep
 from headrace.engine.postgres.views import Viewing
 from headrace.engine.postgres.worker import Working
-from headrace.model.views import EngineReport, Finding
+from headrace.model.views import EngineReport, Finding, SchemaState
 
 _REPORT = query("report")
 _AUDIT = query("audit")
@@ -27,14 +27,21 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
     """
 
     async def open(self) -> None:
-        """Connect and bring the schema up to date; safe when several processes do it at once."""
         for link in self._links:
             link.allow()
         try:
-            await migrate(self._common)
+            await migrate(self._common, allowed=self._may_migrate)
         except BaseException:
             await self.close()
             raise
+
+    async def schema(self) -> SchemaState:
+        self._common.allow()
+        return await schema_state(self._common)
+
+    async def migrate(self) -> None:
+        self._common.allow()
+        await migrate(self._common)
 
     async def close(self) -> None:
         """Close every connection. Closing twice is fine."""

@@ -45,7 +45,8 @@ class Producing(Records):
     and only its end tells whether that key is taken. Whoever stores a job with the same key waits
     for that here and not on the server, where it would hold up all verbs that share its
     connection, perhaps those that the caller is waiting for: the server gives up at once (see
-    migrations/0005_insert.sql), and now and then it is asked again, by a connection for just that.
+    functions/insert/own_keys_soon.sql), and now and then it is asked again, by a connection for
+    just that.
     """
 
     async def insert(

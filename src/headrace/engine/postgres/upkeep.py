@@ -20,6 +20,7 @@ _PRUNE = query("prune")
 _PRUNE_LANES = query("prune_lanes")
 _PRUNE_WORKERS = query("prune_workers")
 _PRUNE_QUEUES = query("prune_queues")
+_MARK_EMPTIED_WORKERS = query("mark_emptied_workers")
 
 # Before every id.
 _NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -66,13 +67,19 @@ class Upkeep(Store):
             removed = row[0]
         if removed < limit:
             # The last of several steps: lanes, workers and queues are looked through once.
-            await self._forget(_NO_PLACE, limit, _PRUNE_LANES)
-            await self._forget("", limit, _PRUNE_QUEUES, offset)
+            await self._forget_lanes(limit)
+            await self._forget_queues(limit)
             await self._common.fetch(_PRUNE_WORKERS, offset)
+            await self._common.fetch(_MARK_EMPTIED_WORKERS)
         return removed
 
-    async def _forget(self, after: object, limit: int, statement: str, *arguments: object) -> None:
-        """Forget all that is found, a step at a time: other verbs come in between."""
+    async def _forget_lanes(self, limit: int) -> None:
+        """Forget all that are idle, a step at a time: other verbs come in between."""
+        after, count = _NO_PLACE, limit
+        while count == limit > 0:
+            [(after, count)] = await self._common.fetch(_PRUNE_LANES, after, limit)
+
+    async def _forget_queues(self, limit: int) -> None:
         count = limit
         while count == limit > 0:
-            [(after, count)] = await self._common.fetch(statement, *arguments, after, limit)
+            [(count,)] = await self._common.fetch(_PRUNE_QUEUES, self.clock.offset, limit)

@@ -30,6 +30,9 @@ QUEUE_FORGET = query("queue_forget")
 
 WORKERS_KEPT_SECONDS = 86_400.0
 QUEUES_KEPT_SECONDS = 86_400.0
+
+QueueUse = tuple[float, str]
+"""When a queue was used last, and its name."""
 # At how many places old jobs are looked for behind younger ones.
 SAMPLES = 64
 
@@ -175,16 +178,25 @@ def prune(transaction: Transaction, found: list[tuple[int, str]]) -> int:
     return len(rows)
 
 
-def find_unused_queues(transaction: Transaction, after: str, limit: int) -> list[str]:
-    """Return queues behind `after` that may be forgotten, in their order. Only reads."""
-    rows = transaction.connection.execute(QUEUES_UNUSED, (*_lately(transaction), after, limit))
-    return [name for (name,) in rows]
+def find_unused_queues(transaction: Transaction, after: QueueUse, limit: int) -> list[QueueUse]:
+    """Return queues behind `after` that were not used lately and may be forgotten, in the order of
+    their last use. Only reads.
+    """
+    before, ahead = _lately(transaction)
+    rows: list[QueueUse] = []
+    if after[0] < before:
+        rows = transaction.connection.execute(QUEUES_UNUSED, (*after, before, limit)).fetchall()
+        if len(rows) == limit:
+            return rows
+    # A time that is far ahead is of a clock that was wrong.
+    after, limit = max(after, (ahead, "")), limit - len(rows)
+    return [*rows, *transaction.connection.execute(QUEUES_UNUSED, (*after, math.inf, limit))]
 
 
-def forget_queues(transaction: Transaction, names: list[str]) -> None:
+def forget_queues(transaction: Transaction, uses: list[QueueUse]) -> None:
     """Forget these queues, except those that were used or paused in the meantime."""
     lately = _lately(transaction)
-    transaction.connection.executemany(QUEUE_FORGET, [(name, *lately) for name in names])
+    transaction.connection.executemany(QUEUE_FORGET, [(name, *lately) for _, name in uses])
 
 
 def _lately(transaction: Transaction) -> tuple[float, float]:

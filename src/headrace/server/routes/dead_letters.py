@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.api_types.requests import TEXT, EmptyRequest
+from headrace.api_types.responses import (
+    DeadLetterRemoved,
+    DeadLetterSummary,
+    DeadLetterView,
+    Replayed,
+)
 from headrace.dispatchers.events.dead_letters import DeadLetter, DeadLetterNotFound, DeadLetters
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.auth.redact import Redactor
 from headrace.server.http.body import read_optional_json
 from headrace.server.http.problems import Refused
-from headrace.server.openapi.helpers import accepts, answers, page
-from headrace.server.requests import TEXT, EmptyRequest, empty_decoder
+from headrace.server.openapi.registry import accepts, answers, page
 from headrace.server.responses import answer, listed
 from headrace.server.service import Service, service_of
 
@@ -28,7 +34,7 @@ LetterId = Annotated[str, Path(pattern=TEXT)]
 @reading.get(
     "/dead-letters",
     summary="List messages that were set aside",
-    **answers(page("dead_letters", "DeadLetterView")),
+    **answers(page("dead_letters", DeadLetterSummary)),
 )
 async def find(
     request: Request,
@@ -39,7 +45,7 @@ async def find(
     """By id, with the reason but without the message itself."""
     service = _service(request)
     letters = DeadLetters(service.app)
-    found: list[dict[str, Any]] = []
+    found: list[DeadLetterSummary] = []
     after = cursor or ""
     while len(found) < limit and (some := await letters.page(after=after)):
         for letter in some:
@@ -55,40 +61,41 @@ async def find(
 @steering.post(
     "/dead-letters/{letter_id:path}/replay",
     summary="Try a message again",
-    **answers("Replayed", 202),
-    **accepts("EmptyRequest", optional=True),
+    **answers(Replayed, 202),
+    **accepts(EmptyRequest, optional=True),
 )
 async def replay(request: Request, letter_id: LetterId) -> Response:
     """The letter is gone once its job is stored; if it still makes none, it stays."""
     service, caller = _service(request), caller_of(request)
-    await read_optional_json(request, empty_decoder, EmptyRequest, limit=service.body_limit)
+    await read_optional_json(request, EmptyRequest)
     try:
         job = await DeadLetters(service.app).replay(letter_id)
     except DeadLetterNotFound as error:
         raise _not_found(error) from None
     await service.audit.changed(caller, "dead-letter.replay", letter_id, job_id=job.id)
-    return answer({"job_id": job.id, "created": job.created}, 202)
+    return answer(Replayed(job.id, job.created), 202)
 
 
 @reading.get(
     "/dead-letters/{letter_id:path}",
     summary="Show a message that was set aside",
-    **answers("WholeDeadLetter"),
+    **answers(DeadLetterView),
 )
 async def show(request: Request, letter_id: LetterId) -> Response:
-    """All that is known about it. `raw` is the message in base64."""
+    """With its content: `raw` is the message in base64."""
     service = _service(request)
     try:
         letter = await DeadLetters(service.app).get(letter_id)
     except DeadLetterNotFound as error:
         raise _not_found(error) from None
-    return answer(_shown(letter) | {"raw": _redacted(service.answers.redactor, letter.raw)})
+    raw = _redacted(service.answers.redactor, letter.raw)
+    return answer(DeadLetterView(**msgspec.structs.asdict(_shown(letter)), raw=raw))
 
 
 @steering.delete(
     "/dead-letters/{letter_id:path}",
-    summary="Forget a message",
-    **answers("DeadLetterRemoved"),
+    summary="Remove a message",
+    **answers(DeadLetterRemoved),
 )
 async def remove(request: Request, letter_id: LetterId) -> Response:
     """For good."""
@@ -98,7 +105,7 @@ async def remove(request: Request, letter_id: LetterId) -> Response:
     except DeadLetterNotFound as error:
         raise _not_found(error) from None
     await service.audit.changed(caller, "dead-letter.remove", letter_id)
-    return answer({"id": letter_id, "removed": True})
+    return answer(DeadLetterRemoved(letter_id))
 
 
 def _service(request: Request) -> Service:
@@ -110,10 +117,10 @@ def _not_found(error: DeadLetterNotFound) -> Refused:
     return Refused(404, "dead-letter-not-found", str(error))
 
 
-def _shown(letter: DeadLetter) -> dict[str, Any]:
+def _shown(letter: DeadLetter) -> DeadLetterSummary:
     fields = msgspec.structs.asdict(letter)
     del fields["raw"], fields["known"]
-    return fields | {"kept_bytes": len(letter.raw)}
+    return DeadLetterSummary(**fields, kept_bytes=len(letter.raw))
 
 
 def _redacted(redactor: Redactor, raw: bytes) -> bytes:

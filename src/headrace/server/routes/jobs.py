@@ -1,4 +1,4 @@
-"""Jobs: hand in, list, and act on many at once."""
+"""Jobs: enqueue, list, and change many at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace import job_tree
+from headrace.api_types.job import BatchAnswer, JobBody
+from headrace.api_types.requests import BatchRequest, BulkRequest, JobRequest
+from headrace.api_types.responses import BulkAnswer
 from headrace.errors import HeadraceError
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
@@ -19,9 +22,8 @@ from headrace.server.filters import Cursor, Limit, body_filter, job_cursor, job_
 from headrace.server.http.body import media_type, read_json
 from headrace.server.http.problems import Refused, refused
 from headrace.server.http.uploads import enqueue_upload, with_header_key
-from headrace.server.openapi.helpers import accepts, answers, named, page
-from headrace.server.requests import batch_decoder, bulk_decoder, job_decoder
-from headrace.server.responses import JobBody, answer, listed
+from headrace.server.openapi.registry import accepts, answers, page
+from headrace.server.responses import answer, listed
 from headrace.server.service import service_of
 
 reading, writing = router("read"), router("write")
@@ -30,14 +32,6 @@ PAGE = 500
 FIRST = 50
 PAGE_BYTES = 8 * 1_048_576
 SHOWN_IDS = 100
-BATCH_ANSWER = {
-    "type": "object",
-    "properties": {
-        "jobs": {"type": "array", "items": named("Job")},
-        "created": {"type": "array", "items": {"type": "boolean"}},
-    },
-    "required": ["jobs", "created"],
-}
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -48,12 +42,12 @@ IDEMPOTENCY_KEY = {
 
 @writing.post(
     "/jobs",
-    summary="Hand in a job",
-    **answers("Job", 202, also={200: "Job"}),
-    **accepts("JobRequest", multipart="JobUpload", parameters=[IDEMPOTENCY_KEY]),
+    summary="Enqueue a job",
+    **answers(JobBody, 202, also={200: JobBody}),
+    **accepts(JobRequest, multipart="JobUpload", parameters=[IDEMPOTENCY_KEY]),
 )
 async def create(request: Request) -> Response:
-    """Answers 202 with the job, or 200 with the one that has the same task and key already.
+    """Returns 202 with the job, or 200 with the one that has the same task and key already.
 
     As a form with files, each file becomes an artifact, and the argument of its name its path.
     """
@@ -61,7 +55,7 @@ async def create(request: Request) -> Response:
     if media_type(request.headers.get("content-type", "")) == "multipart/form-data":
         job, created = await enqueue_upload(service, caller, request)
     else:
-        wanted = await read_json(request, job_decoder, limit=service.body_limit)
+        wanted = await read_json(request, JobRequest)
         new = make_job(service, caller, with_header_key(request, wanted))
         job = await service.app.enqueue_job(new)
         created = job.id == new.id
@@ -75,9 +69,9 @@ async def create(request: Request) -> Response:
 
 @writing.post(
     "/jobs/batch",
-    summary="Hand in up to 1,000 jobs",
-    **answers(BATCH_ANSWER, 202),
-    **accepts("BatchRequest"),
+    summary="Enqueue up to 1,000 jobs",
+    **answers(BatchAnswer, 202),
+    **accepts(BatchRequest),
 )
 async def create_many(request: Request) -> Response:
     """All are checked before the first is stored, and stored together.
@@ -85,7 +79,7 @@ async def create_many(request: Request) -> Response:
     `created` tells for each job whether it is new, or was there already by its key.
     """
     service, caller = service_of(request), caller_of(request)
-    batch = await read_json(request, batch_decoder, limit=service.batch_limit)
+    batch = await read_json(request, BatchRequest, limit=service.batch_limit)
     new = []
     for index, wanted in enumerate(batch.jobs):
         try:
@@ -101,17 +95,17 @@ async def create_many(request: Request) -> Response:
             service.audit.enqueued(caller, job.task, job.id)
         else:
             caller.check_queue(job.queue)
-    return answer({"jobs": service.answers.jobs(jobs), "created": created}, 202)
+    return answer(BatchAnswer(service.answers.jobs(jobs), created), 202)
 
 
-@reading.get("/jobs", summary="List jobs, the newest first", **answers(page("jobs", "Job")))
+@reading.get("/jobs", summary="List jobs, the newest first", **answers(page("jobs", JobBody)))
 async def find(
     request: Request,
     wanted: Annotated[JobFilter, Depends(job_filter)],
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response:
-    """`status`, `queue`, `task` may be repeated. `cursor` of an answer asks for the next page."""
+    """`status`, `queue`, `task` may be repeated. `cursor` of a page asks for the next one."""
     service = service_of(request)
     app = service.app
     await app.open()
@@ -135,13 +129,13 @@ async def find(
 @writing.post(
     "/jobs/bulk",
     summary="Cancel or retry all jobs that match",
-    **answers("BulkAnswer"),
-    **accepts("BulkRequest"),
+    **answers(BulkAnswer),
+    **accepts(BulkRequest),
 )
 async def bulk(request: Request) -> Response:
     """Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones."""
     service, caller = service_of(request), caller_of(request)
-    asked = await read_json(request, bulk_decoder, limit=service.body_limit)
+    asked = await read_json(request, BulkRequest)
     cancel = asked.action == "cancel"
     default = tuple(sorted(ACTIVE)) if cancel else (Status.FAILED, Status.TIMEOUT)
     wanted = caller.narrowed(body_filter(asked.filter, default=default))
@@ -164,4 +158,4 @@ async def bulk(request: Request) -> Response:
         await service.audit.changed(
             caller, f"jobs.{asked.action}", f"{changed} jobs", filter=asked.filter, first_ids=ids
         )
-    return answer({"matched": matched, "changed": changed, "ids": ids})
+    return answer(BulkAnswer(matched=matched, changed=changed, ids=ids))

@@ -31,8 +31,9 @@ class Store:
 
     name = "postgres"
 
-    def __init__(self, url: str, *, clock: Clock) -> None:
+    def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
         self.clock = clock
+        self._may_migrate = migrate
         self.address = parse_address(url)
         self._trips = Link(
             self.address,

@@ -159,9 +159,12 @@ CREATE TABLE queue (
     used_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     paused boolean NOT NULL DEFAULT false
 );
+-- There may be many that were used today: those that may be forgotten are found without them.
+CREATE INDEX queue_used ON queue (used_at) WHERE NOT paused;
 
 -- Workers. The lease of a worker is the lease of all its jobs. `died_at` is set when it retires, is
--- replaced, or lets its lease lapse; it never comes back to life.
+-- replaced, or lets its lease lapse; it never comes back to life. `emptied` marks a dead one that holds
+-- no job and never will, so that nobody asks again.
 CREATE TABLE worker (
     number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     pid integer NOT NULL,
@@ -174,6 +177,7 @@ CREATE TABLE worker (
     slots integer NOT NULL,
     running integer NOT NULL DEFAULT 0,
     healthy boolean NOT NULL DEFAULT true,
+    emptied boolean NOT NULL DEFAULT false,
     id text COLLATE "C" NOT NULL UNIQUE,
     name text COLLATE "C" NOT NULL,
     host text NOT NULL,
@@ -182,6 +186,11 @@ CREATE TABLE worker (
     -- The tasks that it knows; NULL: all.
     tasks text[] COLLATE "C"
 ) WITH (fillfactor = 50);
+-- Many may have died today: nobody who looks for the living, or for those to be forgotten, meets them. A
+-- renewal changes no column that is here, so it stays in its page.
+CREATE INDEX worker_alive ON worker (name) WHERE died_at IS NULL;
+CREATE INDEX worker_died ON worker (died_at) WHERE died_at IS NOT NULL;
+CREATE INDEX worker_dead ON worker (number) WHERE died_at IS NOT NULL AND NOT emptied;
 
 CREATE TABLE record (
     kind text COLLATE "C" NOT NULL,
@@ -191,3 +200,33 @@ CREATE TABLE record (
     body bytea NOT NULL,
     PRIMARY KEY (kind, key)
 );
+
+-- Every job as the program reads it, in the column order of headrace.engine.postgres.rows.job.
+CREATE VIEW unfinished_job AS
+SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
+    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at, run_at,
+    started_at, NULL::timestamptz AS completed_at, worker, error_type, error,
+    NULL::bytea AS result, cancel_reason, meta, log, parent, child_group, awaits
+FROM job;
+
+CREATE VIEW finished_job AS
+SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
+    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at, run_at,
+    started_at, completed_at, worker, error_type, error,
+    result, cancel_reason, meta, log, parent, child_group, NULL::jsonb AS awaits
+FROM history;
+
+CREATE VIEW every_job AS
+SELECT * FROM unfinished_job UNION ALL SELECT * FROM finished_job;
+
+-- Every job for people at a psql prompt.
+CREATE VIEW jobs AS
+SELECT id, task, queue,
+    (ARRAY['scheduled', 'pending', 'pending', 'running', 'completed', 'failed', 'timeout',
+           'cancelled'])[state + 1] AS status,
+    state = 1 AS waits_for_lane, lane, priority, attempt, max_attempts, stage, progress, message,
+    worker, created_at, run_at, started_at, completed_at, error_type, error,
+    cancel_reason IS NOT NULL AS cancel_requested, key, source, token,
+    convert_from(args, 'UTF8') AS args, convert_from(result, 'UTF8') AS result,
+    convert_from(meta, 'UTF8') AS meta, parent, child_group, awaits
+FROM every_job;

@@ -45,6 +45,9 @@ UNION ALL
  FROM job j WHERE j.state = 3
     AND NOT EXISTS (SELECT FROM worker w WHERE w.number = j.holder) LIMIT 100)
 UNION ALL
+(SELECT 'job', format('job %s runs on a dead worker that is marked to hold nothing', j.id)
+ FROM job j JOIN worker w ON w.number = j.holder WHERE j.state = 3 AND w.emptied LIMIT 100)
+UNION ALL
 (SELECT 'job', format('job %s cannot be as it is in state %s', j.id, j.state)
  FROM job j
  WHERE NOT (

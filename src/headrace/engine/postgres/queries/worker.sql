@@ -15,7 +15,7 @@ SELECT $2, $3, $4, $5, $6, $7, $8, $10, now.moment, now.moment,
     now.moment + $9::double precision * interval '1 second'
 FROM now
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = EXCLUDED.heartbeat_at,
-    lease_until = EXCLUDED.lease_until, died_at = NULL
+    lease_until = EXCLUDED.lease_until, died_at = NULL, emptied = false
 
 -- name: know
 -- A living worker knows these tasks from now on.
@@ -45,17 +45,24 @@ SELECT ARRAY(
 FROM renewed
 
 -- name: retire
--- Let a worker take leave; see migrations/0009_steering.sql.
+-- Let a worker take leave; see functions/control/retire_worker.sql.
 SELECT retire_worker($1, $2)
 
 -- name: exchange
--- Record outcomes and lease ready jobs in one transaction; see migrations/0004_exchange.sql.
-SELECT * FROM exchange($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-    $16, $17, $18)
+-- Record outcomes and lease ready jobs in one transaction; see functions/claim/exchange.sql.
+SELECT * FROM exchange(
+    p_offset => $1, p_id => $2, p_token => $3, p_kind => $4, p_delay => $5, p_result => $6,
+    p_error_type => $7, p_error => $8, p_entry => $9, p_awaits => $10, p_lanes => $11,
+    p_worker => $12, p_queues => $13, p_limit => $14, p_from => $15, p_lane_queue => $16, p_lane => $17,
+    p_leaving => $18
+)
 
 -- name: note
--- Record what running attempts tell; see migrations/0003_settle.sql.
-SELECT note_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+-- Record what running attempts tell; see functions/settle/note_jobs.sql.
+SELECT note_jobs(
+    p_offset => $1, p_id => $2, p_token => $3, p_stage => $4, p_progress => $5, p_message => $6,
+    p_entry_job => $7, p_entry_token => $8, p_kind => $9, p_name => $10, p_body => $11
+)
 
 -- name: entries
 -- What was kept with a job, in the order it was first written.

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-import time
 
-from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.lock_owner import lock_holder
-from headrace.engine.sqlite.sql import migrations
 from headrace.errors import (
     EngineError,
     EngineUnavailable,
     InvalidInput,
-    SchemaTooNew,
     StorageFull,
 )
 
 OLDEST_LIBRARY = (3, 35, 0)
 BUSY_SECONDS = 5.0
-APPLICATION = 1212437059  # "HDRC": tells a Headrace file from another program's database
-SCHEMA_VERSION = max(number for number, _ in migrations())
-SCHEMA_SETTLE_SECONDS = 30.0
 
 
-def connect(address: Address, *, create: bool = True) -> sqlite3.Connection:
+def connect(address: SqliteAddress, *, create: bool = True) -> sqlite3.Connection:
     """Open one connection with the settings that every connection has."""
     name = str(address)
     if not create and address.path is not None:
@@ -74,63 +67,6 @@ def check_library() -> None:
         probe.close()
 
 
-def prepare(connection: sqlite3.Connection, address: Address) -> None:
-    """Bring a database to the current schema. Any number of processes may do this at once."""
-    # The tables first: they and the mark come in one commit, so another process that makes them
-    # between the two questions is not taken for another program.
-    [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    [(application,)] = connection.execute("PRAGMA application_id").fetchall()
-    if application != APPLICATION and tables:
-        raise EngineError(
-            f"{str(address)!r} is a database of another program. Name another file in HEADRACE_URL."
-        )
-    _check_version(connection, address)
-    _use_write_ahead_log(connection)
-    if _version(connection) < SCHEMA_VERSION:
-        connection.execute("BEGIN EXCLUSIVE")
-        try:
-            _check_version(connection, address)
-            # Read again under the lock: another process may have been first.
-            current = _version(connection)
-            for number, statements in migrations():
-                if number > current:
-                    for statement in statements:
-                        connection.execute(statement)
-            connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    [(version,)] = connection.execute("PRAGMA user_version").fetchall()
-    return int(version)
-
-
-def _check_version(connection: sqlite3.Connection, address: Address) -> None:
-    version = _version(connection)
-    if version > SCHEMA_VERSION:
-        raise SchemaTooNew(
-            f"{str(address)!r} has schema version {version}; this Headrace knows up to "
-            f"{SCHEMA_VERSION}. Upgrade Headrace here, or name another file in HEADRACE_URL."
-        )
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    # The busy timeout does not cover this change, so several first openers have to take turns.
-    limit = time.monotonic() + SCHEMA_SETTLE_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = wal").fetchall()
-        except sqlite3.OperationalError as error:
-            if error_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
-                raise
-            time.sleep(0.005)
-        else:
-            return
-
-
 def error_code(error: sqlite3.Error) -> int:
     # The low byte is the plain code; the rest tells details that vary with the version.
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
@@ -141,7 +77,7 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and error_code(error) == sqlite3.SQLITE_FULL
 
 
-def translated(error: BaseException, address: Address) -> BaseException:
+def translated(error: BaseException, address: SqliteAddress) -> BaseException:
     """The error in Headrace's words, with the original as its cause."""
     found = _translation(error, address)
     if found is not error:
@@ -149,7 +85,7 @@ def translated(error: BaseException, address: Address) -> BaseException:
     return found
 
 
-def _translation(error: BaseException, address: Address) -> BaseException:
+def _translation(error: BaseException, address: SqliteAddress) -> BaseException:
     if isinstance(error, (UnicodeEncodeError, OverflowError, sqlite3.DataError)):
         return InvalidInput(f"A value cannot be stored in SQLite: {error}. Nothing was changed.")
     if not isinstance(error, sqlite3.Error):
@@ -159,7 +95,7 @@ def _translation(error: BaseException, address: Address) -> BaseException:
     return kind(f"The database {str(address)!r}: {reason}")
 
 
-def _who(address: Address) -> str:
+def _who(address: SqliteAddress) -> str:
     holder = lock_holder(address.path)
     return "another process" if holder is None else f"process {holder}"
 

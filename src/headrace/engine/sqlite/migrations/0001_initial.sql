@@ -155,6 +155,8 @@ CREATE TABLE queue (
     used_at REAL NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX queue_resumed ON queue (resumed) WHERE resumed > 0;
+-- There may be many that were used today: those that may be forgotten are found without them.
+CREATE INDEX queue_used ON queue (used_at, name) WHERE paused = 0;
 
 -- Workers. `died_at` is set when one retires, is replaced, or lets its lease lapse; it never comes back
 -- to life. `offered` are the queues and tasks of reserved jobs that it may claim, as JSON: every such
@@ -179,6 +181,9 @@ CREATE TABLE worker (
     offered TEXT,
     tasks TEXT
 ) WITHOUT ROWID;
+-- Many may have died today: nobody who looks for the living, or for those to be forgotten, meets them.
+CREATE INDEX worker_alive ON worker (name) WHERE died_at IS NULL;
+CREATE INDEX worker_died ON worker (died_at) WHERE died_at IS NOT NULL;
 
 CREATE TABLE record (
     kind TEXT NOT NULL,
