@@ -1,4 +1,4 @@
-"""A pool, a job to give it, and a context that writes down what is done to it."""
+"""A pool, a job for it, and a context that records what is done to it."""
 
 from __future__ import annotations
 

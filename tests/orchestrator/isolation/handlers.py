@@ -346,7 +346,7 @@ def leave_a_thread_behind(ctx: Context) -> None:
 
 @app.task(isolate="process")
 def fork_and_die(file: str) -> None:
-    """A forked process of another session holds the line to the worker open."""
+    """A forked process of another session holds the channel to the worker open."""
     pid = os.fork()
     if pid == 0:
         os.setsid()

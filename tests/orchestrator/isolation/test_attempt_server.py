@@ -10,7 +10,14 @@ import pytest
 
 from headrace.orchestrator.isolation.attempt_server import AttemptServer
 from headrace.orchestrator.isolation.error_transport import rebuild
-from headrace.orchestrator.isolation.protocol import Ask, Reply
+from headrace.orchestrator.isolation.protocol import (
+    HEADER,
+    ArtifactOptions,
+    Reply,
+    ask,
+    decode_from_child,
+    frame,
+)
 from tests.orchestrator.isolation import handlers
 from tests.orchestrator.isolation.conftest import RecordingContext, a_claim
 
@@ -25,8 +32,12 @@ class Caller:
         self.replies: asyncio.Queue[Any] = asyncio.Queue()
         self.server = AttemptServer(self.context, RUN, self.replies.put_nowait)
 
+    def send(self, run: int, number: int, method: str, arguments: tuple[Any, ...]) -> None:
+        sent = frame(ask(run, number, method, arguments), 1_000_000)
+        self.server.take(decode_from_child(sent[HEADER.size :]))
+
     async def ask(self, method: str, *arguments: Any, run: int = RUN) -> bytes:
-        self.server.take(Ask(run, 1, method, arguments))
+        self.send(run, 1, method, arguments)
         reply = await self.replies.get()
         assert isinstance(reply, Reply)
         assert (reply.run, reply.number) == (run, 1)
@@ -80,7 +91,7 @@ async def test_another_run_is_refused(caller: Caller) -> None:
 
 
 async def test_nothing_is_replied_where_no_reply_is_wanted(caller: Caller) -> None:
-    caller.server.take(Ask(RUN, 0, "sleep", ("name", 1.0, None)))
+    caller.send(RUN, 0, "sleep", ("name", 1.0, None))
     assert await caller.ask("spawn", "children", []) == b"[]"
     assert caller.replies.empty()
 
@@ -103,7 +114,7 @@ async def test_a_stage_ends_once(caller: Caller) -> None:
 
 async def test_closing_ends_stages_and_files_that_are_open(caller: Caller) -> None:
     await caller.ask("begin_stage", 5, "count", None)
-    await caller.ask("begin_put", 6, "a.bin", "bronze", None, {})
+    await caller.ask("begin_put", 6, ArtifactOptions("a.bin", "bronze", None, {}))
     assert await caller.ask("write_put", 6, b"half") == b"true"
     await caller.server.close()
     assert caller.server._tasks == set()

@@ -1,4 +1,4 @@
-"""The line between a worker and a child carries one job at a time, and only that job's words."""
+"""The channel between a worker and a child: one job at a time, and only messages of that job."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def attempt(pool: ProcessPool, task: Task[..., Any], **fields: Any) -> Any
 
 @pytest.mark.parametrize("fork", ["exec", "return"])
 @pytest.mark.parametrize("task", [unruly.invoice, unruly.async_invoice])
-async def test_a_forked_copy_of_the_child_never_answers(
+async def test_a_forked_copy_of_the_child_never_sends_a_result(
     run: Run, task: Task[..., Any], fork: str
 ) -> None:
     async with asyncio.timeout(60):
@@ -53,7 +53,7 @@ async def test_a_forked_copy_of_the_child_never_answers(
             assert await run(task, number=number) == f"invoice {number}"
 
 
-async def test_a_copy_forked_below_python_never_answers(run: Run, tmp_path: Path) -> None:
+async def test_a_copy_forked_below_python_never_sends_a_result(run: Run, tmp_path: Path) -> None:
     async with asyncio.timeout(60):
         await run(unruly.leave_a_copy_that_talks, file=str(tmp_path / "go"))
         (tmp_path / "go").touch()
@@ -95,10 +95,10 @@ async def test_a_plain_job_is_one_message_each_way(
     assert messages == ["RunJob", "Returned"]
 
 
-async def test_an_answer_to_another_run_is_dropped(
+async def test_the_end_of_another_run_is_dropped(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As if an earlier job had answered once more."""
+    """As if an earlier job had ended once more."""
     receive = ChildProcess._receive
     late: list[Returned | Raised] = []
 
@@ -113,7 +113,7 @@ async def test_an_answer_to_another_run_is_dropped(
     monkeypatch.setattr(ChildProcess, "_receive", receive_late)
     assert await run(unruly.add, a=1) == 3
     assert await run(unruly.add, a=5) == 7
-    assert "answered run" in caplog.text
+    assert "sent the end of run" in caplog.text
 
 
 async def test_what_a_task_of_an_earlier_job_raises_does_not_end_a_later(
@@ -150,7 +150,7 @@ async def test_what_is_no_message_ends_the_child(run: Run) -> None:
     assert await run(unruly.add, a=1) == 3
 
 
-async def test_a_stage_too_large_for_the_line_fails_with_the_remedy(
+async def test_a_stage_too_large_for_the_channel_fails_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(process_module, "LONGEST_FROM_CHILD", 100_000)
@@ -166,7 +166,7 @@ class LoudStepStore(RecordingStepStore):
         return b'"' + b"x" * 200_000 + b'"'
 
 
-async def test_an_answer_too_large_for_the_line_is_an_error_of_the_question(
+async def test_a_reply_too_large_for_the_channel_is_an_error_of_the_call(
     pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = a_claim(unruly.hear, size=1)

@@ -1,4 +1,4 @@
-"""Processes that are killed, that die, that fill their memory; and none is left behind."""
+"""Child processes that are killed, that die, that fill their memory; none is left behind."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_a_death_is_an_error_that_can_be_retried(run: Run, how: str, messa
     assert await run(handlers.add, a=1) == 3
 
 
-async def test_a_death_is_seen_though_another_process_holds_the_line(
+async def test_a_death_is_seen_though_another_process_holds_the_channel_open(
     run: Run, tmp_path: Path
 ) -> None:
     async with asyncio.timeout(15):
@@ -115,7 +115,7 @@ async def test_a_job_that_ends_a_process_which_had_others_before_is_not_run_agai
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_a_cancel_while_a_process_is_started_leaves_no_line_open(turns: int) -> None:
+async def test_a_cancel_while_a_process_is_started_leaves_no_socket_open(turns: int) -> None:
     starting = asyncio.ensure_future(ChildProcess.spawn())
     for _ in range(turns):
         await asyncio.sleep(0)
@@ -124,7 +124,7 @@ async def test_a_cancel_while_a_process_is_started_leaves_no_line_open(turns: in
     if not starting.cancelled():
         await starting.result().kill()
     del starting
-    gc.collect()  # a line that is open would be complained about
+    gc.collect()  # an open socket would give a ResourceWarning
 
 
 async def test_a_signal_to_the_service_does_not_end_children(run: Run) -> None:

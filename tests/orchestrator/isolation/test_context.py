@@ -126,6 +126,8 @@ async def test_log_records_arrive_at_the_loggers_of_the_worker(
     assert (own.name, own.levelname, own.getMessage()) == ("recorded", "INFO", "the job's own: 5")
     assert own.__dict__["job_id"] == context.job_id
     assert own.pathname == handlers.__file__
+    assert (own.funcName, own.threadName) == ("logging_things", "MainThread")
+    assert own.lineno > 0
     assert own.process != os.getpid()
     assert (modules.levelname, modules.getMessage()) == ("WARNING", "the module's own, 100%")
     assert modules.__dict__["shop"] == "corner"

@@ -1,4 +1,4 @@
-"""Errors look the same as if the handler had run in the worker."""
+"""Errors of handlers look the same as if the handler had run in the worker."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ async def test_a_result_beyond_the_limit_is_refused_in_the_child(
     assert max(lengths) < 100_000, "it was not sent to the worker"
 
 
-async def test_a_limit_above_that_of_the_line_is_kept(
+async def test_a_payload_limit_above_that_of_the_channel_is_kept(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_module, "LONGEST_FROM_CHILD", 100_000)

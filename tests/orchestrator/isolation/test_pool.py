@@ -1,4 +1,4 @@
-"""What goes into a child process and what comes out of it."""
+"""The pool of child processes: arguments in, results out, and which process runs what."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_a_result_that_json_cannot_hold_fails_for_good(run: Run) -> None:
         await run(handlers.unkeepable)
 
 
-async def test_prints_do_not_break_the_line(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_prints_do_not_break_the_channel(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     assert await run(handlers.chatty) == ""
     out, err = capfd.readouterr()
     assert out == ""

@@ -117,7 +117,7 @@ async def test_a_death_is_told_though_handlers_have_all_threads_of_the_loop(
 async def test_a_supervisor_that_stands_still_is_not_waited_for(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_module, "KEEPER_SECONDS", 0.2)
+    monkeypatch.setattr(process_module, "SUPERVISOR_SECONDS", 0.2)
     running = asyncio.ensure_future(run(unruly.grow, file=str(file)))
     child, supervisor, *programs = await pids_in(file)
     assert supervisor != os.getpid()

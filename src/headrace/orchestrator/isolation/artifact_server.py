@@ -8,8 +8,11 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from headrace.errors import HeadraceError
 from headrace.model.artifact import Artifact, Artifacts
+from headrace.orchestrator.isolation.protocol import ArtifactOptions
 
 Chunks = asyncio.Queue[bytes | None]
 
@@ -39,22 +42,14 @@ class ArtifactServer:
         stream = self._artifacts.stream(path, start=start, end=end)
         return b"".join([chunk async for chunk in stream])
 
-    async def put_file(
-        self, file: bytes, name: str, layer: str, media_type: str | None, metadata: dict[str, str]
-    ) -> str:
+    async def put_file(self, file: bytes, options: ArtifactOptions) -> str:
         """Put a file that the worker reads by itself, being on the same machine."""
-        return await self._artifacts.put(
-            name, Path(os.fsdecode(file)), layer=layer, media_type=media_type, metadata=metadata
-        )
+        return await self._artifacts.put(data=Path(os.fsdecode(file)), **asdict(options))
 
-    async def begin_put(
-        self, upload: int, name: str, layer: str, media_type: str | None, metadata: dict[str, str]
-    ) -> None:
+    async def begin_put(self, upload: int, options: ArtifactOptions) -> None:
         """Begin to put what follows in chunks. `upload` is a number of the child's choice."""
         chunks: Chunks = asyncio.Queue(1)
-        put = self._artifacts.put(
-            name, _received(chunks), layer=layer, media_type=media_type, metadata=metadata
-        )
+        put = self._artifacts.put(data=_received(chunks), **asdict(options))
         self._uploads[upload] = chunks, self._start(put)
 
     async def write(self, upload: int, chunk: bytes | None) -> bool:

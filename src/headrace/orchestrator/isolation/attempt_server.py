@@ -20,6 +20,7 @@ from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from headrace.orchestrator.isolation.errors import MessageTooLong
 from headrace.orchestrator.isolation.log_forwarding import replay
 from headrace.orchestrator.isolation.protocol import (
+    ArtifactOptions,
     Ask,
     Cancel,
     FromChild,
@@ -127,7 +128,7 @@ class AttemptServer:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # the child may have gone before it was told
+            task.exception()  # retrieved: the child may not ask for it
 
     def _progress(self, message: Progress) -> None:
         if message.run == self._run:
@@ -159,8 +160,8 @@ class AttemptServer:
             raise HeadraceError("the attempt that asks is over")
         if ask.method not in METHODS:
             raise HeadraceError(f"no method {ask.method!r}; there are {', '.join(METHODS)}")
-        types, method = METHODS[ask.method]
-        value = await method(self)(*msgspec.convert(ask.arguments, types))
+        arguments, method = METHODS[ask.method]
+        value = await method(self)(*arguments.decode(ask.arguments))
         return value if isinstance(value, bytes) else encode(value)
 
     def _poll_cancelled(self) -> None:
@@ -172,24 +173,27 @@ class AttemptServer:
 
 
 # All that a child may call: the types of the arguments, and the method.
-METHODS: dict[str, tuple[Any, Callable[[AttemptServer], Callable[..., Awaitable[Any]]]]] = {
-    "begin_stage": (tuple[int, str, str | None], lambda server: server.begin_stage),
-    "end_stage": (tuple[int, bytes, Report | None], lambda server: server.end_stage),
-    "sleep": (tuple[str, float | None, float | None], lambda server: server.steps.sleep),
-    "wait": (tuple[str, str, float | None], lambda server: server.steps.wait),
-    "spawn": (tuple[str, list[NewJob]], lambda server: server.steps.spawn),
-    "gather": (tuple[list[str]], lambda server: server.steps.gather),
-    "find_artifact": (tuple[str, str], lambda server: server.artifacts.find),
-    "list_artifacts": (tuple[()], lambda server: server.artifacts.list),
-    "read_artifact": (tuple[str, int, int], lambda server: server.artifacts.read),
-    "put_file": (
-        tuple[bytes, str, str, str | None, dict[str, str]],
-        lambda server: server.artifacts.put_file,
-    ),
-    "begin_put": (
-        tuple[int, str, str, str | None, dict[str, str]],
-        lambda server: server.artifacts.begin_put,
-    ),
-    "write_put": (tuple[int, bytes], lambda server: server.artifacts.write),
-    "end_put": (tuple[int, bool], lambda server: server.artifacts.end_put),
+METHODS: dict[
+    str,
+    tuple[
+        msgspec.msgpack.Decoder[tuple[Any, ...]],
+        Callable[[AttemptServer], Callable[..., Awaitable[Any]]],
+    ],
+] = {
+    name: (msgspec.msgpack.Decoder(types), method)
+    for name, types, method in (
+        ("begin_stage", tuple[int, str, str | None], lambda server: server.begin_stage),
+        ("end_stage", tuple[int, bytes, Report | None], lambda server: server.end_stage),
+        ("sleep", tuple[str, float | None, float | None], lambda server: server.steps.sleep),
+        ("wait", tuple[str, str, float | None], lambda server: server.steps.wait),
+        ("spawn", tuple[str, list[NewJob]], lambda server: server.steps.spawn),
+        ("gather", tuple[list[str]], lambda server: server.steps.gather),
+        ("find_artifact", tuple[str, str], lambda server: server.artifacts.find),
+        ("list_artifacts", tuple[()], lambda server: server.artifacts.list),
+        ("read_artifact", tuple[str, int, int], lambda server: server.artifacts.read),
+        ("put_file", tuple[bytes, ArtifactOptions], lambda server: server.artifacts.put_file),
+        ("begin_put", tuple[int, ArtifactOptions], lambda server: server.artifacts.begin_put),
+        ("write_put", tuple[int, bytes], lambda server: server.artifacts.write),
+        ("end_put", tuple[int, bool], lambda server: server.artifacts.end_put),
+    )
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -152,16 +152,26 @@ class Logged(msgspec.Struct, tag=True):
     extra: dict[str, str | int | float | bool | None]
 
 
-class Ask(msgspec.Struct, tag=True):
-    """Call a method of the worker: one of `attempt_server.METHODS`, which has its types.
+class ArtifactOptions(msgspec.Struct):
+    """What a file is stored as: the options of `Artifacts.put`."""
 
-    `number` is that of the reply; 0: none is wanted.
+    name: str
+    layer: str
+    media_type: str | None
+    metadata: dict[str, str]
+
+
+class Ask(msgspec.Struct, tag=True):
+    """Call a method of the worker: one of `attempt_server.METHODS`.
+
+    `arguments` is a tuple, which is decoded by the types of the method. `number` is that of the
+    reply; 0: none is wanted.
     """
 
     run: int
     number: int
     method: str
-    arguments: tuple[Any, ...]
+    arguments: msgspec.Raw
 
 
 FromWorker = Start | RunJob | Cancel | ProgressSeen | Reply | Stop
@@ -177,6 +187,11 @@ decode_from_child = msgspec.msgpack.Decoder(FromChild).decode
 def printable(text: str) -> str:
     """Return the text without what cannot be encoded: lone surrogates, as in file names."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def ask(run: int, number: int, method: str, arguments: tuple[Any, ...]) -> Ask:
+    """Return a call to be sent. Not `Raw(encode(…))`: that would copy a large result once more."""
+    return Ask(run, number, method, cast("msgspec.Raw", arguments))
 
 
 def frame(message: FromWorker | FromChild, longest: int) -> bytes:

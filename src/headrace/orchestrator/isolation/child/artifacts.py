@@ -9,7 +9,6 @@ import hashlib
 import os
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from headrace.artifacts.index import check_media_type, check_metadata
 from headrace.errors import EngineError
 from headrace.model.artifact import Artifact, Artifacts, Content
 from headrace.orchestrator.isolation.child.channel import ChildChannel
+from headrace.orchestrator.isolation.protocol import ArtifactOptions
 
 
 class RemoteArtifacts(Artifacts):
@@ -37,12 +37,14 @@ class RemoteArtifacts(Artifacts):
         media_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> str:
-        about = name, layer, check_media_type(media_type), check_metadata(metadata)
+        options = ArtifactOptions(
+            name, layer, check_media_type(media_type), check_metadata(metadata)
+        )
         if isinstance(data, Path):
             # The worker is on this machine: it reads the file by itself.
-            path = await self._ask("put_file", os.fsencode(data.absolute()), *about)
+            path = await self._ask("put_file", os.fsencode(data.absolute()), options)
         else:
-            path = await self._send(source_of(data).chunks(), about)
+            path = await self._send(source_of(data).chunks(), options)
         return msgspec.json.decode(path, type=str)
 
     async def stream(
@@ -73,10 +75,10 @@ class RemoteArtifacts(Artifacts):
     async def list(self) -> list[Artifact]:
         return msgspec.json.decode(await self._ask("list_artifacts"), type=list[Artifact])
 
-    async def _send(self, chunks: AsyncGenerator[bytes, None], about: tuple[Any, ...]) -> bytes:
+    async def _send(self, chunks: AsyncGenerator[bytes, None], options: ArtifactOptions) -> bytes:
         """Send one chunk after the other, each when the worker has room for it."""
         upload = self._channel.number()
-        self._channel.tell(self._run, "begin_put", upload, *about)
+        self._channel.tell(self._run, "begin_put", upload, options)
         try:
             async for chunk in chunks:
                 for start in range(0, len(chunk), CHUNK):

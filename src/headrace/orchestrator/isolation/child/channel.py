@@ -29,7 +29,6 @@ from headrace.orchestrator.isolation.protocol import (
     HEADER,
     LONGEST_FROM_CHILD,
     LONGEST_FROM_WORKER,
-    Ask,
     Cancel,
     FromChild,
     FromWorker,
@@ -39,6 +38,7 @@ from headrace.orchestrator.isolation.protocol import (
     RunJob,
     Start,
     Stop,
+    ask,
     decode_from_worker,
     frame,
 )
@@ -146,7 +146,7 @@ class ChildChannel:
         future.set_running_or_notify_cancel()
         self._waiting[number] = run, future
         try:
-            self.send(Ask(run, number, method, arguments))
+            self.send(ask(run, number, method, arguments))
         except BaseException:
             self._waiting.pop(number, None)
             raise
@@ -154,7 +154,7 @@ class ChildChannel:
 
     def tell(self, run: int, method: str, *arguments: Any) -> None:
         """Call a method of the worker without waiting for it."""
-        self.send(Ask(run, 0, method, arguments))
+        self.send(ask(run, 0, method, arguments))
 
     def _read(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The life of a child process: load the tasks, run one job after the other, leave."""
+"""The main loop of a child process: load the tasks, run one job after the other, exit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ log = logging.getLogger("headrace.orchestrator.isolation")
 
 
 def serve(channel: ChildChannel) -> None:
-    """Run jobs until the worker wants no more."""
+    """Run jobs until the worker says `Stop`."""
     start = channel.start()
     sys.path[:] = map(os.fsdecode, start.path)
     sys.argv[:] = map(os.fsdecode, start.arguments)
@@ -58,14 +58,14 @@ def serve(channel: ChildChannel) -> None:
     channel.leave_if_forked()
     channel.send(Ready())
     limit = start.payload_limit or start.longest - ENVELOPE
-    # One loop for the life of the process: clients that a module keeps belong to their loop.
+    # One loop for all jobs: clients that a module creates once belong to their loop.
     with asyncio.Runner() as runner:
         while (run := channel.runs.get()) is not None:
             with no_alarm_left():
-                answer = _attempt(channel, runner, holder, run, limit)
+                end = _attempt(channel, runner, holder, run, limit)
             channel.leave_if_forked()
             with uncapped():
-                channel.finish(answer)
+                channel.finish(end)
 
 
 def _attempt(
@@ -79,7 +79,7 @@ def _attempt(
         result = contextvars.copy_context().run(_handle, channel, runner, run, context, holder)
     except BaseException as error:
         channel.leave_if_forked(error)
-        # Also SystemExit: a handler that wants to leave has failed, the process has not.
+        # Also SystemExit: the handler has failed then, but the process goes on.
         with uncapped():
             report = describe(error)
             if isinstance(error, MemoryError) and capped and not report.message:
@@ -91,7 +91,8 @@ def _attempt(
         f'task "{run.task}": the result takes {len(result):,} bytes, the limit is {limit:,}; keep '
         "it as an artifact and return a reference, or raise HEADRACE_PAYLOAD_LIMIT"
     )
-    return Raised(run.run, describe(too_large, retryable=False))
+    with uncapped():
+        return Raised(run.run, describe(too_large, retryable=False))
 
 
 def _handle(
@@ -113,14 +114,16 @@ def _handle(
 
 
 def _check_left(context: RemoteContext) -> None:
-    """Called when the handler returns: those that it has left behind may want to leave later."""
+    """Raise if the handler caught `Suspended`. Called when it returns: a task that it has left
+    behind may still be suspended later.
+    """
     if context.suspended:
         raise caught_suspension(context.task)
 
 
 async def _wait(value: Any, channel: ChildChannel, context: RemoteContext) -> Any:
-    """What a handler returns, when the stages are over that it has left behind: the next attempt
-    would run them a second time beside this one. If it is to stop, the worker ends this process.
+    """Return what a handler returns, once the stages that it has left running have ended: the next
+    attempt would run them at the same time. If they have to stop, the worker kills this process.
     """
     try:
         try:
@@ -135,7 +138,7 @@ async def _wait(value: Any, channel: ChildChannel, context: RemoteContext) -> An
             ):
                 await context.running_stages.end(wait=True)
     except BaseException as error:
-        # Before the loop goes round once more, which a copy shares with the child.
+        # Now, since a copy must not run the loop any further: it shares it with the child.
         channel.leave_if_forked(error)
         raise
     finally:
@@ -143,8 +146,8 @@ async def _wait(value: Any, channel: ChildChannel, context: RemoteContext) -> An
 
 
 def _complete(loop: asyncio.AbstractEventLoop, handler: Coroutine[Any, Any, Any]) -> Any:
-    """Run until this handler is done. What else stops the loop is no matter of its job: a task that
-    another has left behind there may raise SystemExit.
+    """Run the loop until this handler is done, also if something else stops it: a task that an
+    earlier job has left there may raise SystemExit.
     """
     task = loop.create_task(handler, context=contextvars.copy_context())
     while not task.done():
@@ -152,9 +155,9 @@ def _complete(loop: asyncio.AbstractEventLoop, handler: Coroutine[Any, Any, Any]
             loop.run_until_complete(task)
         except (SystemExit, KeyboardInterrupt):
             if not task.done():
-                log.exception("a task that nobody awaits wants to end the process; it goes on")
+                log.exception("a task that an earlier job left behind raised; the process goes on")
         except RuntimeError:
             if task.done() or loop.is_closed() or loop.is_running():
                 raise
-            log.exception("the event loop was stopped while a handler ran; it goes on")
+            log.exception("the event loop was stopped while a handler ran; it is run again")
     return task.result()
