@@ -112,6 +112,14 @@ class Arena:
                     while client.info("persistence")["aof_rewrite_in_progress"]:
                         time.sleep(LOOK_SECONDS)
 
+    def rewrite_nothing(self) -> None:
+        """Have a Redis server not rewrite its file when that has doubled: where one run is a little
+        above that size and the other a little below, it falls into one of them only.
+        """
+        if isinstance(self.server, RedisServer):
+            with redis.Redis.from_url(self.url) as client:
+                client.config_set("auto-aof-rewrite-percentage", 0)
+
     def call(
         self,
         module: str,

@@ -132,6 +132,8 @@ def _of(finding: Finding) -> Verdict:
         measured = "-"
     elif finding.ratio is not None and finding.unit.endswith("/s"):
         measured = f"{finding.ratio:.1%} ({finding.value:,.0f}/s to {finding.reference:,.0f}/s)"
+    elif finding.ratio is not None and finding.unit == "ms":
+        measured = f"{finding.ratio:.1%} ({finding.value:.2f} ms to {finding.reference:.2f} ms)"
     else:
         measured = f"{finding.value:,.1f} {finding.unit}".replace(".0 connections", " connections")
     return Verdict(

@@ -28,7 +28,7 @@ from bench.figures import Figures, Finding
 DATA = ROOT / "docs" / "performance.json"
 PLOTS = ROOT / "docs" / "performance"
 PAGES = (ROOT / "docs" / "performance.md", ROOT / "docs" / "explanation" / "budget.md")
-SCENARIOS = ("growth", "handlers", "payloads", "memory", "http", "events")
+SCENARIOS = ("growth", "past", "handlers", "payloads", "memory", "http", "events")
 
 
 @dataclass

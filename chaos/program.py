@@ -19,7 +19,7 @@ from chaos.journal import Journal, Line, from_environment
 from chaos.told_on_signal import tell_on_signal
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.engine.open import open_engine
+from headrace.engine.open import Migrate, open_engine
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 
@@ -50,8 +50,8 @@ def make_app() -> headrace.App:
     """The App of a worker, or of a child process of one."""
     journal = from_environment()
 
-    def open_watched(url: str, *, clock: Clock | None = None) -> Engine:
-        return watched(open_engine(url, clock=clock), journal)
+    def open_watched(url: str, *, clock: Clock | None = None, migrate: Migrate = "auto") -> Engine:
+        return watched(open_engine(url, clock=clock, migrate=migrate), journal)
 
     # Whenever the App opens an engine, now or with other settings, it is a watched one.
     setattr(opening_module, "open_engine", open_watched)  # noqa: B010

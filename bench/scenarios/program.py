@@ -24,6 +24,8 @@ from headrace.orchestrator.process import run_worker
 
 BATCH = 1_000
 HOT = "hot"
+# Seconds: not while anything is measured.
+LATER = 1_000_000.0
 
 app = headrace.App(
     os.environ.get("BENCH_URL"),
@@ -91,8 +93,9 @@ def jobs_of(options: argparse.Namespace) -> Callable[[int], NewJob]:
         case "lanes":
             # One of each lane in turn, as they come in practice.
             return lambda n: NewJob(id=new_id(), task="tick", lane=f"lane:{n % options.lanes}")
-        case "foreign":
-            return lambda n: NewJob(id=new_id(), task=f"of.another.program.{n % 5}")
+        case "foreign" | "later":
+            delay = LATER if options.kind == "later" else 0.0
+            return lambda n: NewJob(id=new_id(), task=f"of.another.program.{n % 5}", delay=delay)
         case "tick":
             return lambda n: NewJob(id=new_id(), task="tick")
         case "carry":

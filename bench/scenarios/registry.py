@@ -13,6 +13,7 @@ from bench.scenarios.handlers import handlers, payloads
 from bench.scenarios.http import http
 from bench.scenarios.memory import memory
 from bench.scenarios.million import million
+from bench.scenarios.past import past
 from bench.scenarios.stage import Stage
 from bench.scenarios.stages import stages
 
@@ -21,6 +22,7 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "million": million,
     "held": held,
     "foreign": foreign,
+    "past": past,
     "handlers": handlers,
     "payloads": payloads,
     "memory": memory,

@@ -26,7 +26,7 @@ class Stage:
         self.engine = engine
         self.scale = scale
         self.long = long
-        self.arena = Arena(engine)
+        self.arena = self._staged = Arena(engine)
         self.fresh = self.arena.fresh
         self._plain = Arena(engine)
 
@@ -54,15 +54,31 @@ class Stage:
         """That rate now, in a store beside the one that is on stage. A machine can be half as fast
         for minutes: what is compared has to be measured in turns.
         """
-        count, stage = self.window, self.arena
-        self.arena = self._plain
+        count = self.window
+        with self.beside(), self.arena.fresh():
+            ticks = self.ticks(count)
+            self.fill("tick", count)
+            return self.drain(ticks, count)
+
+    @contextlib.contextmanager
+    def beside(self) -> Iterator[None]:
+        """Work in the store beside the one that is on stage."""
+        with self._in(self._plain):
+            yield
+
+    @contextlib.contextmanager
+    def on_stage(self) -> Iterator[None]:
+        """Work in the store that is on stage again, inside of `beside`."""
+        with self._in(self._staged):
+            yield
+
+    @contextlib.contextmanager
+    def _in(self, arena: Arena) -> Iterator[None]:
+        before, self.arena = self.arena, arena
         try:
-            with self.arena.fresh():
-                ticks = self.ticks(count)
-                self.fill("tick", count)
-                return self.drain(ticks, count)
+            yield
         finally:
-            self.arena = stage
+            self.arena = before
 
     # -- words that scenarios are written in ---------------------------------------------------
 
@@ -121,5 +137,5 @@ class Stage:
             time.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
-        self.arena.close()
+        self._staged.close()
         self._plain.close()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+import os
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace import job_tree
+from headrace.admin.verbs import AdminVerbs
+from headrace.batching import each
 from headrace.clock import Clock
 from headrace.config import Settings, load
 from headrace.enqueue import OnProgress
@@ -28,7 +32,6 @@ from headrace.model.names import check_text
 from headrace.model.status import Status
 from headrace.model.views import Delivery, JobPage
 from headrace.monitor.why import why
-from headrace.opening import Opening
 from headrace.task import Task
 from headrace.task.codec import encode
 
@@ -48,7 +51,7 @@ WORKFLOW = "headrace.workflow"
 T = TypeVar("T", bound=Task[..., Any])
 
 
-class App(Opening):
+class App(AdminVerbs):
     """Tasks, and the engine that their jobs live in.
 
     Nothing is connected until the first verb, or `open()`. Use it as `async with` to close it.
@@ -71,6 +74,14 @@ class App(Opening):
 
     def __repr__(self) -> str:
         return f"<App {self._engine.name} tasks={len(self.tasks)}>"
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date. Every verb does this by itself."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop or self._process != os.getpid():
+            await self._move_to(loop)
+        if not self._opened:
+            await self._open()
 
     # -- schedules -----------------------------------------------------------------------------
 
@@ -136,14 +147,42 @@ class App(Opening):
             return await self._enqueuer.within(connection, job)
         return await self._enqueuer.one(job)
 
-    async def enqueue(self, name: str, args: dict[str, Any] | None = None, **options: Any) -> Job:
-        """Enqueue by name, with the same checks and options as `task.options(…).enqueue(…)`."""
+    def job(self, name: str, args: Mapping[str, Any] | None = None, **options: Any) -> NewJob:
+        """Make a job without storing it, for `enqueue_many`. It is checked against its task; the
+        options are those of `task.options(…)`.
+        """
         bound = self.find_task(name).options(**options)
         try:
             encoded = encode(args or {})
         except (TypeError, UnicodeEncodeError) as error:
             raise InvalidArguments(f'task "{name}": {error}; pass plain data') from None
-        return await self.enqueue_job(bound.job_from_json(encoded), connection=options.get("conn"))
+        return bound.job_from_json(encoded)
+
+    async def enqueue(
+        self, name: str | NewJob, args: Mapping[str, Any] | None = None, **options: Any
+    ) -> Job:
+        """Enqueue by task name, with the same checks and options as `task.options(…).enqueue(…)`;
+        or a job that was made before, beside which only `conn` may be given.
+        """
+        job, _ = await self.enqueue_or_find(name, args, **options)
+        return job
+
+    async def enqueue_or_find(
+        self, name: str | NewJob, args: Mapping[str, Any] | None = None, **options: Any
+    ) -> tuple[Job, bool]:
+        """The same, and whether the job is new: False if one with its key was there already."""
+        connection = options.get("conn")
+        if isinstance(name, str):
+            new = self.job(name, args, **options)
+        else:
+            new = name
+            if given := [*(["args"] if args is not None else []), *(options.keys() - {"conn"})]:
+                raise InvalidSetting(
+                    f"a job made by `job` has its arguments and options, got also "
+                    f"{', '.join(given)}; make it by task.options(…).job(…)"
+                )
+        job = await self.enqueue_job(new, connection=connection)
+        return job, job.id == new.id
 
     async def enqueue_many(
         self,
@@ -154,6 +193,23 @@ class App(Opening):
         """Store any number of jobs in order, streamed in bounded batches."""
         await self.open()
         return await self._enqueuer.many(jobs, on_progress=on_progress)
+
+    async def enqueue_or_find_many(
+        self,
+        jobs: Iterable[NewJob] | AsyncIterable[NewJob],
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> list[tuple[Job, bool]]:
+        """The same, and for each whether it is new: False if one with its key was there already."""
+        ids: list[str] = []
+
+        async def noted() -> AsyncIterator[NewJob]:
+            async for job in each(jobs):
+                ids.append(job.id)
+                yield job
+
+        stored = await self.enqueue_many(noted(), on_progress=on_progress)
+        return [(job, job.id == new_id) for job, new_id in zip(stored, ids, strict=True)]
 
     async def get(self, job_id: str) -> Job:
         """One job, with its status, stage, progress, attempt, error and result."""

@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str = "sqlite:///headrace.db"
     app: str | None = None
+    migrate: Literal["auto", "never"] = "auto"
     lease_seconds: float = 30.0
     grace_seconds: float = 30.0
     max_workers: int = 10

@@ -23,6 +23,7 @@
     │   │   └── StoreReplaced   the database file was deleted or replaced while it was in use
     │   ├── StorageFull         no room to write; nothing was written
     │   ├── SchemaTooNew        a newer Headrace has migrated this store
+    │   ├── MigrationNeeded     the store is to be migrated by somebody else first
     │   └── MissingDriver       an extra has to be installed
     ├── StageTimedOut           a stage took longer than its `timeout`
     ├── NotRetryable            raised by handlers: no further attempt
@@ -141,7 +142,11 @@ class StorageFull(EngineError):
 
 
 class SchemaTooNew(EngineError):
-    """The store was migrated by a newer Headrace than this one."""
+    """A newer Headrace has changed the store in a way that this one does not know."""
+
+
+class MigrationNeeded(EngineError):
+    """The store has to be migrated first, and this program must not do it."""
 
 
 class MissingDriver(EngineError):

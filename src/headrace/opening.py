@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Self
 
 from headrace.artifacts import open_store
@@ -71,7 +72,8 @@ class Opening(Registry):
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:
-        self._use(open_engine(self.settings.url, clock=self.clock))
+        settings = self.settings
+        self._use(open_engine(settings.url, clock=self.clock, migrate=settings.migrate))
 
     def _use(self, engine: Engine, *, opened: bool = False) -> None:
         self._engine = engine
@@ -96,13 +98,9 @@ class Opening(Registry):
             return None
         return loop
 
+    @abstractmethod
     async def open(self) -> None:
         """Connect and bring the schema up to date. Every verb does this by itself."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop or self._process != os.getpid():
-            await self._move_to(loop)
-        if not self._opened:
-            await self._open()
 
     async def _open(self) -> None:
         if self._isolated and in_memory(self.settings.url):

@@ -15,7 +15,7 @@ import headrace
 from headrace.artifacts import ArtifactStore, place
 from headrace.errors import ArtifactNotFound
 from headrace.model.ids import new_id
-from tests.client.scripted import Act, answer, hang_up, scripted
+from tests.client.scripted_server import Act, answer, hang_up, scripted
 
 DATA = bytes(range(256)) * 400
 TAG = f'"{hashlib.sha256(DATA).hexdigest()}"'

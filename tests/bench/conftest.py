@@ -12,7 +12,7 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.engine.open import open_engine
+from headrace.engine.open import Migrate, open_engine
 from tests.bench.counting import Counted
 from tests.conftest import ENGINES, Servers, store_url
 
@@ -45,8 +45,8 @@ async def store(
 def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[headrace.App], Counted]:
     """Every App that is made from now on counts; answers an App's counter."""
 
-    def opened(url: str, *, clock: Clock | None = None) -> Counted:
-        return Counted(open_engine(url, clock=clock))
+    def opened(url: str, *, clock: Clock | None = None, migrate: Migrate = "auto") -> Counted:
+        return Counted(open_engine(url, clock=clock, migrate=migrate))
 
     monkeypatch.setattr("headrace.opening.open_engine", opened)
 

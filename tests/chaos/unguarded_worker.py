@@ -18,12 +18,13 @@ import headrace
 from chaos import program
 from headrace.clock import Clock
 from headrace.engine.base import Engine, LeaseKeeper
-from headrace.engine.open import open_engine
+from headrace.engine.open import Migrate, open_engine
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 from headrace.model.worker import Renewal, WorkerStats
 from headrace.orchestrator.claiming.reconcile import Reconciler, Reconciliation
 from headrace.orchestrator.durable.stages import Stages
+from headrace.orchestrator.running.attempt import monotonic
 
 
 class Unaware:
@@ -100,8 +101,8 @@ def without_reconciling() -> None:
     """Every job that is leased to the worker looks forgotten, also those that it runs."""
 
     async def compare(self: Reconciler, worker_id: str, held: object) -> Reconciliation:
-        self.reply_lost = False
-        self.next += self.lease_seconds / 4
+        self._reply_lost = False
+        self.due_at = monotonic() + self.lease_seconds / 4
         return Reconciliation(await self.engine.held(worker_id))
 
     replace(Reconciler, compare=compare)
@@ -141,8 +142,8 @@ def replace(target: object, **methods: Any) -> None:
         setattr(target, name, method)
 
 
-def open_unguarded(url: str, *, clock: Clock | None = None) -> Engine:
-    engine = open_engine(url, clock=clock)
+def open_unguarded(url: str, *, clock: Clock | None = None, migrate: Migrate = "auto") -> Engine:
+    engine = open_engine(url, clock=clock, migrate=migrate)
     if guard in ENGINE_GUARDS:
         ENGINE_GUARDS[guard](engine)
     return engine

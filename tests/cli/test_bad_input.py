@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
-import typer
 
 from headrace.cli.main import COMMANDS, build, run
 from tests.cli.conftest import HEADRACE, Cli
@@ -222,8 +222,9 @@ def test_a_noun_alone_shows_its_verbs(capsys: pytest.CaptureFixture[str]) -> Non
 
 def verbs_of(noun: str) -> list[str]:
     """The verbs of a noun, or one empty verb if it has none."""
-    commands = getattr(typer.main.get_command(build([])), "commands", {})
-    return list(getattr(commands[noun], "commands", {"": None}))
+    root = build()
+    found = root.get_command(click.Context(root), noun)
+    return list(getattr(found, "commands", {"": None}))
 
 
 @pytest.mark.parametrize("noun", COMMANDS)
@@ -235,3 +236,12 @@ def test_every_command_helps_with_an_example(noun: str, capsys: pytest.CaptureFi
         assert "Example" in told, words
         assert f"headrace {' '.join(words)}" in told
         assert "--json" in told, words
+
+
+@pytest.mark.parametrize("noun", COMMANDS)
+def test_the_summary_of_a_command_is_the_first_line_of_its_help(noun: str) -> None:
+    root = build()
+    found = root.get_command(click.Context(root), noun)
+    assert found is not None
+    assert COMMANDS[noun][1] == (found.help or "").partition("\n")[0]
+    assert len(COMMANDS[noun][1]) <= 80 - len("  dead-letters  "), "it is cut at 80 columns"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,25 @@ def test_who_only_enqueues_does_not_import_httpx() -> None:
     assert python(
         "import sys, headrace, headrace.cli.jobs.list; print('httpx' in sys.modules)"
     ) == ("False")
+
+
+def test_a_client_changes_nothing_in_the_modules_of_the_program() -> None:
+    # httpx looks for sniffio in every request. That it is missing is for the extra to mend.
+    assert (
+        python(
+            "import importlib.util, sys\n"
+            "find = importlib.util.find_spec\n"
+            "hidden = lambda name, *rest: None if name == 'sniffio' else find(name, *rest)\n"
+            "importlib.util.find_spec = hidden\n"
+            "import headrace.client\n"
+            "headrace.client.Client('http://127.0.0.1:1')\n"
+            "print([name for name, module in sys.modules.items() if module is None])"
+        )
+        == "[]"
+    )
+
+
+def test_the_extra_brings_what_httpx_looks_for_in_every_request() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    needs = project["project"]["optional-dependencies"]["client"]
+    assert any(each.startswith("sniffio") for each in needs)

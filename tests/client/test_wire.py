@@ -16,7 +16,7 @@ from typing import Any
 
 import headrace
 from headrace import JobFilter, Status
-from tests.client.scripted import problem, scripted
+from tests.client.scripted_server import problem, scripted
 
 EXPECTED = Path(__file__).parent / "data" / "wire.json"
 JOB = "01a1e76f-ced1-7f66-84ea-54fbf313e3ba"
@@ -98,7 +98,7 @@ async def requests() -> dict[str, list[str]]:
             with contextlib.suppress(headrace.HeadraceError):
                 await getattr(client, verb)(*args, **options)
             sent[verb] = _told(server.requests.pop())
-        jobs = [client.job("add", {"a": n}, **({"key": "k"} if n else {})) for n in range(2)]
+        jobs = [client.job("add", {"a": 0}), client.job("add", {"a": 1}, key="k")]
         with contextlib.suppress(headrace.HeadraceError):
             await client.enqueue_many(jobs)
         sent["enqueue_many"] = _told(server.requests.pop())

@@ -10,7 +10,7 @@ import headrace
 from headrace.client import sync
 from headrace.errors import InvalidArguments, UnknownWorkflow
 from tests.client.conftest import Served
-from tests.client.test_cli import RemoteCli
+from tests.client.test_remote_cli import RemoteCli
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import headrace
 import headrace.opening as opening_module
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.engine.open import open_engine
+from headrace.engine.open import Migrate, open_engine
 from headrace.model.outcome import Completed, Settlement
 from headrace.model.views import Exchange
 from tests.crash import journal, tasks
@@ -17,9 +17,9 @@ from tests.crash.journal import Line
 from tests.crash.tasks import reach
 
 
-def open_watched(url: str, *, clock: Clock | None = None) -> Engine:
+def open_watched(url: str, *, clock: Clock | None = None, migrate: Migrate = "auto") -> Engine:
     """An engine that writes down which results it took, with points of death around its trips."""
-    engine = open_engine(url, clock=clock)
+    engine = open_engine(url, clock=clock, migrate=migrate)
     exchange = engine.exchange
 
     async def watched(settlements: Sequence[Settlement], **claim: Any) -> Exchange:

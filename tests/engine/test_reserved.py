@@ -46,6 +46,33 @@ async def test_a_worker_that_names_no_tasks_knows_all(engine: Engine) -> None:
     assert [each.id for each in await claim(engine, anyone)] == [job_id]
 
 
+async def test_a_worker_that_has_found_nothing_is_offered_it_later(engine: Engine) -> None:
+    """What a worker may claim is found out again whenever a job is reserved."""
+    stranger = await a_worker(engine, "stranger", tasks=("mine",))
+    knows = await a_worker(engine, "knows", tasks=("other", "theirs"))
+    anyone = await a_worker(engine, "anyone")
+    for worker in (knows, anyone, knows):
+        for idle in (stranger, knows, anyone):
+            assert await claim(engine, idle, 10) == []
+        job_id = await enqueue(engine, task="theirs")
+        assert [each.id for each in await leave(engine, stranger)] == [job_id]
+        assert await claim(engine, stranger, 10) == []
+        assert [each.id for each in await claim(engine, worker, 10)] == [job_id]
+
+
+async def test_a_second_reserved_task_is_found_beside_the_first(engine: Engine) -> None:
+    stranger = await a_worker(engine, "stranger", tasks=())
+    knows = await a_worker(engine, "knows", tasks=("a", "b"))
+    ids = []
+    for task, queue in (("a", "one"), ("b", "one"), ("a", "two"), ("a", "one")):
+        ids.append(await enqueue(engine, task=task, queue=queue))
+        await leave(engine, stranger)
+        assert await claim(engine, knows, 10, queues=["none"]) == []
+    assert [each.id for each in await claim(engine, knows, 1)] == ids[:1]
+    assert [each.id for each in await claim(engine, knows, 10, queues=["two"])] == ids[2:3]
+    assert [each.id for each in await claim(engine, knows, 10)] == [ids[1], ids[3]]
+
+
 async def test_no_attempt_is_spent_and_no_error_kept(engine: Engine) -> None:
     stranger = await a_worker(engine, tasks=())
     job_id = await enqueue(engine, task="theirs", max_attempts=1)

@@ -123,3 +123,23 @@ async def test_living_workers_come_first_then_by_name_then_the_newest(
     newest_b, c = await a_worker(engine, "b"), await a_worker(engine, "c")
     seen = [each.id for each in await engine.workers()]
     assert seen == [newest_b, c, dead_a, new_b, old_b]
+
+
+async def test_all_workers_that_died_long_ago_are_forgotten_at_once(
+    engine: Engine, clock: Clock
+) -> None:
+    """Not some of them each minute: more may come each minute."""
+    holding = await a_worker(engine, "holding")
+    await enqueue(engine)
+    [held] = await claim(engine, holding)
+    for n in range(600):
+        await a_worker(engine, f"gone-{n}")
+    clock.advance(LEASE + 1)
+    for _ in range(10):
+        await engine.lost(10)
+    clock.advance(86_400 + 1)
+    await engine.prune(older_than=None)
+    assert [each.name for each in await engine.workers()] == ["holding"]
+    assert await complete(engine, held)
+    await engine.prune(older_than=None)
+    assert await engine.workers() == []

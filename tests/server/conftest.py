@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import headrace
-from headrace.server.auth.keys import create_key
+from headrace.admin.keys import create_key
 from headrace.server.listen import listening
 from tests.conftest import ENGINES, Servers, store_url
 from tests.support.processes import Process, until

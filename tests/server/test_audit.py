@@ -14,7 +14,7 @@ from headrace.dispatchers.events.message_parser import RejectedMessage
 from headrace.server.auth import audit
 from headrace.server.auth.guard import Caller
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
-from tests.server.test_access import ROUTES
+from tests.server.test_guard import ROUTES
 from tests.support.processes import until
 
 ADD = {"task": "add", "args": {"a": 1, "b": 1}}

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 import headrace
+from headrace.admin.keys import Key, create_key, list_keys, revoke_key
 from headrace.errors import InvalidInput, InvalidSetting
 from headrace.server.auth import keys
 from headrace.server.listen import bind, check_reach, is_loopback, listening
@@ -45,9 +46,8 @@ async def test_the_first_key_closes_the_server_also_while_keys_are_being_read(
 ) -> None:
     """What a read has seen that began before the key was made says nothing any more."""
     has_read, may_answer = asyncio.Event(), asyncio.Event()
-    list_keys = keys.list_keys
 
-    async def slowly(app: headrace.App) -> list[keys.Key]:
+    async def slowly(app: headrace.App) -> list[Key]:
         found = await list_keys(app)
         if not has_read.is_set():
             has_read.set()
@@ -68,7 +68,7 @@ async def test_the_first_key_closes_the_server_also_while_keys_are_being_read(
 
 async def test_a_server_that_had_keys_is_never_open_again(local_app: headrace.App) -> None:
     key = await a_key(local_app)
-    await keys.revoke_key(local_app, key.split("_")[1])
+    await revoke_key(local_app, key.split("_")[1])
     async with client_of(local_app) as client:
         problem(await client.get("/jobs"), 401)
 
@@ -79,7 +79,7 @@ async def test_a_key_revoked_elsewhere_is_refused_within_two_seconds(
     key = await a_key(local_app)
     async with client_of(local_app, key) as client:
         assert (await client.get("/jobs")).status_code == 200
-        await keys.revoke_key(local_app, key.split("_")[1])
+        await revoke_key(local_app, key.split("_")[1])
         began = time.monotonic()
 
         async def refused() -> bool:
@@ -128,8 +128,8 @@ async def test_a_key_that_makes_no_sense_is_refused(
     local_app: headrace.App, fields: dict[str, object]
 ) -> None:
     with pytest.raises(InvalidInput):
-        await keys.create_key(local_app, **({"name": "x"} | fields))  # type: ignore[arg-type]
-    assert await keys.list_keys(local_app) == []
+        await create_key(local_app, **({"name": "x"} | fields))  # type: ignore[arg-type]
+    assert await list_keys(local_app) == []
 
 
 async def test_a_server_listens_beyond_this_machine_only_with_keys(

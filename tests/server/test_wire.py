@@ -20,8 +20,8 @@ import headrace
 import headrace.server
 from headrace.dispatchers.heartbeat import KIND as DISPATCHER
 from tests.server.conftest import a_key, client_of, make_app, run_jobs
-from tests.server.test_access import ROUTES
-from tests.server.test_dispatchers import NIGHTLY, set_aside
+from tests.server.test_guard import ROUTES
+from tests.server.test_schedules_and_dead_letters import NIGHTLY, set_aside
 
 EXPECTED = Path(__file__).parent / "data" / "wire.json"
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")

@@ -55,7 +55,7 @@ def open_store(setting: str | Path) -> ArtifactStore:
 
 
 def parse_s3(url: str) -> S3Address:
-    """Read the URL of a bucket. What is wrong is told without repeating what may be secret."""
+    """Read the URL of a bucket. Errors do not repeat what may be secret."""
     try:
         parts = urlsplit(url)
         given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))

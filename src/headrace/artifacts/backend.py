@@ -20,7 +20,7 @@ class Backend(Protocol):
     async def write(
         self, path: str, chunks: AsyncIterator[bytes], *, size: int | None, media_type: str | None
     ) -> str:
-        """Keep a file, and answer the path where it is: another one if this was taken.
+        """Keep a file, and return the path where it is: another one if this was taken.
 
         It is visible whole or not at all, and when this returns it survives a crash. `size` is
         None where it is not known before the end. What the stream raises is raised here.

@@ -17,7 +17,7 @@ CHUNK = 1_048_576
 
 
 class Source:
-    """Content that can be read in chunks. `size` is None where nobody knows it before the end.
+    """Content that can be read in chunks. `size` is None if it is not known before the end.
 
     `repeatable`: it can be read again from the start, so a failed write can be tried again.
     """

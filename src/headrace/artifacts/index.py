@@ -114,13 +114,13 @@ def read_entries(entries: Iterable[StoredEntry]) -> dict[tuple[str, str], Artifa
 
 def read_handed_in(job: Job) -> dict[tuple[str, str], Artifact]:
     """The files that came with a job. Where they are is not for its `meta` to say."""
-    told = job.meta.get("files")
-    if not isinstance(told, list) or job.source != "api":
+    files = job.meta.get("files")
+    if not isinstance(files, list) or job.source != "api":
         return {}
     try:
-        kept = msgspec.convert(told, list[HandedIn])
+        kept = msgspec.convert(files, list[HandedIn])
     except msgspec.ValidationError:
-        return {}  # somebody else's use of the word
+        return {}  # the caller's own field of that name
     files = {}
     for each in kept:
         name = f"{each.argument}/{each.name}"

@@ -53,7 +53,7 @@ class LocalFolder:
                 await self._do(path, file.write, chunk)
             return await self._do(path, self._publish, file, path)
         finally:
-            # Also when the writer was cancelled: quick, and nobody else would do it soon.
+            # Also when the writer was cancelled: quick, and nothing else would do it soon.
             with contextlib.suppress(OSError):
                 file.close()
             with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ class LocalFolder:
             await self._do(f"{layer}/{job_id}", _remove_folder, self.folder / layer / job_id)
 
     async def tidy(self, older_than: float) -> None:
-        """Remove what nobody has written to for so long."""
+        """Remove what has not been written to for this long."""
         await self._do(INCOMING, self._tidy, time.time() - older_than)
 
     async def check(self) -> None:
@@ -146,12 +146,12 @@ class LocalFolder:
                 f"there is no artifact {path} in {self.where}; it may have been pruned, or "
                 "HEADRACE_ARTIFACTS is another folder on this machine"
             )
-        told = f"artifact {path} in {self.where}: {error.strerror or type(error).__name__}"
+        problem = f"artifact {path} in {self.where}: {error.strerror or type(error).__name__}"
         if error.errno in _FULL:
-            return StorageFull(f"{told}; make room there")
+            return StorageFull(f"{problem}; make room there")
         if error.errno in _FORBIDDEN:
-            return EngineError(f"{told}; let this process read and write there")
-        return EngineUnavailable(told)
+            return EngineError(f"{problem}; let this process read and write there")
+        return EngineUnavailable(problem)
 
 
 def _create(path: Path) -> IO[bytes]:

@@ -87,7 +87,7 @@ def check_path(path: str) -> tuple[str, str]:
     except InvalidName:
         pass
     raise InvalidName(
-        f"artifact path {ascii(path)[:80]} is not valid; use one as `artifacts.put` answers it"
+        f"artifact path {ascii(path)[:80]} is not valid; use one that `artifacts.put` returned"
     )
 
 

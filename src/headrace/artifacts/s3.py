@@ -6,11 +6,15 @@ container or an instance, a web identity token. They are never part of a setting
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import contextlib
 import functools
 import re
+import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Mapping
+import weakref
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,6 +41,10 @@ PAGE = 1_000
 NO_BUCKET = "NoSuchBucket"
 # How long one request of an upload is tried again: a stream cannot be started over.
 PATIENCE = timedelta(seconds=20)
+# How long the end of the program waits for threads of the client; they need about a millisecond.
+EXIT_SECONDS = 5.0
+
+_in_flight: weakref.WeakSet[asyncio.Future[Any]] = weakref.WeakSet()
 
 
 class S3Bucket:
@@ -118,12 +126,15 @@ class S3Bucket:
         """Parts of uploads that were given up are for the bucket's lifecycle rules to remove."""
 
     async def check(self) -> None:
-        """Ask for the files of a job that nobody has."""
+        """Ask for the files of a job that does not exist."""
         await self._page(f"{LAYERS[0]}/{uuid.uuid4()}")
 
     async def _page(self, prefix: str) -> list[str]:
         listed = self._obstore.list(self._store, prefix=prefix, chunk_size=PAGE)
-        return [found["path"] for found in await self._do(prefix, anext(listed, []))]
+        try:
+            return [found["path"] for found in await self._do(prefix, anext(listed))]
+        except StopAsyncIteration:
+            return []
 
     @functools.cached_property
     def _obstore(self) -> Any:
@@ -158,7 +169,7 @@ class S3Bucket:
         from obstore.store import S3Store  # noqa: PLC0415 - an extra
 
         given: dict[str, Any] = {"endpoint": self.endpoint, "region": self.region}
-        return S3Store(
+        store = S3Store(
             self.bucket,
             prefix=self.prefix or None,
             virtual_hosted_style_request=not self.path_style,
@@ -170,11 +181,14 @@ class S3Bucket:
             retry_config=retry_config,
             **{name: value for name, value in given.items() if value is not None},
         )
+        atexit.register(_wait_for_threads, store)
+        return store
 
-    async def _do(self, path: str, call: Awaitable[T], *, writing: bool = False) -> T:
+    async def _do(self, path: str, call: asyncio.Future[T], *, writing: bool = False) -> T:
         """Wait for the store; what it says becomes an error of ours."""
         from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
 
+        _in_flight.add(call)
         try:
             return await call
         except FileNotFoundError as error:
@@ -202,15 +216,27 @@ class S3Bucket:
         reason = _reason(error)
         if NO_BUCKET in reason:
             return self._no_bucket()
-        told = f"artifact {path} in {self.where}: {reason}"
+        problem = f"artifact {path} in {self.where}: {reason}"
         refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
         if refused or re.search(r"status code: 40[13]\b", reason):
             return EngineError(
-                f"{told}; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and what they may do"
+                f"{problem}; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and what they may do"
             )
         if re.search(r"\b507\b|StorageFull|QuotaExceeded|InsufficientStorage", reason):
-            return StorageFull(f"{told}; make room there")
-        return EngineUnavailable(told)
+            return StorageFull(f"{problem}; make room there")
+        return EngineUnavailable(problem)
+
+
+def _wait_for_threads(store: S3Store) -> None:
+    """Wait at exit until the client's threads have released every request.
+
+    They answer from threads of their own. One that comes back to Python while it ends would abort
+    the process, after everything is done.
+    """
+    end = time.monotonic() + EXIT_SECONDS
+    while _in_flight and time.monotonic() < end:
+        time.sleep(0.001)  # lets them run
+        repr(store)  # the client drops what it has released when it is next called
 
 
 def _reason(error: Exception) -> str:

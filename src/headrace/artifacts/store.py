@@ -19,7 +19,7 @@ from headrace.model.ids import parse_id
 
 T = TypeVar("T")
 
-# Between tries while the store is away: some 15 seconds in all, then whoever asked is told.
+# Between tries while the store is away: some 15 seconds in all, then the error is raised.
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 READ_CHUNK = 4 * CHUNK
 # Below this a hash takes less time than a thread.
@@ -54,7 +54,7 @@ class ArtifactStore:
         return self.backend.where
 
     async def put(self, path: str, content: Content, *, media_type: str | None = None) -> Stored:
-        """Keep a file and answer its path, size and checksum. The path may differ from what was
+        """Keep a file and return its path, size and checksum. The path may differ from what was
         asked for where that one is taken by a folder.
         """
         check_path(path)

@@ -1,1 +1,1 @@
-"""The command line: noun, verb, `--json`; errors to stderr with an exit code that tells."""
+"""The command line: noun, verb, `--json`; errors on stderr, with an exit code for each kind."""

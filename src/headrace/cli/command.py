@@ -1,99 +1,100 @@
-"""How a function becomes a command: the shared options, the event loop, the exit code."""
+"""How an async function becomes a command: shared options, event loop, exit code."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Concatenate, ParamSpec
+from typing import Any, TypeVar
 
-import typer
+import click
 
-from headrace.cli.errors import hush
-from headrace.cli.session import Session
-from headrace.cli.startup import LightCommand, LightGroup
+from headrace.cli.errors import exit_on_closed_pipe
+from headrace.cli.session import CliSession
+from headrace.suggest import nearest
 
-P = ParamSpec("P")
-Body = Callable[Concatenate[Session, P], Coroutine[Any, Any, int | None]]
+F = TypeVar("F", bound=Callable[..., Any])
+Body = Callable[..., Coroutine[Any, Any, int | None]]
 
-Url = Annotated[
-    str | None,
-    typer.Option("--url", metavar="URL", help="Where jobs live; wins over HEADRACE_URL."),
-]
-AppName = Annotated[
-    str | None,
-    typer.Option("--app", metavar="MODULE[:ATTR]", help="Your App; wins over HEADRACE_APP."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+# Defaults are shown, and `-h` is short for `--help`.
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
-def whole(text: str) -> int:
-    """A whole number, or an error that names what was typed."""
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number") from None
-
-
-_SHARED = {
-    "json": (Json, False),
-    "url": (Url, None),
-    "app": (AppName, None),
-    "debug": (Debug, False),
-}
-
-
-def group(help: str, kind: type[LightGroup] = LightGroup) -> typer.Typer:
-    """A noun, or the root: plain help that starts fast and pipes well."""
-    return typer.Typer(
-        cls=kind,
-        help=help,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-
-
-def command(noun: typer.Typer, name: str) -> Callable[[Body[P]], Body[P]]:
-    """Add a verb. Its function is given a Session first and may answer an exit code."""
-
-    def register(body: Body[P]) -> Body[P]:
-        noun.command(name, cls=LightCommand)(_runner(body))
-        return body
-
-    return register
-
-
-def _runner(body: Body[P]) -> Callable[..., int]:
-    @functools.wraps(body)
-    def run(context: typer.Context, **given: Any) -> int:
-        shared = dict(context.obj or {})
-        for option in _SHARED:
-            value = given.pop(option)
-            if value:
-                shared[option] = value
-        try:
-            code = asyncio.run(body(Session(**shared), **given))  # type: ignore[call-arg]
-            sys.stdout.flush()
-        except BrokenPipeError:
-            return hush()
-        return code or 0
-
-    # Typer reads the signature: the verb's own options, then those that all verbs share.
-    own = list(inspect.signature(body, eval_str=True).parameters.values())[1:]
-    parameter = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-    shared = [
-        parameter(option, default=default, annotation=kind)
-        for option, (kind, default) in _SHARED.items()
+def root_options() -> list[click.Option]:
+    """Return the options that may stand before the command as well as after it."""
+    return [
+        click.Option(["--url"], metavar="URL", help="Where jobs live; overrides HEADRACE_URL."),
+        click.Option(["--app"], metavar="MODULE[:ATTR]", help="Your App; overrides HEADRACE_APP."),
+        click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."),
     ]
-    keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
-    context = parameter("context", annotation=typer.Context)
-    del run.__wrapped__  # or typer would look through to the body's own signature
-    run.__annotations__ = {each.name: each.annotation for each in [context, *keyword, *shared]}
-    run.__signature__ = inspect.Signature([context, *keyword, *shared])  # type: ignore[attr-defined]
-    return run
+
+
+class Argument(click.Argument):
+    """An argument with a line in the help; click itself has that only since 8.5."""
+
+    def __init__(self, names: list[str], *, description: str, **options: Any) -> None:
+        super().__init__(names, **options)
+        self.description = description
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self.make_metavar(ctx), self.description
+
+
+def argument(name: str, *, metavar: str, help: str, **options: Any) -> Callable[[F], F]:
+    """Add an argument to a command."""
+    return click.argument(name, cls=Argument, metavar=metavar, description=help, **options)
+
+
+class Command(click.Command):
+    """A command. Its function is given a CliSession first, and may return an exit code."""
+
+    def __init__(self, name: str | None, *, callback: Body, **options: Any) -> None:
+        options["callback"] = functools.partial(_run, callback)
+        options["context_settings"] = SETTINGS
+        super().__init__(name, **options)
+        self.params.append(click.Option(["--json"], is_flag=True, help="Print JSON."))
+        self.params += root_options()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, kind in (("Arguments", click.Argument), ("Options", click.Option)):
+            params = [each for each in self.get_params(ctx) if isinstance(each, kind)]
+            if rows := [record for each in params if (record := each.get_help_record(ctx))]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class CommandGroup(click.Group):
+    """A noun: its verbs are listed in the order in which they are added."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-"):
+            near = "".join(f" Did you mean '{each}'?" for each in nearest(args[0], known))
+            ctx.fail(f"No such command '{args[0]}'.{near}")
+        return super().resolve_command(ctx, args)
+
+
+def group(help: str) -> CommandGroup:
+    """Return a noun without verbs."""
+    return CommandGroup(help=help, no_args_is_help=True, context_settings=SETTINGS)
+
+
+def _run(body: Body, **given: Any) -> int:
+    shared = dict(click.get_current_context().obj or {})
+    for option in ("json", "url", "app", "debug"):
+        if value := given.pop(option):
+            shared[option] = value
+    try:
+        code = asyncio.run(body(CliSession(**shared), **given))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return exit_on_closed_pipe()
+    return code or 0

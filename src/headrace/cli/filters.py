@@ -1,11 +1,12 @@
-"""The flags that choose jobs, the same for `list`, `cancel` and `retry`."""
+"""The options that choose jobs, the same for `list`, `cancel` and `retry`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Any, TypeVar
 
-import typer
+import click
 
 from headrace.cli.formatting import parse_moment
 from headrace.errors import InvalidInput
@@ -15,45 +16,44 @@ from headrace.model.names import check_name, check_text
 from headrace.model.status import Status
 from headrace.suggest import did_you_mean
 
-SOURCES = ("api", "cron", "event", "code", "cli", "workflow")
+F = TypeVar("F", bound=Callable[..., Any])
 
-Statuses = Annotated[
-    list[str] | None,
-    typer.Option("--status", metavar="STATUS", help="Only this status; may be repeated, or a,b."),
-]
-Queues = Annotated[
-    list[str] | None,
-    typer.Option("--queue", metavar="NAME", help="Only this queue; may be repeated, or a,b."),
-]
-Tasks = Annotated[
-    list[str] | None,
-    typer.Option("--task", metavar="NAME", help="Only this task; may be repeated, or a,b."),
-]
-LaneName = Annotated[
-    str | None, typer.Option("--lane", metavar="LANE", help="Only this lane, e.g. user:42.")
-]
-Key = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Only this key.")]
-SourceName = Annotated[
-    str | None, typer.Option("--source", metavar="SOURCE", help=f"One of {', '.join(SOURCES)}.")
-]
-Parent = Annotated[
-    str | None, typer.Option("--parent", metavar="ID", help="Only jobs that this job made.")
-]
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="TIME", help="Created after: 30m, 2h, 7d ago, or ISO 8601."),
-]
-Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Created before; same forms.")
-]
+SOURCES = ("api", "cron", "event", "code", "cli", "workflow")
+OPTIONS = (
+    click.option(
+        "--status",
+        metavar="STATUS",
+        multiple=True,
+        help="Only this status; may be repeated, or a,b.",
+    ),
+    click.option(
+        "--queue", metavar="NAME", multiple=True, help="Only this queue; may be repeated, or a,b."
+    ),
+    click.option(
+        "--task", metavar="NAME", multiple=True, help="Only this task; may be repeated, or a,b."
+    ),
+    click.option("--lane", metavar="LANE", help="Only this lane, e.g. user:42."),
+    click.option("--key", metavar="KEY", help="Only this key."),
+    click.option("--source", metavar="SOURCE", help=f"One of {', '.join(SOURCES)}."),
+    click.option("--parent", metavar="ID", help="Only children of this job."),
+    click.option("--since", metavar="TIME", help="Created after: 30m, 2h, 7d ago, or ISO 8601."),
+    click.option("--until", metavar="TIME", help="Created before; same forms."),
+)
+
+
+def filter_options(body: F) -> F:
+    """Add the options to a command, which passes them on to `make_filter`."""
+    for option in reversed(OPTIONS):
+        body = option(body)
+    return body
 
 
 def make_filter(
     now: datetime,
     *,
-    status: list[str] | None = None,
-    queue: list[str] | None = None,
-    task: list[str] | None = None,
+    status: Sequence[str] = (),
+    queue: Sequence[str] = (),
+    task: Sequence[str] = (),
     lane: str | None = None,
     key: str | None = None,
     source: str | None = None,
@@ -61,7 +61,7 @@ def make_filter(
     since: str | None = None,
     until: str | None = None,
 ) -> JobFilter:
-    """Check the flags, so that a typing error is not answered with an empty list."""
+    """Check the options, so that a typing error does not look like an empty list."""
     if source is not None and source not in SOURCES:
         raise InvalidInput(_unknown("source", source, SOURCES))
     return JobFilter(
@@ -77,9 +77,9 @@ def make_filter(
     )
 
 
-def parts(values: list[str] | None) -> list[str]:
-    """What was given several times, or once with commas."""
-    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+def parts(values: Sequence[str]) -> list[str]:
+    """Split what was given several times, or once with commas."""
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 def _status(text: str) -> Status:

@@ -2,125 +2,122 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import importlib
 import io
-import os
 import sys
-import threading
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
-from headrace.cli.command import AppName, Debug, Url, group
+from headrace.cli.command import SETTINGS, CommandGroup, root_options
 from headrace.cli.errors import report
 from headrace.cli.services.first_process import leave_the_first_process
-from headrace.cli.startup import LightGroup
 from headrace.version import __version__
 
-# In the order of the help. Only the module of the command that runs is imported, so that a worker
-# carries nothing that it does not need.
+# In the order of the help: where a command is, and what it does. Only the module of the command
+# that runs is imported, so that `--help` is fast and a worker carries nothing it does not need.
 COMMANDS = {
-    "up": "headrace.cli.up.command",
-    "worker": "headrace.cli.services.worker",
-    "server": "headrace.cli.services.server",
-    "dispatcher": "headrace.cli.dispatchers.command",
-    "dead-letters": "headrace.cli.dispatchers.dead_letters",
-    "enqueue": "headrace.cli.enqueue.command",
-    "jobs": "headrace.cli.jobs.list",
-    "artifacts": "headrace.cli.admin.artifacts",
-    "running": "headrace.cli.jobs.running",
-    "top": "headrace.cli.top.command",
-    "queues": "headrace.cli.admin.queues",
-    "lanes": "headrace.cli.admin.lanes",
-    "schedules": "headrace.cli.schedules.command",
-    "workflows": "headrace.cli.workflows.command",
-    "workers": "headrace.cli.admin.workers",
-    "keys": "headrace.cli.admin.keys",
-    "prune": "headrace.cli.admin.prune",
-    "bench": "headrace.cli.bench.command",
-    "doctor": "headrace.cli.admin.doctor",
-    "version": "headrace.cli.admin.version",
+    "up": ("up.command:up", "Start a worker, the HTTP API, schedules and a short tour."),
+    "worker": ("services.worker:worker", "Run your tasks until SIGTERM or Ctrl-C."),
+    "server": ("services.server:server", "Serve the HTTP API until SIGTERM or Ctrl-C."),
+    "dispatcher": ("dispatchers.command:commands", "Create jobs by cron or from a broker."),
+    "dead-letters": (
+        "dispatchers.dead_letters:commands",
+        "List, show, replay and remove messages that made no job.",
+    ),
+    "enqueue": ("enqueue.command:enqueue", "Enqueue a job and print its id."),
+    "jobs": ("jobs.list:commands", "List, show, watch, cancel and retry jobs."),
+    "artifacts": ("admin.artifacts:commands", "List and download the files of jobs."),
+    "running": ("jobs.running:running", "Show what runs now and what waits."),
+    "top": ("top.command:top", "Show queues, jobs, lanes and workers, live."),
+    "queues": ("admin.queues:commands", "List queues; pause and resume them."),
+    "lanes": ("admin.lanes:lanes", "Show lanes: who holds them, how many wait."),
+    "schedules": ("schedules.command:commands", "List, add, change and try schedules."),
+    "workflows": (
+        "workflows.command:commands",
+        "List, check and run workflows, and follow their runs.",
+    ),
+    "workers": ("admin.workers:workers", "Show workers, their queues and their load."),
+    "keys": ("admin.keys:commands", "Create, list and revoke keys for the HTTP API."),
+    "prune": ("admin.prune:prune", "Delete old finished jobs."),
+    "migrate": ("admin.migrate:migrate", "Bring the schema of the store up to date."),
+    "bench": ("bench.command:bench", "Measure how fast your engine stores and runs jobs."),
+    "doctor": ("admin.doctor:doctor", "Check that all is well, and say what to do if not."),
+    "version": ("admin.version:version", "Show versions, for a bug report."),
 }
 
+HELP = """Durable background jobs on SQLite, PostgreSQL or Redis.
 
-class Ordered(LightGroup):
-    """Lists commands in the order of COMMANDS: first what one needs first."""
+\b
+Start here:
+  headrace up                                  see it at work at once
+  headrace worker --app shop.jobs              run your tasks
+  headrace enqueue send to=ada --app shop.jobs enqueue a job
+  headrace jobs list --status failed           see what went wrong
+"""
 
-    def list_commands(self, ctx: object) -> list[str]:
-        return [name for name in COMMANDS if name in self.commands]
+
+class Root(CommandGroup):
+    """The commands, each imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        found: click.Command = getattr(importlib.import_module(f"headrace.cli.{module}"), attribute)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and leave with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     leave_the_first_process(arguments)
-    code = run(arguments)
-    if "obstore" in sys.modules:
-        # A thread of its own that comes back to Python while Python ends would abort the process,
-        # after everything is done. So do what Python does before that, and leave.
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):  # whoever read it has left
-                stream.flush()
-        os._exit(code)
-    sys.exit(code)
+    sys.exit(run(arguments))
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command and answer its exit code."""
+    """Run a command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a character must not stop the answer.
+            # A terminal that cannot show a character must not stop the output.
             stream.reconfigure(errors="backslashreplace")
     try:
-        root = typer.main.get_command(build(arguments))
-        code = root.main(arguments or ["--help"], prog_name="headrace", standalone_mode=False)
+        code = build().main(arguments or ["--help"], prog_name="headrace", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
         return report(error, debug="--debug" in arguments)
     return code if isinstance(code, int) else 0
 
 
-def build(arguments: list[str]) -> typer.Typer:
-    """The root with the commands that these arguments may need."""
-    root = group("Durable background jobs on SQLite, PostgreSQL or Redis.\n\n" + EXAMPLE, Ordered)
-    root.callback()(_root)
-    named = [name for name in COMMANDS if name in arguments]
-    asks_for_all = not arguments or arguments[0] not in COMMANDS
-    for name in COMMANDS if asks_for_all else named:
-        noun: typer.Typer = importlib.import_module(COMMANDS[name]).commands
-        if len(noun.registered_commands) == 1 and noun.registered_commands[0].name == name:
-            root.registered_commands.append(noun.registered_commands[0])
-        else:
-            root.add_typer(noun, name=name)
-    return root
+def build() -> Root:
+    """Return the root with its options; commands are found when they are asked for."""
+    version = click.Option(
+        ["--version"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_show_version,
+        help="Show the version.",
+    )
+    return Root(
+        help=HELP,
+        params=[*root_options(), version],
+        callback=_keep_options,
+        context_settings=SETTINGS,
+    )
 
 
-EXAMPLE = """\b
-Start here:
-  headrace up                                  see it at work, nothing to install
-  headrace worker --app shop.jobs              run your tasks
-  headrace enqueue send to=ada --app shop.jobs hand in a job
-  headrace jobs list --status failed           see what went wrong
-"""
-
-
-def _show_version(asked: bool) -> None:
+def _show_version(context: click.Context, option: click.Parameter, asked: bool) -> None:
     if asked:
-        print(f"headrace {__version__}")
-        raise typer.Exit
+        click.echo(f"headrace {__version__}")
+        context.exit()
 
 
-def _root(
-    context: typer.Context,
-    url: Url = None,
-    app: AppName = None,
-    debug: Debug = False,
-    version: Annotated[
-        bool,
-        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
-    ] = False,
-) -> None:
-    context.obj = {"url": url, "app": app, "debug": debug}
+def _keep_options(**options: Any) -> None:
+    click.get_current_context().obj = options

@@ -1,4 +1,4 @@
-"""Answers: tables and fields for people, JSON for programs.
+"""Output: tables and fields for people, JSON for programs.
 
 On a terminal rich draws; in a pipe the same content comes as plain aligned text without colours,
 so that `grep`, `awk` and `cut` see whole values. Rich is imported only when it draws.
@@ -78,7 +78,7 @@ def print_text(text: str) -> None:
 
 
 def is_terminal() -> bool:
-    """Whether somebody is looking."""
+    """Whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 

@@ -7,34 +7,33 @@ async with headrace.Client("https://jobs.example.com", api_key="…") as client:
 
 from __future__ import annotations
 
-from headrace.client.admin_views import (
+from headrace.api_types.requests import JobRequest
+from headrace.api_types.responses import (
     AuditEntry,
     AuditPage,
+    BulkAnswer,
     DeadLetterPage,
     DeadLetterView,
     DispatcherView,
     KeyView,
     NewKey,
     Replayed,
+    RunBegun,
+    Running,
+    RunningJob,
+    RunningSummary,
     ScheduleRun,
     ScheduleTime,
     ScheduleTimes,
     ScheduleView,
     SkippedTimes,
+    TaskView,
 )
 from headrace.client.client import Client
 from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
-from headrace.client.job_codec import JobOptions, JobRequest
+from headrace.client.files import File
+from headrace.client.job_codec import JobOptions
 from headrace.client.sync import SyncClient
-from headrace.client.uploads import File
-from headrace.client.views import (
-    BulkAnswer,
-    Running,
-    RunningJob,
-    RunningSummary,
-    TaskView,
-)
-from headrace.client.workflows import RunBegun
 from headrace.model.artifact import Artifact
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from headrace.clock import Clock
@@ -11,12 +11,17 @@ from headrace.errors import InvalidSetting, MissingDriver
 if TYPE_CHECKING:
     from headrace.engine.base import Engine
 
+Migrate = Literal["auto", "never"]
+
 DRIVERS = ("asyncpg", "redis", "hiredis")
 FORMS = "sqlite:///path.db, postgresql://user@host/database or redis://host:6379/0"
 
 
-def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
-    """Make the engine for a URL. Nothing is connected until its `open()`."""
+def open_engine(url: str, *, clock: Clock | None = None, migrate: Migrate = "auto") -> Engine:
+    """Make the engine for a URL. Nothing is connected until its `open()`, which changes the schema
+    of the store only if `migrate` is "auto".
+    """
+    may = migrate == "auto"
     clock = clock or Clock()
     scheme = urlsplit(url).scheme if isinstance(url, str) else ""
     try:
@@ -24,15 +29,15 @@ def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
             case "sqlite":
                 from headrace.engine.sqlite.engine import SqliteEngine  # noqa: PLC0415
 
-                return SqliteEngine(url, clock=clock)
+                return SqliteEngine(url, clock=clock, migrate=may)
             case "postgresql" | "postgres":
                 from headrace.engine.postgres.engine import PostgresEngine  # noqa: PLC0415
 
-                return PostgresEngine(url, clock=clock)
+                return PostgresEngine(url, clock=clock, migrate=may)
             case "redis" | "rediss" | "valkey" | "unix":
                 from headrace.engine.redis.engine import RedisEngine  # noqa: PLC0415
 
-                return RedisEngine(url, clock=clock)
+                return RedisEngine(url, clock=clock, migrate=may)
     except ModuleNotFoundError as error:
         if error.name not in DRIVERS:
             raise

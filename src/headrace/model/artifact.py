@@ -46,7 +46,7 @@ class Artifacts(ABC):
         media_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> str:
-        """Keep a file with the job and answer its path. Refused once the lease is lost.
+        """Keep a file with the job and return its path. Refused once the lease is lost.
 
         `data` is bytes, a `pathlib.Path`, an open file, or a stream of bytes, async or not; of a
         large one only a part is in memory at a time. A name that was kept before is replaced.

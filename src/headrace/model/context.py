@@ -112,8 +112,8 @@ class Context(ABC):
 
     @abstractmethod
     async def wait(self, event: str, *, timeout: float | None = None, type: Any = Any) -> Any:
-        """Wait, without a slot, until somebody delivers this event to the job (`app.signal`), and
-        answer its value. The first of a name counts. Raises `WaitTimedOut` after `timeout` seconds.
+        """Wait, without a slot, until this event is delivered to the job (`app.signal`), and
+        return its value. The first of a name counts. Raises `WaitTimedOut` after `timeout` seconds.
         """
 
     @overload
@@ -126,7 +126,7 @@ class Context(ABC):
     async def spawn(
         self, jobs: NewJob | Iterable[NewJob], *, group: str | None = None
     ) -> str | list[str]:
-        """Make children of this job, exactly once over all attempts, and answer their ids. Give
+        """Make children of this job, exactly once over all attempts, and return their ids. Give
         jobs that `task.job(…)` has made. `group` is the name that they are shown by.
         """
 
@@ -138,9 +138,9 @@ class Context(ABC):
         group: str | None = None,
         on_failure: OnFailure = "fail",
     ) -> list[Any]:
-        """Wait, without a slot, until all of these children have ended, and answer their results in
+        """Wait, without a slot, until all of these children have ended, and return their results in
         order. Jobs are spawned first; ids are of children that were.
 
         If some ended without a result, `ChildFailed` is raised, which names them; with
-        `on_failure="collect"` the answer has a `FailedChild` in their places.
+        `on_failure="collect"` the list has a `FailedChild` in their places.
         """

@@ -79,7 +79,7 @@ class LostJob(msgspec.Struct, kw_only=True):
 
 
 class Inserted(msgspec.Struct, frozen=True):
-    """The answer to one insert: a new job, or the one that has the key already."""
+    """The result of one insert: a new job, or the one that has the key already."""
 
     id: str
     created: bool
@@ -124,7 +124,7 @@ class Job(msgspec.Struct, kw_only=True):
 
     @property
     def status(self) -> Status:
-        """The status in the words of SPEC and API."""
+        """The status as users and the API see it."""
         return self.state.status
 
     @property
@@ -156,7 +156,7 @@ class Job(msgspec.Struct, kw_only=True):
         return entries
 
     def to_dict(self) -> dict[str, Any]:
-        """The job in the shape that `--json` prints and the API answers."""
+        """The job in the shape that `--json` prints and the API returns."""
         return {
             "job_id": self.id,
             "task": self.task,

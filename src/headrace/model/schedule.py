@@ -31,7 +31,7 @@ COUNTED = 1_000
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """When a task runs by the clock, and with which arguments.
 
-    `missed` tells what happens to times that nobody was there for: none of them (`skip`), the
+    `missed` says what happens to times at which no dispatcher ran: none of them (`skip`), the
     last one (`latest`), or every one (`all`). With `allow_overlap` false nothing is made while an
     earlier job of the schedule is unfinished.
     """
@@ -83,8 +83,8 @@ class KeptSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule as the engine keeps it.
 
     Nothing is made for times up to `since`: it was added, enabled or given other times then.
-    `origin` tells who declared it; `declared` what they said, so that a restart does not undo
-    what people have changed since.
+    `origin` says where it was declared, `declared` the definition there, so that a restart does not
+    undo what people have changed since.
     """
 
     schedule: Schedule
@@ -110,7 +110,7 @@ class Skip(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A job that was made: for a time, or at once because somebody asked (`time` is then None)."""
+    """A job that was made: for a time, or at once on request (`time` is then None)."""
 
     job_id: str
     time: datetime | None
@@ -137,7 +137,7 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def triggered(self, run: Run) -> ScheduleState:
-        """After somebody asked for a job at once."""
+        """Return the state after a job was requested at once."""
         return msgspec.structs.replace(self, runs=[run, *self.runs][:RUNS_KEPT])
 
 

@@ -1,4 +1,4 @@
-"""Times that every store can keep and everybody can read: others are refused at the door, and bent
+"""Times that every store can keep and everybody can read: others are refused, and bent
 to the nearest one below it.
 """
 

@@ -1,4 +1,4 @@
-"""What engines answer when people look: queues, lanes, records, findings."""
+"""What engines return: queues, lanes, records, findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.model.job import ClaimedJob, Job
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """The answer to an exchange: settlements that were refused, and jobs to run in order."""
+    """The result of an exchange: settlements that were refused, and jobs to run in order."""
 
     refused: tuple[str, ...]
     jobs: list[ClaimedJob]
@@ -43,7 +43,7 @@ class QueueView(msgspec.Struct, kw_only=True):
 
 
 class LaneView(msgspec.Struct, kw_only=True):
-    """A lane with who holds it and how many wait. Holders include retries that keep their place."""
+    """A lane with its holders and how many wait. Holders include retries that keep their place."""
 
     queue: str
     lane: str
@@ -89,6 +89,25 @@ class Finding(msgspec.Struct, frozen=True):
     subject: str
     detail: str
     remedy: str = ""
+
+
+class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
+    """How the schema of a store is (version 0: there is none), and what `migrate` would do to it.
+
+    A program may use the store if it knows version `min_program`; this one knows up to `known`.
+    `pending` names what is missing for this program; `script` does it, where people can run one.
+    """
+
+    version: int
+    min_program: int
+    known: int
+    pending: tuple[str, ...] = ()
+    script: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether this program is too old for the store."""
+        return self.min_program > self.known
 
 
 class EngineReport(msgspec.Struct, kw_only=True):

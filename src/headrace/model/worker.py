@@ -33,10 +33,10 @@ class WorkerStats(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Renewal(msgspec.Struct, frozen=True):
-    """The answer to a heartbeat.
+    """The reply to a heartbeat.
 
     `alive` is False when the lease had lapsed or another process took the name: every job of this
-    worker is lost to it. `cancelled` are its running jobs that somebody wants cancelled.
+    worker is lost to it. `cancelled` are its running jobs whose cancellation was requested.
     """
 
     alive: bool
@@ -44,7 +44,7 @@ class Renewal(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, kw_only=True):
-    """A worker as people see it. `tasks` None: it knows all, or it is not told which."""
+    """A worker as people see it. `tasks` is None if it takes all, or if the store does not say."""
 
     id: str
     name: str

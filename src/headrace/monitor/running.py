@@ -1,12 +1,12 @@
-"""What runs now, and what waits: one function for the command line and the API."""
+"""What runs now, and how many jobs wait."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import msgspec
 
+from headrace.api_types.responses import Running, RunningAnswer, RunningJob, RunningSummary
 from headrace.engine.base import Viewing
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
@@ -17,7 +17,7 @@ FEW = 100
 RUNNING = JobFilter(statuses=(Status.RUNNING,))
 
 
-class Running(msgspec.Struct, frozen=True):
+class RunningJobs(msgspec.Struct, frozen=True):
     """Running jobs, the longest first, and how many wait in each queue. `now` is epoch seconds."""
 
     jobs: Sequence[Job]
@@ -25,44 +25,36 @@ class Running(msgspec.Struct, frozen=True):
     now: float
 
     @classmethod
-    def of(cls, jobs: Iterable[Job], queues: Iterable[QueueView], now: float) -> Running:
-        """From what was found."""
+    def of(cls, jobs: Iterable[Job], queues: Iterable[QueueView], now: float) -> RunningJobs:
+        """Sort the jobs, and count those that wait."""
         longest = sorted(jobs, key=lambda job: (job.started_at is None, job.started_at, job.id))
         return cls(longest, {each.name: each.waiting + each.ready for each in queues}, now)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The shape of `GET /api/v2/jobs/running` and `headrace running --json`."""
-        return {
-            "success": True,
-            "data": {
-                "running": [
-                    {
-                        "platform": job.queue,
-                        "job_id": job.id,
-                        "workflow_id": job.meta.get("workflow_id"),
-                        "started_at": job.started_at,
-                        "elapsed_seconds": round(self.elapsed(job), 3),
-                    }
-                    for job in self.jobs
-                ],
-                "queued": self.queued,
-                "summary": {
-                    "running_count": len(self.jobs),
-                    "queued_count": sum(self.queued.values()),
-                },
-            },
-        }
+    def answer(self) -> RunningAnswer:
+        """Return the body of `GET /api/v2/jobs/running` and `headrace running --json`."""
+        running = [
+            RunningJob(
+                platform=job.queue,
+                job_id=job.id,
+                workflow_id=job.meta.get("workflow_id"),
+                started_at=job.started_at,
+                elapsed_seconds=round(self.elapsed(job), 3),
+            )
+            for job in self.jobs
+        ]
+        summary = RunningSummary(running_count=len(running), queued_count=sum(self.queued.values()))
+        return RunningAnswer(data=Running(running=running, queued=self.queued, summary=summary))
 
     def elapsed(self, job: Job) -> float:
-        """For how many seconds a job has been running."""
+        """Return for how many seconds a job has been running."""
         return 0.0 if job.started_at is None else max(self.now - job.started_at.timestamp(), 0.0)
 
 
-async def running(engine: Viewing, now: float, *, queues: Collection[str] = ()) -> Running:
-    """Look at all queues, or only at these."""
+async def running(engine: Viewing, now: float, *, queues: Collection[str] = ()) -> RunningJobs:
+    """Return what runs in all queues, or only in these."""
     wanted = msgspec.structs.replace(RUNNING, queues=tuple(sorted(queues)))
     jobs: list[Job] = []
     async for page in pages(engine, wanted, first=FEW):
         jobs += page
     found = [each for each in await engine.queues() if not queues or each.name in queues]
-    return Running.of(jobs, found, now)
+    return RunningJobs.of(jobs, found, now)

@@ -1,4 +1,4 @@
-"""Running until nothing is left to do, for tests and batches."""
+"""Running until no job is left, for tests and batches."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from headrace.orchestrator.claiming.dispatcher import Dispatcher
 from headrace.orchestrator.runtime import WorkerRuntime
 
 BATCH = 500
-# Others may be running jobs of the same queues; there is no signal for when they are done.
-LOOK_AGAIN = 0.05
+# Other workers may be running jobs of the same queues; no signal tells when they are done.
+POLL_SECONDS = 0.05
 
 
 async def run_until_idle(runtime: WorkerRuntime) -> None:
@@ -23,16 +23,16 @@ async def run_until_idle(runtime: WorkerRuntime) -> None:
         while not dispatcher.idle:
             await _next_round(dispatcher)
         claimed = runtime.telemetry.claimed
-        # The last of them may have been what another waits for.
+        # Another job may have waited for the last of them.
         await runtime.family_updates.flush()
-        # While we look the worker goes on: what it took meanwhile may have left more to do.
+        # The worker goes on during the check: a job claimed meanwhile may have made others ready.
         if not await _work_left(runtime) and claimed == runtime.telemetry.claimed:
             return
 
 
 async def _next_round(dispatcher: Dispatcher) -> None:
-    """Raises if none will come: one that gave up has nothing in hand, and is not done."""
-    await dispatcher.next_round(LOOK_AGAIN)
+    """Wait for a round. Raises if none will come: a dispatcher that gave up is idle as well."""
+    await dispatcher.next_round(POLL_SECONDS)
     if not dispatcher.running:
         why = f": {dispatcher.last_error}" if dispatcher.failures else ""
         raise WorkerUnhealthy(f"the worker stopped before everything was done{why}")
@@ -48,5 +48,5 @@ async def _work_left(runtime: WorkerRuntime) -> bool:
 
 
 def _ready(view: QueueView, known: set[str]) -> int:
-    """How many jobs are ready that this worker knows. Others wait for one that knows them."""
+    """Return how many ready jobs this worker knows. The others wait for workers that do."""
     return view.ready - sum(n for task, n in view.reserved.items() if task not in known)

@@ -1,4 +1,4 @@
-"""The parts of a started worker, and how they hear of each other."""
+"""The parts of a started worker, wired together."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.errors import HeadraceError, WorkerUnhealthy
-from headrace.model.outcome import Released, Reserved, Settlement
 from headrace.model.worker import Renewal, WorkerInfo
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
+from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
-from headrace.orchestrator.claiming.unstarted_jobs import InternalQueue
-from headrace.orchestrator.host import Host
 from headrace.orchestrator.lease_thread import LeaseThread
 from headrace.orchestrator.middleware import Chain
-from headrace.orchestrator.running.attempt import Attempt, Reason, monotonic
+from headrace.orchestrator.running.attempt import Reason, monotonic
 from headrace.orchestrator.running.context import Services
 from headrace.orchestrator.running.executor import Executor
 from headrace.orchestrator.running.loop_monitor import LoopBlockMonitor
 from headrace.orchestrator.running.slots import Slots
 from headrace.orchestrator.running.threads import Threads
-from headrace.orchestrator.settling.attempt_recorder import AttemptRecorder
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.orchestrator.settling.family_updates import FamilyUpdates
+from headrace.orchestrator.settling.settlements import AttemptRecorder
 from headrace.orchestrator.worker_info import make_worker_info, with_unique_suffix
+from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("headrace.worker")
 
-LEAVE_SECONDS = 5.0
+DEREGISTER_SECONDS = 5.0
 
 
 class WorkerRuntime:
@@ -45,7 +44,7 @@ class WorkerRuntime:
     def __init__(
         self,
         *,
-        host: Host,
+        host: AppLike,
         queue: InternalQueue,
         queues: tuple[str, ...],
         slots: int,
@@ -59,7 +58,6 @@ class WorkerRuntime:
         self.host = host
         self.engine = host.engine
         self.settings = settings
-        self.clock = host.clock
         self.queues = queues
         self.telemetry = telemetry
         self.threads = Threads()
@@ -107,26 +105,8 @@ class WorkerRuntime:
             connection_retries=settings.connection_retries,
             register=self.register_again,
             on_refused=self._refused,
+            make_runner=self._make_slots,
         )
-        self.recorder = AttemptRecorder(
-            dispatcher=self.dispatcher,
-            writer=self.writer,
-            clock=host.clock,
-            telemetry=telemetry,
-            worker_name=self.info.name,
-        )
-        self.slots = Slots(
-            size=slots,
-            unstarted=self.dispatcher.unstarted,
-            threads=self.threads,
-            dispatcher=self.dispatcher,
-            executor=self.executor,
-            recorder=self.recorder,
-            clock=host.clock,
-            grace_seconds=settings.grace_seconds,
-        )
-        self.dispatcher.on_jobs = self.slots.fill
-        self.dispatcher.settle_silent = self.recorder.settle_silent
         self.lease_thread = LeaseThread(
             engine=self.engine,
             loop=loop,
@@ -147,14 +127,32 @@ class WorkerRuntime:
             on_death=self._lease_thread_ended,
         )
 
+    def _make_slots(self, dispatcher: Dispatcher) -> Slots:
+        self.recorder = AttemptRecorder(
+            sink=dispatcher,
+            writer=self.writer,
+            clock=self.host.clock,
+            telemetry=self.telemetry,
+            worker_name=self.info.name,
+        )
+        self.slots = Slots(
+            size=dispatcher.slots,
+            source=dispatcher,
+            threads=self.threads,
+            executor=self.executor,
+            recorder=self.recorder,
+            clock=self.host.clock,
+            grace_seconds=self.settings.grace_seconds,
+        )
+        return self.slots
+
     @property
     def name(self) -> str:
-        """Under which name people know this worker."""
         return self.info.name
 
     @property
     def healthy(self) -> bool:
-        """Whether the engine is reached and the lease kept."""
+        """Return whether the engine is reached and the lease is renewed."""
         lapsed = monotonic() - self.lease_thread.renewed_at > self.settings.lease_seconds
         return (
             self.dispatcher.healthy
@@ -163,7 +161,7 @@ class WorkerRuntime:
         )
 
     async def start(self) -> None:
-        """Introduce the worker, and set everything going."""
+        """Register the worker and start its loops."""
         began = monotonic()
         await self.engine.register(self.info, self.settings.lease_seconds)
         try:
@@ -191,7 +189,7 @@ class WorkerRuntime:
         )
 
     async def deregister(self) -> None:
-        """Close what was opened. What the engine has to know may fail: the lease will lapse."""
+        """Close what was opened, and retire the worker. If the engine is away, the lease lapses."""
         if self._announcing is not None:
             self._announcing.cancel()
         if self._unlisten is not None:
@@ -201,39 +199,23 @@ class WorkerRuntime:
         if self._processes is not None:
             await self._processes.close()
         try:
-            async with asyncio.timeout(LEAVE_SECONDS):
-                # Those who take over need not wait, whatever becomes of the rest.
+            async with asyncio.timeout(DEREGISTER_SECONDS):
+                # Retire even if this fails, so that others take over at once.
                 with contextlib.suppress(HeadraceError):
                     await self._release_unstarted(self.info.id)
                 await self.engine.retire(self.info.id)
         except (HeadraceError, TimeoutError) as error:
-            log.warning("Worker %s could not take leave: %s", self.name, error)
+            log.warning("Worker %s could not be deregistered: %s", self.name, error)
 
     async def _release_unstarted(self, worker_id: str) -> None:
-        """Return jobs that were leased to us and that nobody has begun: they never reached us, or
-        were handed over when the dispatcher had stopped.
-        """
         dispatcher = self.dispatcher
-        # With no limit: from now on nothing is handed over.
-        await self.engine.exchange([], worker_id=worker_id, limit=0)
-        unstarted = [
-            each
-            for each in dispatcher.buffer.pending
-            if isinstance(each.outcome, Released | Reserved)
-        ]
-        leased = await self.engine.held(worker_id)
-        if worker_id == dispatcher.worker_id:  # otherwise the lease is lost: nothing is known
-            begun_here, held = dispatcher.reconciler.begun_here, dispatcher.held
-            unstarted += [
-                Settlement(job.id, job.token, Released())
-                for job in leased
-                if not begun_here(job, held)
-            ]
-        if unstarted:
-            await self.engine.exchange(unstarted)
+        # Under another id the lease was lost, and what has begun here is not known any more.
+        held = dispatcher.held if worker_id == dispatcher.worker_id else None
+        releases = dispatcher.buffer.releases()
+        await dispatcher.reconciler.release_unstarted(worker_id, releases, held)
 
     def processes(self) -> ProcessPool:
-        """The child processes; made when the first job asks for one."""
+        """Return the pool of child processes, which is made for the first job that needs one."""
         if self._processes is None:
             from headrace.orchestrator.isolation import ProcessPool  # noqa: PLC0415 - seldom used
 
@@ -246,49 +228,40 @@ class WorkerRuntime:
 
     # --- stopping attempts
 
-    def interrupt(self, attempt: Attempt, reason: Reason, *, patience: float | None = None) -> None:
-        """Tell a running attempt to stop."""
-        deadlines = self.slots.deadlines
-        seconds = self.settings.grace_seconds if patience is None else patience
-        attempt.interrupt(reason, now=deadlines.now(), patience=seconds)
-        if attempt.patience_until < deadlines.next:
-            deadlines.arm(attempt.patience_until)
-
     def cancel(self, job_id: str) -> None:
-        """Somebody wants this job cancelled, if it is ours."""
+        """Stop this job, if it runs or waits here."""
         token = self.dispatcher.held.get(job_id)
         if token is None:
-            return  # what may still run of it has lost its lease
+            return  # an attempt that may still run has lost its lease
         attempt = self.slots.find(job_id, token)
         if attempt is not None:
-            self.interrupt(attempt, Reason.CANCELLED)
+            self.slots.deadlines.interrupt(attempt, Reason.CANCELLED)
         else:
             self.executor.cancelled_before_start[job_id] = token
 
     def lose_lease_of(self, job_id: str, token: int) -> None:
-        """An attempt's write was refused: another worker owns the job."""
+        """Stop an attempt whose write was refused: another worker has the job."""
         attempt = self.slots.find(job_id, token)
         if attempt is not None:
-            self.interrupt(attempt, Reason.LOST)
+            self.slots.deadlines.interrupt(attempt, Reason.LOST)
 
     def shorten_grace(self, grace: float) -> None:
-        """Shorten the grace time of a stop that is under way."""
         self.grace_until = min(self.grace_until, monotonic() + grace)
         self.grace_shortened.set()
 
     # --- the lease
 
     async def register_again(self) -> str:
-        """Introduce the worker under a new id, after its lease was lost."""
+        """Register the worker under a new id, after its lease was lost."""
         name = self.info.name
         lapsed = monotonic() - self.lease_thread.renewed_at >= self.settings.lease_seconds
         if not lapsed and any(
             each.alive and each.name == name and each.id != self.info.id
             for each in await self.engine.workers()
         ):
-            # Another process has taken the name. Two workers that take it from each other in turns
-            # would cancel all their jobs each time. If there is none, the store was restored to
-            # an earlier time, or its clock went ahead: the name is still ours.
+            # Another process has registered under our name. If both kept it, they would take it
+            # from each other in turns and lose all their jobs each time. If there is no other, the
+            # store was restored to an earlier time, or its clock went ahead: the name stays ours.
             name = with_unique_suffix(name)
             log.error(
                 "Another worker has registered as %r; this one goes on as %r. Give each worker a "
@@ -311,16 +284,16 @@ class WorkerRuntime:
         )
 
     async def _announce_tasks(self, names: tuple[str, ...]) -> None:
-        """Tasks were registered since the worker has started: jobs of them may wait for it."""
+        """Tell the engine about tasks that were registered since the start."""
         info = msgspec.structs.replace(self.info, tasks=names)
-        with contextlib.suppress(HeadraceError):  # asked again at the next renewal
+        with contextlib.suppress(HeadraceError):  # tried again at the next renewal
             await self.engine.know(info)
-            if self.info.id == info.id:  # otherwise it has registered again, and said so
+            if self.info.id == info.id:  # otherwise it has registered again with them
                 self.info = info
                 self.dispatcher.on_work_signal()
 
     def _renewed(self, worker_id: str, renewal: Renewal) -> None:
-        # Whatever it says, the engine is there: nobody has to wait out its absence any longer.
+        # Whatever the renewal says, the engine is available again: end all backoff.
         for loop in (self.dispatcher, self.writer, self.family_updates, *self.upkeep):
             loop.retry_now()
         if renewal.alive:
@@ -334,7 +307,7 @@ class WorkerRuntime:
         if worker_id != self.dispatcher.worker_id:
             return
         self.telemetry.leases_lost += 1
-        # First: a slot that is freed by stopping its attempt takes the next job at once.
+        # First: a slot that is freed by stopping its attempt starts the next job at once.
         self.dispatcher.on_lease_lost()
         self._lose_all("has lost its lease")
 
@@ -347,10 +320,10 @@ class WorkerRuntime:
             len(attempts),
         )
         for attempt in attempts:
-            self.interrupt(attempt, Reason.LOST)
+            self.slots.deadlines.interrupt(attempt, Reason.LOST)
 
     def _lease_thread_ended(self, error: WorkerUnhealthy) -> None:
-        self.dispatcher.drain()  # what is claimed from now on would be lost
+        self.dispatcher.drain()  # jobs that are claimed from now on would be lost
         self._on_death(error)
 
     def _refused(self, job_ids: Sequence[str]) -> None:
@@ -364,7 +337,7 @@ class WorkerRuntime:
 
     def _dispatcher_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            # Nobody is left to settle anything: others take over, also if nobody calls `stop`.
+            # Nothing is settled any more: let others take over, even if `stop` is never called.
             self.lease_thread.let_lapse()
             self.dispatcher.drain()
             self._lose_all("settles nothing any more")

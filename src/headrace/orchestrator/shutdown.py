@@ -1,4 +1,4 @@
-"""Stopping a worker so that nothing is lost: unstarted jobs go back, running ones may finish."""
+"""Stopping a worker without loss: unstarted jobs are released, running ones may finish."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ log = logging.getLogger("headrace.worker")
 
 # How long a handler may take to clean up after it was cancelled.
 CANCEL_PATIENCE = 5.0
-# How long to try to tell the engine about the last outcomes.
+# How long to try to settle the last outcomes.
 SETTLE_PATIENCE = 10.0
 
 
 async def shut_down(runtime: WorkerRuntime, grace: float) -> None:
-    """Stop everything in order. What cannot be told to the engine is told by the lapsing lease."""
+    """Stop everything in order. What cannot be settled is recovered when the lease lapses."""
     runtime.grace_until = min(runtime.grace_until, monotonic() + grace)
     await asyncio.gather(*(loop.stop() for loop in runtime.upkeep))
     runtime.dispatcher.drain()
@@ -42,7 +42,7 @@ async def _finish_running(runtime: WorkerRuntime) -> None:
         await asyncio.wait([*running, hurried], timeout=left, return_when="FIRST_COMPLETED")
         hurried.cancel()
     for attempt in runtime.slots.running():
-        runtime.interrupt(attempt, Reason.STOPPED, patience=CANCEL_PATIENCE)
+        runtime.slots.deadlines.interrupt(attempt, Reason.STOPPED, patience=CANCEL_PATIENCE)
     end = monotonic() + CANCEL_PATIENCE
     while (left := end - monotonic()) > 0 and (stopping := _unfinished(runtime)):
         await asyncio.wait(stopping, timeout=left)
@@ -51,8 +51,8 @@ async def _finish_running(runtime: WorkerRuntime) -> None:
 
 
 def _unfinished(runtime: WorkerRuntime) -> list[asyncio.Future[Any]]:
-    """What there is to wait for. To look at the tasks may end the last of them, so whether any is
-    left is seen only from what it answers; and a task that is done ends nothing any more.
+    """Return the tasks to wait for. Reading them collects threads that are done, which may end the
+    last attempt: only the returned list shows whether any is left.
     """
     return [task for task in runtime.slots.tasks() if not task.done()]
 
@@ -60,14 +60,14 @@ def _unfinished(runtime: WorkerRuntime) -> list[asyncio.Future[Any]]:
 async def _update_families(runtime: WorkerRuntime) -> None:
     await runtime.family_updates.stop()
     with contextlib.suppress(HeadraceError, TimeoutError):
-        # Upkeep finds what is left to do, but later.
+        # Upkeep does what is left, but later.
         await asyncio.wait_for(runtime.family_updates.flush(), SETTLE_PATIENCE)
 
 
 async def _settle(runtime: WorkerRuntime) -> None:
     dispatcher = runtime.dispatcher
     end = monotonic() + SETTLE_PATIENCE
-    # A trip that is under way may come back with more jobs, which have to be given back as well.
+    # An exchange in flight may bring more jobs, which have to be released as well.
     while (
         (dispatcher.unsettled or dispatcher.in_flight)
         and dispatcher.running

@@ -1,4 +1,4 @@
-"""Who a worker is."""
+"""The identity that a worker registers with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.version import __version__
 def make_worker_info(
     *, name: str | None, queues: tuple[str, ...], slots: int, tasks: tuple[str, ...]
 ) -> WorkerInfo:
-    """Make a worker known under its given name, or one that nobody else has."""
+    """Return the identity of this process, under the given name or a unique one."""
     host = socket.gethostname()
     if name is None:
         plain = re.sub(r"[^A-Za-z0-9_.:-]", "-", host).lstrip(".:-") or "host"
@@ -34,5 +34,5 @@ def make_worker_info(
 
 
 def with_unique_suffix(name: str) -> str:
-    """A name beside one that another process has taken."""
+    """Return a name for a worker whose own is in use by another process."""
     return f"{name[: NAME_LIMIT - 7]}-{secrets.token_hex(3)}"

@@ -1,22 +1,22 @@
-"""Which jobs a request is about: from query parameters, or from the body of a bulk action."""
+"""Filters of jobs: from query parameters, or from the body of a bulk action."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import Query
 
+from headrace.api_types.requests import NAME, TEXT, FilterRequest, Moment
 from headrace.model.ids import parse_id
 from headrace.model.job import JobFilter, Source
 from headrace.model.status import Status
 from headrace.model.times import in_utc
 from headrace.server.http.problems import Refused, invalid
-from headrace.server.requests import NAME, TEXT, FilterRequest, Moment
 
 MOST_NAMES = 100
-T = TypeVar("T", bound=str)
 
 Names = Annotated[list[Annotated[str, Query(pattern=NAME)]] | None, Query(max_length=MOST_NAMES)]
 Text = Annotated[str | None, Query(pattern=TEXT)]
@@ -40,23 +40,25 @@ async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
     since: Time = None,
     until: Time = None,
 ) -> JobFilter:
-    """The filter in the query parameters. Those that name several things may be repeated."""
-    return JobFilter(
-        statuses=tuple(status or ()),
-        queues=tuple(queue or ()),
-        tasks=tuple(task or ()),
-        lane=lane,
-        key=key,
-        source=source,
-        parent=None if parent is None else parse_id(parent),
-        group=group,
-        created_after=_parsed("since", since),
-        created_before=_parsed("until", until),
+    """Return the filter in the query parameters, some of which may be repeated."""
+    return _job_filter(
+        {
+            "status": status,
+            "queue": queue,
+            "task": task,
+            "lane": lane,
+            "key": key,
+            "source": source,
+            "parent": parent,
+            "group": group,
+            "since": _parsed("since", since),
+            "until": _parsed("until", until),
+        }
     )
 
 
-def body_filter(wanted: FilterRequest, *, default: tuple[Status, ...]) -> JobFilter:
-    """The filter in the body of a bulk action. One that is empty would mean every job."""
+def body_filter(wanted: FilterRequest) -> JobFilter:
+    """Return the filter in the body of a bulk action. An empty one would match every job."""
     given = {
         name: value
         for name, value in msgspec.structs.asdict(wanted).items()
@@ -66,34 +68,35 @@ def body_filter(wanted: FilterRequest, *, default: tuple[Status, ...]) -> JobFil
         raise invalid(
             "filter is empty; name at least one field, for instance status", field="filter"
         )
+    return _job_filter(given)
+
+
+def _job_filter(given: Mapping[str, Any]) -> JobFilter:
+    parent, since, until = given.get("parent"), given.get("since"), given.get("until")
     return JobFilter(
-        statuses=_several(given.get("status")) or default,
-        queues=_several(given.get("queue")),
-        tasks=_several(given.get("task")),
+        statuses=tuple(given.get("status") or ()),
+        queues=tuple(given.get("queue") or ()),
+        tasks=tuple(given.get("task") or ()),
         lane=given.get("lane"),
         key=given.get("key"),
         source=given.get("source"),
-        parent=given.get("parent") and parse_id(given["parent"]),
+        parent=None if parent is None else parse_id(parent),
         group=given.get("group"),
-        created_after=_in_utc(given.get("since")),
-        created_before=_in_utc(given.get("until")),
+        created_after=None if since is None else in_utc(since),
+        created_before=None if until is None else in_utc(until),
     )
 
 
 def job_cursor(cursor: str | None) -> str | None:
-    """Where a page of jobs begins."""
+    """Return where a page of jobs begins."""
     return None if cursor is None else parse_id(cursor)
-
-
-def _several(value: list[T] | None) -> tuple[T, ...]:
-    return () if value is None else tuple(value)
 
 
 def _parsed(name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        return in_utc(msgspec.convert(text, Moment))
+        return msgspec.convert(text, Moment)
     except msgspec.ValidationError:
         raise Refused(
             422,
@@ -103,7 +106,3 @@ def _parsed(name: str, text: str | None) -> datetime | None:
             value=text,
             remedy='write "2026-01-31T08:00:00Z"; in a URL "+" has to be written as "%2B"',
         ) from None
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return None if moment is None else in_utc(moment)

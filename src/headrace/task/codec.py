@@ -7,13 +7,8 @@ from typing import Any
 import msgspec
 
 
-def encode(value: Any) -> bytes:
-    """The JSON of a value. Raises TypeError for what JSON cannot hold."""
-    return _encoder.encode(value)
-
-
 def encode_hook(value: Any) -> Any:
-    """Pydantic models know how to become JSON by themselves; nothing else is guessed."""
+    """Return a Pydantic model as plain data. Nothing else is guessed."""
     dump = getattr(value, "model_dump", None)
     if dump is not None and hasattr(type(value), "model_validate"):
         return dump(mode="json")
@@ -21,11 +16,15 @@ def encode_hook(value: Any) -> Any:
 
 
 def decode_hook(kind: type, value: Any) -> Any:
-    """The other way round. ValueError and TypeError become a validation error with its path."""
+    """Return a Pydantic model from plain data. A ValueError or TypeError becomes a validation error
+    that names the path.
+    """
     validate = getattr(kind, "model_validate", None)
     if validate is not None:
         return validate(value)
     raise TypeError(f"{kind.__name__} cannot be read from JSON")
 
 
-_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
+# Returns the JSON of a value; raises TypeError for what JSON cannot hold. Bound once: it is called
+# for each job.
+encode = msgspec.json.Encoder(enc_hook=encode_hook).encode

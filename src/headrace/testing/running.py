@@ -21,7 +21,7 @@ TOLERANCE = 0.5
 
 
 class Runner(Protocol):
-    """What the fixture `headrace_run` answers: `run`, for the App of the test."""
+    """The fixture `headrace_run`: `run`, for the App of the test."""
 
     async def __call__(
         self,
@@ -44,7 +44,7 @@ async def run(
     raise_errors: bool = False,
     isolate: bool = False,
 ) -> list[Job]:
-    """Run every job that may run, and answer those that were run, in the order they started.
+    """Run every job that may run, and return those that were run, in the order they started.
 
     `advance` moves the App's clock on by so many seconds, from due time to due time, so that
     delayed jobs and retries run when their time comes; nobody waits. `raise_errors` raises the

@@ -28,5 +28,5 @@ class Due(Loop):
                 break
         if due.next_in is None:
             return LONGEST_PAUSE
-        # Never spin on a job that somebody else is moving at this moment.
+        # Never spin on a job that another worker is moving at this moment.
         return min(max(due.next_in, 0.01), LONGEST_PAUSE)

@@ -33,8 +33,8 @@ LOOK = 10
 class Files(Loop):
     """Removes files of pruned jobs, and of jobs that were never handed in, in small steps.
 
-    A record is deleted after the files that it stands for are, so whoever is killed half-way, or
-    comes second, does no harm. Files of a job that exists are left alone.
+    A record is deleted after the files that it stands for are, so it is safe to be killed half-way
+    or to come second. Files of a job that exists are left alone.
     """
 
     name = "files"
@@ -50,7 +50,7 @@ class Files(Loop):
         self._walked = 0.0
         self._walk_pause = 0.0
         self.refused: dict[str, EngineError] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     async def tick(self) -> float:
         """Do one step's worth of each kind; go on soon while there is more."""
@@ -65,7 +65,7 @@ class Files(Loop):
                 self._walk_pause = 0.0  # so few cost nothing
             more = more or len(records) == BATCH
             await self.remove(records)
-        self._tell()
+        self._report()
         if self.clock.now() - self._tidied > TIDY_EVERY:
             await self.artifacts.tidy()
             self._tidied = self.clock.now()
@@ -83,7 +83,7 @@ class Files(Loop):
         return (PRUNED, pending_uploads.KIND)
 
     async def remove(self, records: list[Record]) -> int:
-        """Remove the files of these jobs where they are gone, and answer of how many jobs.
+        """Remove the files of these jobs where they are gone, and return the number of jobs.
 
         Raises `EngineUnavailable` if the store is away; the records stay for another time. What
         else the store says no to is in `refused`, by job.
@@ -106,18 +106,18 @@ class Files(Loop):
             removed += 1
         return removed
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Say what cannot be removed, once, and again when that changes."""
-        told = set(self.refused)
-        if told and told != self._told:
+        refused = set(self.refused)
+        if refused and refused != self._reported:
             job_id, error = next(iter(self.refused.items()))
             log.warning(
                 "The files of %d jobs cannot be removed, such as those of %s: %s",
-                len(told),
+                len(refused),
                 job_id,
                 error,
             )
-        self._told = told
+        self._reported = refused
 
     async def _gone(self, records: list[Record]) -> list[Record]:
         """Those whose job is gone, or was never there and will not come."""
@@ -138,7 +138,7 @@ class Files(Loop):
                 if record.kind == PRUNED or self._age(record) > GRACE:
                     gone.append(record)
             elif record.kind == PRUNED:
-                # Somebody has handed in a job of this id again: its files are not ours to judge.
+                # A job of this id was enqueued again: its files are not to be removed here.
                 await self.engine.record_delete(record.kind, record.key)
         return gone
 
@@ -146,7 +146,7 @@ class Files(Loop):
         return self.clock.now() - record.updated_at.timestamp()
 
     async def remove_pruned(self) -> int:
-        """Remove the files of all jobs that have been pruned, and answer of how many jobs."""
+        """Remove the files of all jobs that have been pruned, and return the number of jobs."""
         removed, after = 0, ""
         while records := await self.engine.record_list(PRUNED, after=after, limit=BATCH):
             removed += await self.remove(records)

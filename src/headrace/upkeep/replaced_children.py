@@ -1,4 +1,4 @@
-"""Cancel children whose places others have taken, where whoever ran their parent again did not."""
+"""Cancel children that were replaced when their parent was run again, if that caller died."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PAUSE = 30.0
 
 
 class Replaced(Loop):
-    """Whoever runs a job again from a stage cancels the children that it made since. If it dies in
-    between, this does so, some seconds later. To do it twice does no harm.
+    """The process that runs a job again from a stage cancels the children it made since. If it dies
+    first, this does so, some seconds later. To do it twice does no harm.
     """
 
     name = "replaced"

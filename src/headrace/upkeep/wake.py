@@ -1,4 +1,4 @@
-"""Wake suspended jobs whose wait is over and that nobody has told."""
+"""Wake suspended jobs whose wait is over and whose waker died."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ REST = 20
 
 
 class Wake(Loop):
-    """Whoever ends a job or delivers an event wakes those who wait for it. If it dies in between,
-    this does so, some seconds later.
+    """The process that ends a job or delivers an event wakes the jobs that wait for it. If it dies
+    first, this does so, some seconds later.
     """
 
     name = "wake"
@@ -39,12 +39,12 @@ class Wake(Loop):
         if ids:
             woken = await self.engine.wake(ids)
             if woken:
-                log.info("Woke %d suspended jobs that nobody had told", len(woken))
+                log.info("Woke %d suspended jobs whose waker had died", len(woken))
         if len(ids) == self.page:
             self._after = ids[-1]
             return 0.0
         self._after = ""
-        # Where very many wait, looking must not become what everybody is busy with.
+        # Where very many wait, scanning them must not take up all workers.
         pause = max(PAUSE, REST * (time.monotonic() - self._began))
         # Spread, so that many workers do not all ask at once.
         return pause * random.uniform(0.8, 1.2)  # noqa: S311

@@ -101,7 +101,7 @@ class _Check:
             try:
                 Condition(step.when)
             except BadReference:
-                return  # told with the references
+                return  # reported with the references
             except InvalidInput as error:
                 yield Problem(("when",), f'step "{step.id}": {error}')
 
@@ -194,7 +194,7 @@ class _Check:
                 for step in self.workflow.steps
             }
         except BadReference:
-            return  # told with the references
+            return  # reported with the references
         try:
             graphlib.TopologicalSorter(graph).prepare()
         except graphlib.CycleError as error:

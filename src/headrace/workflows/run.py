@@ -7,7 +7,7 @@ that name. So a run that is taken up again, by whomever, knows both, and no step
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,7 +23,8 @@ from headrace.model.job import Job, NewJob
 from headrace.model.policy import TaskPolicy
 from headrace.model.retry import LONGEST_DELAY, RetryPolicy
 from headrace.model.status import Status
-from headrace.task import Door, Task
+from headrace.task import Task
+from headrace.task.app_like import AppLike
 from headrace.workflows.model import Step, Workflow
 from headrace.workflows.plan import StepEnd, fatal, next_steps, result_of, scope_of, skipped
 from headrace.workflows.references import resolve
@@ -34,38 +35,28 @@ if TYPE_CHECKING:
 TASK = "headrace.workflow"
 # A run only begins and collects. Workers that die under it are not its fault.
 RETRIES = 1_000
-# How many of the failures of one step are told.
-TOLD = 3
+# How many failures of one step are named in the error.
+SHOWN = 3
 # How many jobs are read at once.
 # Stands for an end that has been kept, and is read instead.
 KEPT = StepEnd("failed")
 
 
-class Host(Door, Protocol):
-    """An App, as a run knows it."""
-
-    tasks: dict[str, Task[..., Any]]
-
-    @property
-    def engine(self) -> Engine:
-        """Where the jobs live."""
-
-
-def workflow_task(host: Host) -> Task[..., Any]:
+def workflow_task(host: AppLike) -> Task[..., Any]:
     """The task that runs workflows for this App."""
 
     async def run_workflow(ctx: Context, workflow: Workflow, params: dict[str, Any]) -> Any:
         return await Run(ctx, host, workflow, params).go()  # type: ignore[arg-type]
 
     policy = TaskPolicy(retry=RetryPolicy(retries=RETRIES), timeout=None)
-    return Task(run_workflow, name=TASK, policy=policy, door=host)
+    return Task(run_workflow, name=TASK, policy=policy, sink=host)
 
 
 class Run:
     """One activation of a run: from where it stands as far as it goes."""
 
     def __init__(
-        self, ctx: JobContext, host: Host, workflow: Workflow, params: dict[str, Any]
+        self, ctx: JobContext, host: AppLike, workflow: Workflow, params: dict[str, Any]
     ) -> None:
         self.ctx = ctx
         self.host = host
@@ -196,8 +187,8 @@ def outcome_of(step: Step, ids: Sequence[str], jobs: Sequence[Job]) -> StepEnd:
     output = outputs if step.each is not None else outputs[0]
     if not faults:
         return StepEnd("completed", output=output, jobs=len(ids))
-    told = "; ".join(faults[:TOLD])
-    error = told if len(ids) == 1 else f"{len(faults)} of {len(ids)}: {told}"
+    problem = "; ".join(faults[:SHOWN])
+    error = problem if len(ids) == 1 else f"{len(faults)} of {len(ids)}: {problem}"
     # What did work may still be of use to a step that goes on without the rest.
     return StepEnd("failed", output=output, error=error, jobs=len(ids))
 

@@ -82,7 +82,7 @@ def parts_of(job: Job) -> tuple[Workflow, dict[str, Any]]:
 
 async def begin_again(engine: Engine, job: Job, from_step: str | None) -> list[str]:
     """Run a finished run again: from this step and all that follow from it, or else what did not
-    complete. Answers the steps that will be done anew; the others keep what they have.
+    complete. Returns the steps that will be done anew; the others keep what they have.
     """
     workflow, _ = parts_of(job)
     if not job.status.final:
@@ -102,7 +102,7 @@ async def begin_again(engine: Engine, job: Job, from_step: str | None) -> list[s
         entry for entry in entries if entry.kind in (STAGE, CHILDREN) and entry.name in anew
     ]
     if not await rerun_without(engine, job, forgotten):
-        raise JobConflict(f"run {job.id} was begun again by somebody else")
+        raise JobConflict(f"run {job.id} was restarted by another caller")
     return [step.id for step in workflow.steps if step.id in anew]
 
 

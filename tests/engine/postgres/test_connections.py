@@ -217,8 +217,8 @@ async def test_a_server_that_does_not_answer_is_given_up(
 ) -> None:
     """The statement may have taken effect or not; the connection is not used again."""
     worker = await a_worker(postgres)
-    await postgres._trips.close()
-    monkeypatch.setattr(postgres._trips, "_timeout", 0.5)
+    await postgres._exchanges.close()
+    monkeypatch.setattr(postgres._exchanges, "_timeout", 0.5)
     await claim(postgres, worker)
     pid = await alone.fetchval(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'headrace exchange'"

@@ -16,7 +16,7 @@ async def _wait(deadline: Deadline, seconds: float, event: asyncio.Event) -> Non
     try:
         await event.wait()
     except asyncio.CancelledError as raised:
-        error = deadline.told(raised)
+        error = deadline.cause_of(raised)
         if error is raised:
             raise
         raise error from raised
@@ -73,7 +73,7 @@ async def test_a_cancel_together_with_the_deadline_counts() -> None:
     await asyncio.sleep(0)
     task.cancel()
     deadline._until = 0.0
-    deadline._look()
+    deadline._check()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert task.cancelled()

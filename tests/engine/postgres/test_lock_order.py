@@ -14,6 +14,7 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.postgres.engine import PostgresEngine
+from headrace.engine.postgres.sql import with_set_names
 from headrace.model.durable.awaited import EVENT, AwaitedEvent
 from headrace.model.durable.writes import Note
 from headrace.model.outcome import Completed, Retry, Settlement, Snoozed
@@ -199,7 +200,7 @@ async def test_an_event_waits_for_an_outcome_that_is_being_recorded(
             ARRAY['1'::bytea], '{}', '{}', '{}', '{}', false, NULL, NULL, 0, 0)
     """
     async with inside.transaction():
-        await inside.execute(finish, job.id, job.token)
+        await inside.execute(with_set_names(finish), job.id, job.token)
         signalling = await meeting(inside, postgres.signal(job_id, "late", b"1"))
     assert await signalling == "finished"
     assert await postgres.entries(job_id, EVENT) == []
@@ -211,7 +212,8 @@ async def test_a_job_can_be_claimed_while_an_event_is_delivered(
     worker = await a_worker(postgres)
     job_id = await enqueue(postgres)
     async with inside.transaction():
-        assert await inside.fetchval("SELECT signal_job(0, $1, 'go', '1')", job_id) == "delivered"
+        deliver = with_set_names("SELECT signal_job(0, $1, 'go', '1')")
+        assert await inside.fetchval(deliver, job_id) == "delivered"
         [job] = await claim(postgres, worker)
     assert [entry.name for entry in await postgres.entries(job.id)] == ["go"]
     assert (await the_job(postgres, job.id)).token == 1

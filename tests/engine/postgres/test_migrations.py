@@ -15,6 +15,8 @@ from headrace.engine.postgres.connection import migrate as migrate_module
 from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.connection.migrate import NEWEST
 from headrace.engine.postgres.engine import PostgresEngine
+from headrace.engine.postgres.sql import query
+from headrace.engine.sql_files import Migration, migration
 from headrace.errors import EngineError, SchemaTooNew
 from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.job import JobFilter
@@ -49,16 +51,18 @@ async def test_ten_processes_may_start_at_once(engine_url: str, address: Address
         f"SELECT version, count(*) FROM {address.quoted_schema}.migration GROUP BY version"
     )
     await connection.close()
-    assert sorted((row[0], row[1]) for row in applied) == [(n, 1) for n in range(1, NEWEST + 1)]
+    known = [each.number for each in migrate_module.KNOWN]
+    assert sorted((row[0], row[1]) for row in applied) == [(number, 1) for number in known]
 
 
-async def test_a_newer_schema_is_left_alone(
+async def test_a_schema_for_newer_programs_is_left_alone(
     postgres: PostgresEngine, engine_url: str, raw: Raw
 ) -> None:
     schema = postgres.address.quoted_schema
-    await raw.execute(f"INSERT INTO {schema}.migration (version) VALUES ({NEWEST + 7})")
+    await raw.execute(f"INSERT INTO {schema}.migration VALUES ({NEWEST + 7}, now(), {NEWEST + 5})")
     old = PostgresEngine(engine_url, clock=Clock())
-    with pytest.raises(SchemaTooNew, match=rf"version {NEWEST + 7}.*up to {NEWEST}"):
+    match = rf"version {NEWEST + 7}.*know version {NEWEST + 5}.*up to {NEWEST}\. Upgrade"
+    with pytest.raises(SchemaTooNew, match=match):
         await old.open()
     await old.close()
     await raw.execute(f"DELETE FROM {schema}.migration WHERE version = {NEWEST + 7}")
@@ -67,7 +71,10 @@ async def test_a_newer_schema_is_left_alone(
 async def test_a_migration_that_stops_half_way_leaves_nothing(
     engine_url: str, address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = [*migrate_module.KNOWN[:2], (3, "CREATE TABLE half (n integer); SELECT 1 / 0")]
+    broken = [
+        *migrate_module.KNOWN[:1],
+        migration(3, "0003_half", "CREATE TABLE half (n integer); SELECT 1 / 0"),
+    ]
     engine = PostgresEngine(engine_url, clock=Clock())
     with monkeypatch.context() as patch:
         patch.setattr(migrate_module, "KNOWN", broken)
@@ -83,46 +90,88 @@ async def test_a_migration_that_stops_half_way_leaves_nothing(
 
 
 # Migrations of this kind meet stores that are full, and programs that are at work.
-LATER = (
+LATER = migration(
     NEWEST + 1,
+    "later",
     "ALTER TABLE job ADD COLUMN colour text; ALTER TABLE history ADD COLUMN colour text;",
 )
 
 
 @contextlib.contextmanager
-def knowing(patch: pytest.MonkeyPatch, known: list[tuple[int, str]]) -> Iterator[None]:
+def knowing(patch: pytest.MonkeyPatch, known: list[Migration]) -> Iterator[None]:
     """A Headrace of an earlier or a later version, as far as migrations go."""
     with patch.context() as other:
         other.setattr(migrate_module, "KNOWN", known)
-        other.setattr(migrate_module, "NEWEST", known[-1][0])
+        other.setattr(migrate_module, "NEWEST", known[-1].number)
         yield
 
 
-async def test_a_store_with_some_migrations_gets_the_others(
-    engine_url: str, address: Address, monkeypatch: pytest.MonkeyPatch
+async def test_a_store_from_before_function_sets_is_brought_up_to_date(
+    engine_url: str, address: Address
 ) -> None:
-    applied = f"SELECT version, applied_at FROM {address.quoted_schema}.migration ORDER BY version"
-    engine = PostgresEngine(engine_url, clock=Clock())
-    with knowing(monkeypatch, migrate_module.KNOWN[:4]):
-        await engine.open()
-    assert (await engine.report()).schema_version == 4
-    await engine.close()
+    """Versions 2 to 10 were functions under plain names, in the same schema."""
     raw = await asyncpg.connect(address.dsn)
-    before = await raw.fetch(applied)
-    assert [row[0] for row in before] == [1, 2, 3, 4]
-
+    tables = migrate_module.KNOWN[0]
+    async with raw.transaction():
+        await raw.execute(f"CREATE SCHEMA {address.quoted_schema}")
+        await raw.execute(f"SET LOCAL search_path = {address.quoted_schema}")
+        await raw.execute(query("create_migration"))
+        await raw.execute(tables.text)
+        await raw.execute("INSERT INTO migration SELECT generate_series(1, 10)")
+        await raw.execute("CREATE FUNCTION exchange(n integer) RETURNS integer RETURN n")
+        await raw.execute("INSERT INTO queue (name) VALUES ('kept')")
+    engine = PostgresEngine(engine_url, clock=Clock())
     await engine.open()
     assert (await engine.report()).schema_version == NEWEST
-    after = await raw.fetch(applied)
+    old = "SELECT to_regproc($1)"
+    assert await raw.fetchval(old, f"{address.quoted_schema}.exchange") is None
     await raw.close()
-    assert [row[0] for row in after] == list(range(1, NEWEST + 1))
-    assert after[:4] == before
+    assert [queue.name for queue in await engine.queues()] == ["kept"]
     worker = await a_worker(engine)
     await enqueue(engine, lane="l", key="k")
     [job] = await claim(engine, worker)
     assert await complete(engine, job)
     assert await engine.audit() == []
     await engine.close()
+
+
+async def test_programs_of_version_11_find_lane_admission_by_its_earlier_name(
+    postgres: PostgresEngine, raw: Raw
+) -> None:
+    await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
+    await raw.execute("INSERT INTO bell (queue, lane, width) VALUES ('q', 'a', 1), ('q', 'b', 2)")
+    assert await raw.fetchval("SELECT count(*) FROM lane_admission") == 2
+    taken = """
+        DELETE FROM bell b WHERE b.id = ANY (ARRAY(
+            SELECT b.id FROM bell b ORDER BY b.id LIMIT 1000 FOR UPDATE SKIP LOCKED
+        ))
+        RETURNING b.id, b.queue, b.lane, b.width
+    """
+    async with raw.transaction():
+        await raw.execute("SELECT FROM lane_admission WHERE lane = 'a' FOR UPDATE")
+        async with postgres._common.hold() as other:
+            assert [row["lane"] for row in await other.fetch(taken)] == ["b"]
+    assert [row["lane"] for row in await raw.fetch(taken)] == ["a"]
+
+
+async def test_a_worker_that_an_older_program_registers_again_is_found_when_it_dies(
+    postgres: PostgresEngine, raw: Raw, clock: Clock
+) -> None:
+    """Programs that know version 12 do not know the column that says that it held nothing."""
+    worker = await a_worker(postgres)
+    clock.advance(100)
+    assert await postgres.lost(10) == []
+    await postgres.prune()
+    await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
+    marked = "SELECT emptied_of = died_at FROM worker"
+    assert await raw.fetchval(marked)
+    registered = "UPDATE worker SET died_at = NULL, lease_until = now() + interval '130 s'"
+    await raw.execute(registered)
+    job_id = await enqueue(postgres)
+    [job] = await claim(postgres, worker)
+    clock.advance(100)
+    assert [each.job.id for each in await postgres.lost(10)] == [job_id]
+    assert await complete(postgres, job)
 
 
 async def test_a_later_migration_keeps_jobs_and_disturbs_no_program_at_work(

@@ -123,7 +123,7 @@ class Plans:
                 touched = rows * node["Actual Loops"]
                 assert touched <= MOST_ROWS, f"{where} touched {touched} rows"
                 if large and node["Node Type"] == "Seq Scan":
-                    assert node["Relation Name"] in ("queue", "worker", "bell"), where
+                    assert node["Relation Name"] in ("queue", "worker", "lane_admission"), where
         self.heard.clear()
 
 
@@ -138,12 +138,12 @@ async def explained(engine_url: str) -> AsyncIterator[tuple[PostgresEngine, Plan
     """An engine whose every statement is explained; with new connections, so with new plans."""
     engine = PostgresEngine(engine_url + EXPLAIN, clock=Clock())
     plans = Plans()
-    for link in (engine._trips, engine._common, engine._views):
+    for link in (engine._exchanges, engine._common, engine._views):
         async with link.hold() as connection:
             connection.add_log_listener(plans)
     plans.heard.clear()
     yield engine, plans
-    for link in (engine._trips, engine._common, engine._views):
+    for link in (engine._exchanges, engine._common, engine._views):
         async with link.hold() as connection:
             connection.remove_log_listener(plans)
     await engine.close()
@@ -257,7 +257,7 @@ async def test_no_verb_walks_the_backlog(
     async with explained(engine_url) as (engine, plans):
         await work_through(engine, plans, large=False)
     for amount in (1_000, 334_000):
-        await raw.execute("TRUNCATE job, history, job_key, entry, lane, bell")
+        await raw.execute("TRUNCATE job, history, job_key, entry, lane, lane_admission")
         await raw.execute(FILL.format(amount=amount, parent=PARENT))
         large = amount > 1_000
         # Statistics of an empty table, of the full one, and then the other way round.
@@ -266,7 +266,7 @@ async def test_no_verb_walks_the_backlog(
         await raw.execute("ANALYZE job; ANALYZE history; ANALYZE lane")
         async with explained(engine_url) as (engine, plans):
             await work_through(engine, plans, large=large)
-    await raw.execute("TRUNCATE job, history, job_key, entry, lane, bell")
+    await raw.execute("TRUNCATE job, history, job_key, entry, lane, lane_admission")
     async with explained(engine_url) as (engine, plans):
         await work_through(engine, plans, large=True)
 

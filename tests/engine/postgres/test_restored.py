@@ -42,7 +42,7 @@ async def lose_queues(raw: Raw, address: Address) -> None:
 
 async def lose_connections(postgres: PostgresEngine, raw: Raw) -> None:
     """Every connection of the engine ends, as it does when its server does."""
-    for link in (postgres._trips, postgres._common, postgres._views):
+    for link in (postgres._exchanges, postgres._common, postgres._views):
         if link._connection is not None and not link._connection.is_closed():
             pid = link._connection.get_server_pid()
             await raw.fetchval("SELECT pg_terminate_backend($1, 10000)", pid)
@@ -98,9 +98,9 @@ async def test_a_claim_on_a_new_connection_looks_at_the_whole_line(
     postgres: PostgresEngine, raw: Raw
 ) -> None:
     worker = await use_the_queue(postgres)
-    [line] = postgres._lines.values()
+    [cursor] = postgres._cursors.values()
     # As after a look that took long: the next ones begin with the job that was found first.
-    line.found(monotonic(), begun=0, first=1_000_000, short=False, spent=60.0)
+    cursor.scanned(monotonic(), start=0, first_seq=1_000_000, short=False, seconds=60.0)
     await enqueue(postgres, queue="mail")
     assert await claim(postgres, worker) == []
     await lose_connections(postgres, raw)

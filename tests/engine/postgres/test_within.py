@@ -237,7 +237,7 @@ async def test_nobody_waits_for_an_open_transaction_of_a_caller(
             await other.due(10)
             await other.prune(older_than=0)
         await finish(True)
-    # The caller's width counts from its commit on; the bell has been left for the next claim.
+    # The caller's width counts from its commit on; the next claim admits it.
     assert await postgres.audit() == []
     assert {job.queue for job in await claim(postgres, worker, 10)} == {"new", "another"}
     [lane] = await postgres.lanes(queue="new")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.engine.sqlite.connection import opening as connections
-from headrace.engine.sqlite.connection.opening import SCHEMA_VERSION
-from headrace.engine.sqlite.sql import migrations
+from headrace.engine.sql_files import migration
+from headrace.engine.sqlite.connection import migrate as migrate_module
+from headrace.engine.sqlite.connection.migrate import NEWEST
 from headrace.model.durable.awaited import AwaitedEvent
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Snoozed
@@ -24,16 +24,15 @@ LATER = ["ALTER TABLE job ADD COLUMN colour TEXT", "ALTER TABLE history ADD COLU
 
 def of_a_later_version(patch: pytest.MonkeyPatch, statements: list[str]) -> None:
     """From here on, Headrace knows one migration more."""
-    number = SCHEMA_VERSION + 1
-    known = [*migrations(), (number, [*statements, f"PRAGMA user_version = {number}"])]
-    patch.setattr(connections, "migrations", lambda: known)
-    patch.setattr(connections, "SCHEMA_VERSION", number)
+    later = migration(NEWEST + 1, "later", ";\n".join([*statements, ""]))
+    patch.setattr(migrate_module, "KNOWN", [*migrate_module.KNOWN, later])
+    patch.setattr(migrate_module, "NEWEST", NEWEST + 1)
 
 
 def version_and_columns(path: Path) -> tuple[int, set[str]]:
     """What is in the file, behind the engine's back."""
     behind = sqlite3.connect(path)
-    [(version,)] = behind.execute("PRAGMA user_version")
+    [(version,)] = behind.execute("SELECT max(version) FROM migration")
     columns = {row[1] for row in behind.execute("PRAGMA table_info(job)")}
     behind.close()
     return version, columns
@@ -41,7 +40,7 @@ def version_and_columns(path: Path) -> tuple[int, set[str]]:
 
 async def test_a_new_file_has_the_newest_version(path: Path, open_url: Maker) -> None:
     await open_url(f"sqlite:///{path}")
-    assert version_and_columns(path)[0] == SCHEMA_VERSION == migrations()[-1][0]
+    assert version_and_columns(path)[0] == NEWEST == migrate_module.KNOWN[-1].number
 
 
 async def test_a_later_migration_keeps_every_job(
@@ -63,7 +62,7 @@ async def test_a_later_migration_keeps_every_job(
     of_a_later_version(monkeypatch, LATER)
     engine = await open_url(f"sqlite:///{path}")
     version, columns = version_and_columns(path)
-    assert (version, "colour" in columns) == (SCHEMA_VERSION + 1, True)
+    assert (version, "colour" in columns) == (NEWEST + 1, True)
     assert (await engine.list_jobs(JobFilter(), limit=10)).jobs == before
     assert await engine.audit() == []
     [same] = await engine.insert([a_job(key="k")])
@@ -105,4 +104,4 @@ async def test_several_may_bring_a_file_up_to_date_at_once(
     engines = await asyncio.gather(*(open_url(f"sqlite:///{path}") for _ in range(8)))
     ids = [await enqueue(engine) for engine in engines]
     assert len(await engines[0].get(ids)) == 8
-    assert version_and_columns(path)[0] == SCHEMA_VERSION + 1
+    assert version_and_columns(path)[0] == NEWEST + 1

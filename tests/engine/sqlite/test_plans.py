@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from importlib import resources
 
 import pytest
 
+from headrace.engine.sql_files import queries
 from headrace.engine.sqlite import insert
-from headrace.engine.sqlite.connection.address import Address
-from headrace.engine.sqlite.connection.opening import connect, prepare
+from headrace.engine.sqlite.connection.address import SqliteAddress
+from headrace.engine.sqlite.connection.migrate import prepare
+from headrace.engine.sqlite.connection.opening import connect
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import query
 from tests.support.verbs import a_job
@@ -92,7 +93,9 @@ EXPECTED = {
     "reserved_keys": "SEARCH job USING COVERING INDEX job_reserved (queue=? AND task=?)",
     "reserved_lines": "SEARCH job USING COVERING INDEX job_reserved (queue=? AND task>?)",
     "reserve_next": "SEARCH job USING INDEX job_ready (queue=?)",
-    "worker_alive": "SCAN job USING COVERING INDEX job_reserved",
+    "reserved_exists": "SEARCH job USING COVERING INDEX job_reserved (queue=? AND task=?)",
+    "worker_alive": "SEARCH worker USING PRIMARY KEY (id=?)",
+    "worker_offer": "SEARCH worker USING PRIMARY KEY (id=?)",
     "queue_waiting": "SCAN job USING COVERING INDEX job_waiting",
     "queue_running": "SCAN job USING INDEX job_running",
     "queue_scheduled": "SCAN job USING INDEX job_due",
@@ -114,7 +117,7 @@ WALKS = {"audit_places", "audit_keys"}
 def connection(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[sqlite3.Connection]:
-    address = Address(tmp_path_factory.mktemp("plans") / "jobs.db", "off")
+    address = SqliteAddress(tmp_path_factory.mktemp("plans") / "jobs.db", "off")
     connection = connect(address)
     prepare(connection, address)
     if request.param != "empty":
@@ -167,19 +170,15 @@ def test_a_statement_uses_its_index(connection: sqlite3.Connection, name: str) -
 
 
 def test_no_statement_walks_over_all_jobs(connection: sqlite3.Connection) -> None:
-    folder = resources.files("headrace.engine.sqlite").joinpath("queries")
-    names = {path.name.removesuffix(".sql") for path in folder.iterdir()}
     walkers = {
         name
-        for name in names
+        for name in queries("headrace.engine.sqlite")
         if any(re.fullmatch(r"SCAN (job|history|entry)", step) for step in plan(connection, name))
     }
     assert walkers == WALKS
 
 
 def test_every_statement_says_what_it_does() -> None:
-    folder = resources.files("headrace.engine.sqlite").joinpath("queries")
-    for path in folder.iterdir():
-        text = path.read_text(encoding="utf-8")
-        assert text.startswith("-- "), path.name
-        assert text.rstrip().endswith(";"), path.name
+    for name, text in queries("headrace.engine.sqlite").items():
+        assert text.startswith("-- "), name
+        assert text.rstrip().endswith(";"), name

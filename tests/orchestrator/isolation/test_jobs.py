@@ -83,7 +83,7 @@ async def test_a_result_beyond_the_limit_is_refused_in_the_child(
     assert max(lengths) < 100_000, "it was not sent to the worker"
 
 
-async def test_a_limit_above_that_of_the_line_is_kept(
+async def test_a_payload_limit_above_that_of_the_channel_is_kept(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_module, "LONGEST_FROM_CHILD", 100_000)
@@ -121,6 +121,12 @@ async def test_a_stage_that_finished_is_not_run_again(app: App) -> None:
     await app.retry(job.id)
     assert (await outcome(app, job)).error == "the second broke"
     assert [each.name for each in await app.engine.entries(job.id, "stage")] == ["first"]
+
+
+async def test_a_stage_that_is_given_up_before_it_begins_can_be_run_later(app: App) -> None:
+    job = await handlers.stage_given_up_at_once.options(retries=0).enqueue()
+    over = await outcome(app, job)
+    assert (over.status, over.result) == (Status.COMPLETED, 2), over.error
 
 
 async def test_progress_logs_and_artifacts_reach_the_worker(

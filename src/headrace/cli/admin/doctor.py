@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import click
 import msgspec
 
 from headrace.app import App
 from headrace.artifacts import ArtifactStore
-from headrace.cli.command import command, group
+from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, UNAVAILABLE
 from headrace.cli.formatting import plural, span
 from headrace.cli.output import print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.config import SECRETS, Settings
 from headrace.engine.open import redacted
 from headrace.errors import EngineError, InvalidInput
@@ -22,14 +23,12 @@ from headrace.model.worker import Worker
 from headrace.monitor.why import knows, serves
 from headrace.version import __version__
 
-commands = group("Is everything well, and what to do if not.")
 
-
-@command(commands, "doctor")
-async def doctor(session: Session) -> int:
+@click.command("doctor", cls=Command)
+async def doctor(session: CliSession) -> int:
     """Check that all is well, and say what to do if not.
 
-    Looks at the engine, clocks, the artifact store, workers, queues and settings.
+    Checks the engine, clocks, the artifact store, workers, queues and settings.
 
     The exit code is 1 if something is wrong, 3 if the engine cannot be reached.
 
@@ -62,7 +61,7 @@ async def doctor(session: Session) -> int:
     return code
 
 
-def _app_findings(session: Session) -> Iterator[Finding]:
+def _app_findings(session: CliSession) -> Iterator[Finding]:
     if session.settings.app is None:
         return
     try:
@@ -176,7 +175,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 
 
 def _print(
-    session: Session,
+    session: CliSession,
     report: EngineReport | None,
     findings: list[Finding],
     settings: dict[str, Any],

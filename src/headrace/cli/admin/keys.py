@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from headrace.cli.command import command, group
-from headrace.cli.errors import tell
+from headrace.cli.command import argument, group
+from headrace.cli.errors import notice
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json, print_line, print_table
-from headrace.cli.session import Session
-from headrace.client.admin_views import KeyView, NewKey
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
-from headrace.server.auth.keys import Key, create_key, list_keys, revoke_key
 
-commands = group("Keys for the HTTP API.")
+commands = group("Create, list and revoke keys for the HTTP API.")
 
 
-@command(commands, "create")
+@commands.command("create")
+@argument("name", metavar="[NAME]", default="unnamed", help="A name for the key (default unnamed).")
+@click.option("--scope", metavar="SCOPE", default="read", help="read, write or admin.")
+@click.option("--user", metavar="USER", help="Act only for this user.")
+@click.option("--queues", metavar="A,B", help="Allow only these queues (default all).")
+@click.option("--rate", metavar="N", help="Requests per second (default 2000).")
 async def create(
-    session: Session,
+    session: CliSession,
     *,
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Whose it is.")] = "unnamed",
-    scope: Annotated[str, typer.Option(metavar="SCOPE", help="read, write or admin.")] = "read",
-    user: Annotated[
-        str | None, typer.Option(metavar="USER", help="Acts for this user only.")
-    ] = None,
-    queues: Annotated[
-        str | None, typer.Option(metavar="A,B", help="For these queues only; default all.")
-    ] = None,
-    rate: Annotated[
-        str | None, typer.Option(metavar="N", help="Requests a second; default 2000.")
-    ] = None,
+    name: str,
+    scope: str,
+    user: str | None,
+    queues: str | None,
+    rate: str | None,
 ) -> None:
-    """Make a key. It is shown this once; only a hash of it is kept.
+    """Create a key. It is shown only once; only a hash of it is stored.
 
-    From the first key on the API answers nobody without one. With API_URL that server makes it, for
-    whom HEADRACE_API_KEY is a key of scope admin.
+    From the first key on the API refuses requests without one. With API_URL that server creates it;
+    HEADRACE_API_KEY must then be a key of scope admin.
 
     \b
     Examples:
@@ -46,41 +42,29 @@ async def create(
       headrace keys create ada --scope write --user ada --queues mail,scans
     """
     wanted: dict[str, Any] = {
-        "name": name,
-        "scope": scope,
         "user": user,
         "queues": parts([queues]) if queues else (),
         "rate": None if rate is None else _number(rate),
     }
-    if session.remote:
-        async with session.client() as client:
-            key: NewKey = await client.create_key(**wanted)
-    else:
-        async with session.store() as app:
-            made, secret = await create_key(app, **wanted)
-        key = NewKey(**made.shown(), secret=secret)  # type: ignore[arg-type]
+    async with session.backend() as backend:
+        key = await backend.create_key(name, scope, **wanted)  # type: ignore[arg-type]
     if session.json:
         print_json(key)
         return
     print_line(key.secret)
-    tell(f"Key {key.id} ({key.name}, {key.scope}). Keep it now: it cannot be shown again.")
+    notice(f"Key {key.id} ({key.name}, {key.scope}). Keep it now: it cannot be shown again.")
 
 
-@command(commands, "list")
-async def show(session: Session) -> None:
-    """Show all keys, also revoked ones; never their secrets.
+@commands.command("list")
+async def show(session: CliSession) -> None:
+    """List all keys, also revoked ones; never their secrets.
 
     \b
     Example:
       headrace keys list
     """
-    keys: Sequence[KeyView]
-    if session.remote:
-        async with session.client() as client:
-            keys = await client.keys()
-    else:
-        async with session.store() as app:
-            keys = [_view(key) for key in await list_keys(app)]
+    async with session.backend() as backend:
+        keys = await backend.keys()
     if session.json:
         print_json({"keys": keys})
     elif not keys:
@@ -103,30 +87,21 @@ async def show(session: Session) -> None:
         )
 
 
-@command(commands, "revoke")
-async def revoke(
-    session: Session, *, key_id: Annotated[str, typer.Argument(metavar="ID", help="Its id.")]
-) -> None:
-    """Let a key be refused from now on, by running servers within two seconds.
+@commands.command("revoke")
+@argument("key_id", metavar="ID", help="The id of the key.")
+async def revoke(session: CliSession, *, key_id: str) -> None:
+    """Revoke a key. Running servers refuse it within two seconds.
 
     \b
     Example:
       headrace keys revoke 0123456789abcdef
     """
-    if session.remote:
-        async with session.client() as client:
-            key = await client.revoke_key(key_id)
-    else:
-        async with session.store() as app:
-            key = _view(await revoke_key(app, key_id))
+    async with session.backend() as backend:
+        key = await backend.revoke_key(key_id)
     if session.json:
         print_json(key)
     else:
         print_line(f"Key {key.id} ({key.name}) is revoked.")
-
-
-def _view(key: Key) -> KeyView:
-    return KeyView(**key.shown())  # type: ignore[arg-type]
 
 
 def _number(text: str) -> float:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from headrace.cli.command import command, group, whole
-from headrace.cli.filters import LaneName
+from headrace.cli.command import Command
 from headrace.cli.formatting import span
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 from headrace.model.names import check_name, check_text
 
-commands = group("Who holds lanes and who waits.")
 
-
-@command(commands, "lanes")
-async def lanes(
-    session: Session,
-    *,
-    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Only this queue.")] = None,
-    lane: LaneName = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", parser=whole, help="How many at most.")
-    ] = 100,
-) -> None:
+@click.command("lanes", cls=Command)
+@click.option("--queue", metavar="NAME", help="Only this queue.")
+@click.option("--lane", metavar="LANE", help="Only this lane, e.g. user:42.")
+@click.option("--limit", "-n", metavar="N", type=int, default=100, help="Show at most this many.")
+async def lanes(session: CliSession, *, queue: str | None, lane: str | None, limit: int) -> None:
     """Show lanes: who holds them, how many wait.
 
     \b
@@ -35,8 +25,8 @@ async def lanes(
     """
     if not 1 <= limit <= 10_000:
         raise InvalidInput(f"--limit must be between 1 and 10000, got {limit}")
-    async with session.verbs() as verbs:
-        found = await verbs.lanes(
+    async with session.backend() as backend:
+        found = await backend.lanes(
             queue=None if queue is None else check_name("queue", queue),
             lane=None if lane is None else check_text("lane", lane),
             limit=limit,

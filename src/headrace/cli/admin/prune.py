@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
 
-import typer
+import click
 
 from headrace.app import App
-from headrace.cli.command import command, group, whole
-from headrace.cli.errors import tell
+from headrace.cli.command import Command
+from headrace.cli.errors import notice
 from headrace.cli.formatting import parse_span, plural, span
 from headrace.cli.output import print_json, print_line, progress
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.config import MOST_SECONDS
 from headrace.errors import EngineError, InvalidInput
 from headrace.model.job import JobFilter
 from headrace.model.status import FINAL
 from headrace.upkeep import Files
 
-commands = group("Delete old finished jobs.")
-
 STEP = 1_000
 
 
-@command(commands, "prune")
+@click.command("prune", cls=Command)
+@click.option("--older-than", metavar="SPAN", help="Only jobs that finished longer ago: 12h, 7d, …")
+@click.option("--keep", metavar="N", type=int, help="Keep the newest N finished jobs.")
+@click.option("--dry-run", is_flag=True, help="Only count; delete nothing.")
 async def prune(
-    session: Session,
-    *,
-    older_than: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Finished longer ago: 12h, 7d, …")
-    ] = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(metavar="N", parser=whole, help="Only beyond the newest N finished jobs."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell how many.")] = False,
+    session: CliSession, *, older_than: str | None, keep: int | None, dry_run: bool
 ) -> None:
     """Delete old finished jobs.
 
-    Oldest first, in small steps that disturb nobody. The files that they kept go with them.
+    Oldest first, in small steps beside the running workers. Their files are deleted too.
 
     Without options the settings history_seconds and history_count decide, as workers do it.
 
@@ -77,7 +68,9 @@ async def prune(
             except EngineError as error:
                 trouble = error
     if trouble is not None:
-        tell(f"note: files of pruned jobs are left, workers go on trying to remove them: {trouble}")
+        notice(
+            f"note: files of pruned jobs are left, workers go on trying to remove them: {trouble}"
+        )
     if session.json:
         print_json(
             {

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from headrace.cli.command import command, group
-from headrace.cli.errors import tell
+from headrace.cli.command import argument, group
+from headrace.cli.errors import notice
 from headrace.cli.formatting import span
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.model.names import check_name
 
 commands = group("List queues; pause and resume them.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The queue.")]
 
-
-@command(commands, "list")
-async def list_queues(session: Session) -> None:
+@commands.command("list")
+async def list_queues(session: CliSession) -> None:
     """List queues with their depth and the age of the oldest pending job.
 
     \b
     Example:
       headrace queues list
     """
-    async with session.verbs() as verbs:
-        queues = await verbs.queues()
+    async with session.backend() as backend:
+        queues = await backend.queues()
     if session.json:
         print_json({"queues": queues})
     elif not queues and is_terminal():
@@ -51,9 +45,10 @@ async def list_queues(session: Session) -> None:
         )
 
 
-@command(commands, "pause")
-async def pause(session: Session, *, name: Name) -> None:
-    """Stop handing out a queue's jobs. Running ones go on; new ones may still come in.
+@commands.command("pause")
+@argument("name", metavar="NAME", help="The queue.")
+async def pause(session: CliSession, *, name: str) -> None:
+    """Pause a queue: its jobs are not started. Running jobs go on, new ones are stored.
 
     \b
     Example:
@@ -62,9 +57,10 @@ async def pause(session: Session, *, name: Name) -> None:
     await _set(session, name, paused=True)
 
 
-@command(commands, "resume")
-async def resume(session: Session, *, name: Name) -> None:
-    """Hand out a queue's jobs again.
+@commands.command("resume")
+@argument("name", metavar="NAME", help="The queue.")
+async def resume(session: CliSession, *, name: str) -> None:
+    """Resume a queue: its jobs are started again.
 
     \b
     Example:
@@ -73,14 +69,14 @@ async def resume(session: Session, *, name: Name) -> None:
     await _set(session, name, paused=False)
 
 
-async def _set(session: Session, name: str, *, paused: bool) -> None:
+async def _set(session: CliSession, name: str, *, paused: bool) -> None:
     check_name("queue", name)
-    async with session.verbs() as verbs:
-        known = {queue.name for queue in await verbs.queues()}
-        await (verbs.pause if paused else verbs.resume)(name)
+    async with session.backend() as backend:
+        known = {queue.name for queue in await backend.queues()}
+        await (backend.pause if paused else backend.resume)(name)
     if name not in known:
         others = f"; known: {', '.join(sorted(known))}" if known else ""
-        tell(f'note: queue "{name}" is not known; it is once a job is put in it{others}')
+        notice(f'note: queue "{name}" is not known; it is once a job is put in it{others}')
     if session.json:
         print_json({"queue": name, "paused": paused})
     else:

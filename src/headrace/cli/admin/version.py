@@ -5,16 +5,16 @@ from __future__ import annotations
 import platform
 import sqlite3
 
-from headrace.cli.command import command, group
+import click
+
+from headrace.cli.command import Command
 from headrace.cli.output import print_json, print_line
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.version import __version__
 
-commands = group("Versions.")
 
-
-@command(commands, "version")
-async def version(session: Session) -> None:
+@click.command("version", cls=Command)
+async def version(session: CliSession) -> None:
     """Show versions, for a bug report.
 
     \b

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
+import click
 import msgspec
-import typer
 
 from headrace.cli.bench.steps import CALLERS, LEAST, Measured, measure
 from headrace.cli.bench.store import scratch
-from headrace.cli.command import command, group, whole
-from headrace.cli.errors import tell
+from headrace.cli.command import Command
+from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json, print_line, print_table
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.config import Settings
 from headrace.engine.open import redacted
 from headrace.errors import InvalidInput
 from headrace.signals import on_stop_signals
 
-commands = group("Measure your engine.")
-
 MOST = 1_000_000
 
 
-@command(commands, "bench")
-async def bench(
-    session: Session,
-    *,
-    jobs: Annotated[
-        int, typer.Option(metavar="N", parser=whole, help="Jobs for each step, 100 to 1,000,000.")
-    ] = 10_000,
-) -> int:
-    """Measure how fast your engine takes jobs in and works them off.
+@click.command("bench", cls=Command)
+@click.option(
+    "--jobs", metavar="N", type=int, default=10000, help="Jobs for each step, 100 to 1000000."
+)
+async def bench(session: CliSession, *, jobs: int) -> int:
+    """Measure how fast your engine stores and runs jobs.
 
-    In a store of its own next to yours (a file, a schema or a namespace whose name begins with
-    headrace_bench), which is removed afterwards: your jobs are not touched, but the server is kept
-    busy for as long as it takes, a minute or two at most.
+    It uses a separate store next to yours (a file, a schema or a namespace whose name begins with
+    headrace_bench), which is removed afterwards. Your jobs are not touched, but the database server
+    is busy meanwhile, two minutes at most.
 
     The jobs do nothing, and the worker runs in this process with as many slots as yours have.
 
@@ -52,7 +47,7 @@ async def bench(
     if settings.app is not None and session.url is None:
         settings = session.load_app().settings
     if session.remote:
-        tell(f"note: this measures the engine itself: {redacted(settings.url)}")
+        notice(f"note: this measures the engine itself: {redacted(settings.url)}")
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a command runs in a task
     # A signal must not leave our store behind. Also Ctrl-C is handled here: a program that was
@@ -73,7 +68,7 @@ async def bench(
 
 
 def _answer(
-    session: Session, settings: Settings, version: str, measured: Measured, jobs: int
+    session: CliSession, settings: Settings, version: str, measured: Measured, jobs: int
 ) -> None:
     if session.json:
         found: dict[str, Any] = msgspec.to_builtins(measured)

@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from headrace.cli.command import command, group
-from headrace.cli.dispatchers.events import add_queue
+from headrace.cli.command import group
+from headrace.cli.dispatchers.events import list_dispatchers, queue
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line
 from headrace.cli.services.logs import log_to_stderr
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
 
-commands = group("Make jobs by the clock, or of messages.")
+commands = group("Create jobs by cron or from a broker.")
 log = logging.getLogger("headrace.cron")
 
-Config = Annotated[
-    str | None,
-    typer.Option("--config", metavar="FILE", help="Settings, schedules (config/dispatcher.yaml)."),
-]
 
-
-@command(commands, "cron")
-async def cron(
-    session: Session,
-    *,
-    config: Config = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
-) -> int:
-    """Make the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
+@commands.command("cron")
+@click.option(
+    "--config", metavar="FILE", help="Settings and schedules (default config/dispatcher.yaml)."
+)
+@click.option("--verbose", "-v", is_flag=True, help="Log more details.")
+@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet: bool) -> int:
+    """Create the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
 
     Schedules that the App declares, and those of the file, are stored first. Any number of
     dispatchers may run: each time of a schedule makes one job.
@@ -44,7 +37,7 @@ async def cron(
       headrace dispatcher cron --app shop.jobs --config config/dispatcher.yaml
     """
     app = session.load_app()
-    schedules = app.schedules  # tells how to install what is missing
+    schedules = app.schedules  # says what to install if the extra is missing
     from headrace.dispatchers.cron.run import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
 
     dispatcher = cron_dispatcher(app, None if config is None else Path(config))
@@ -63,4 +56,5 @@ async def cron(
     return code
 
 
-add_queue(commands)
+commands.add_command(queue)
+commands.add_command(list_dispatchers)

@@ -4,48 +4,36 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
-import typer
 
-from headrace.cli.command import command, group, whole
-from headrace.cli.dispatchers.dead_letter_backend import LetterVerbs, letter_verbs
-from headrace.cli.errors import FAILED, OK, tell
+from headrace.api_types.responses import DeadLetterView, Replayed
+from headrace.cli.backend import time_now
+from headrace.cli.command import argument, group
+from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.formatting import ago, bytes_of, plural
-from headrace.cli.output import (
-    JsonList,
-    Table,
-    is_terminal,
-    print_fields,
-    print_json,
-    print_line,
-)
-from headrace.cli.session import Session
-from headrace.client.admin_views import DeadLetterView
+from headrace.cli.output import JsonList, Table, is_terminal, print_fields, print_json, print_line
+from headrace.cli.session import CliSession
 from headrace.client.errors import NotFound
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import InvalidInput, JobConflict
 
-commands = group("Messages that made no job: list, show, replay, remove.")
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Whole ids.")]
-Everything = Annotated[bool, typer.Option("--all", help="All of them.")]
-Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Only of this topic.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a bulk change.")]
+PAGE = 200
+
+commands = group("List, show, replay and remove messages that made no job.")
 
 
-@command(commands, "list")
-async def list_letters(
-    session: Session,
-    *,
-    topic: Topic = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", parser=whole, help="How many at most.")
-    ] = 100,
-) -> None:
-    """List messages that were set aside, by id.
+@commands.command("list")
+@click.option("--topic", metavar="NAME", help="Only this topic.")
+@click.option("--limit", "-n", metavar="N", type=int, default=100, help="Show at most this many.")
+async def list_letters(session: CliSession, *, topic: str | None, limit: int) -> None:
+    """List messages that made no job, by id.
 
     \b
     Example:
@@ -56,11 +44,11 @@ async def list_letters(
     table = Table(("ID", "TOPIC", "SIZE", "SET ASIDE", "REASON"), right=("SIZE",))
     document = JsonList("dead_letters") if session.json else None
     shown = 0
-    async with letter_verbs(session) as verbs:
-        now = verbs.now()
-        async for letter in verbs.every(topic):
+    async with session.backend() as backend:
+        now = time_now(backend)
+        async for letter in _letters(backend, topic):
             if shown == limit:
-                tell(f"note: there are more; ask with --limit {limit * 10}")
+                notice(f"note: there are more; ask with --limit {limit * 10}")
                 break
             shown += 1
             if document is not None:
@@ -74,13 +62,10 @@ async def list_letters(
         print_line("No message was set aside.")
 
 
-@command(commands, "show")
-async def show(
-    session: Session,
-    *,
-    letter_id: Annotated[str, typer.Argument(metavar="ID", help="Its whole id.")],
-    raw: Annotated[bool, typer.Option("--raw", help="Only the message, byte by byte.")] = False,
-) -> None:
+@commands.command("show")
+@argument("letter_id", metavar="ID", help="The id of the message.")
+@click.option("--raw", is_flag=True, help="Print only the message, unchanged.")
+async def show(session: CliSession, *, letter_id: str, raw: bool) -> None:
     """Show one message with all that is known about it.
 
     \b
@@ -88,8 +73,8 @@ async def show(
       headrace dead-letters show kafka:orders:3:1042
       headrace dead-letters show kafka:orders:3:1042 --raw > message.json
     """
-    async with letter_verbs(session) as verbs:
-        letter, now = await verbs.get(letter_id), verbs.now()
+    async with session.backend() as backend:
+        letter, now = await backend.dead_letter(letter_id), time_now(backend)
     if raw:
         sys.stdout.buffer.write(letter.raw)
         sys.stdout.buffer.flush()
@@ -117,70 +102,66 @@ async def show(
         )
 
 
-@command(commands, "replay")
+@commands.command("replay")
+@argument("ids", metavar="[ID]...", nargs=-1, help="Ids of messages.")
+@click.option("everything", "--all", is_flag=True, help="All messages.")
+@click.option("--topic", metavar="NAME", help="Only this topic.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def replay(
-    session: Session,
-    *,
-    ids: Ids = None,
-    everything: Everything = False,
-    topic: Topic = None,
-    yes: Yes = False,
+    session: CliSession, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
 ) -> int:
-    """Try messages again: with the task that was missing, or after its arguments were changed.
+    """Try messages again, for example after the missing task was added.
 
-    A message that makes a job now is gone from here; the others stay, and say why.
+    A message that makes a job now is removed from the list; the others stay, with the reason.
 
     \b
     Examples:
       headrace dead-letters replay kafka:orders:3:1042 --app shop.jobs
       headrace dead-letters replay --all --yes --app shop.jobs
     """
-    async with letter_verbs(session, needs_app=True) as verbs:
-        wanted = await _wanted(verbs, ids, everything, topic, "replay", yes=yes)
-        return await _each(session, wanted, verbs.replay)
+    async with session.backend(needs_app=True) as backend:
+        wanted = await _wanted(backend, ids, everything, topic, "replay", yes=yes)
+        return await _each(session, wanted, backend.replay_dead_letter)
 
 
-@command(commands, "remove")
+@commands.command("remove")
+@argument("ids", metavar="[ID]...", nargs=-1, help="Ids of messages.")
+@click.option("everything", "--all", is_flag=True, help="All messages.")
+@click.option("--topic", metavar="NAME", help="Only this topic.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
 async def remove(
-    session: Session,
-    *,
-    ids: Ids = None,
-    everything: Everything = False,
-    topic: Topic = None,
-    yes: Yes = False,
+    session: CliSession, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
 ) -> int:
-    """Forget messages for good.
+    """Delete messages for good.
 
     \b
     Examples:
       headrace dead-letters remove kafka:orders:3:1042
       headrace dead-letters remove --topic orders --yes
     """
-    async with letter_verbs(session) as verbs:
-        wanted = await _wanted(verbs, ids, everything, topic, "remove", yes=yes)
-        return await _each(session, wanted, verbs.remove)
+    async with session.backend() as backend:
+        wanted = await _wanted(backend, ids, everything, topic, "remove", yes=yes)
+        return await _each(session, wanted, backend.remove_dead_letter)
 
 
 async def _each(
-    session: Session,
-    wanted: list[str],
-    act: Callable[[str], Awaitable[dict[str, Any]]],
+    session: CliSession, wanted: list[str], act: Callable[[str], Awaitable[Replayed | None]]
 ) -> int:
-    """One after the other, so that each gets its own answer."""
+    """Replay or remove one message after the other."""
     answers: list[dict[str, Any]] = []
     code = OK
     for letter_id in wanted:
         try:
-            answer = await act(letter_id)
+            replayed = await act(letter_id)
         except (InvalidInput, JobConflict, DeadLetterNotFound, NotFound) as error:
-            tell(f"error: {letter_id}: {error}")
+            notice(f"error: {letter_id}: {error}")
             answers.append({"id": letter_id, "done": False, "error": str(error)})
             code = FAILED
             continue
-        answers.append({"id": letter_id, "done": True, **answer})
+        done = {"removed": True} if replayed is None else msgspec.structs.asdict(replayed)
+        answers.append({"id": letter_id, "done": True, **done})
         if not session.json:
-            job = f"job {answer['job_id']}" if "job_id" in answer else "removed"
-            print_line(f"{letter_id}  {job}")
+            print_line(f"{letter_id}  {f'job {replayed.job_id}' if replayed else 'removed'}")
     if session.json:
         print_json({"dead_letters": answers})
     elif not answers and is_terminal():
@@ -189,8 +170,8 @@ async def _each(
 
 
 async def _wanted(
-    verbs: LetterVerbs,
-    ids: list[str] | None,
+    backend: Backend,
+    ids: Sequence[str],
     everything: bool,
     topic: str | None,
     verb: str,
@@ -200,17 +181,29 @@ async def _wanted(
     if ids and (everything or topic):
         raise InvalidInput("give ids, or --all or --topic, not both")
     if ids:
-        return ids
+        return list(ids)
     if not everything and topic is None:
         raise InvalidInput("which messages? give ids, --topic or --all")
-    found = [letter.id async for letter in verbs.every(topic)]
+    found = [letter.id async for letter in _letters(backend, topic)]
     if found and not yes:
         if not sys.stdin.isatty():
             raise InvalidInput(
                 f"this would {verb} {plural(len(found), 'message')}; add --yes to do it"
             )
-        typer.confirm(f"{verb.capitalize()} {plural(len(found), 'message')}?", abort=True, err=True)
+        click.confirm(f"{verb.capitalize()} {plural(len(found), 'message')}?", abort=True, err=True)
     return found
+
+
+async def _letters(backend: Backend, topic: str | None) -> AsyncIterator[DeadLetterView]:
+    """Yield all of them, or those of a topic, without the messages."""
+    cursor = None
+    while True:
+        page = await backend.dead_letters(topic=topic, cursor=cursor, limit=PAGE)
+        for letter in page.dead_letters:
+            yield letter
+        cursor = page.cursor
+        if cursor is None:
+            return
 
 
 def _fields(letter: DeadLetterView) -> dict[str, Any]:

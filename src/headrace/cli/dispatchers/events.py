@@ -1,64 +1,51 @@
 """`headrace dispatcher queue`: make jobs of a broker's messages; `list`: who does, how far behind.
 
-The noun itself is in `headrace.cli.dispatchers.command`; it mounts these with `add_queue`.
+The noun itself is in `headrace.cli.dispatchers.command`.
 """
 
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
 
+import click
 import msgspec
-import typer
 
-from headrace.cli.command import command
+from headrace.api_types.responses import DispatcherView
+from headrace.cli.backend import time_now
+from headrace.cli.command import Command
 from headrace.cli.formatting import ago, plural, span
 from headrace.cli.output import is_terminal, print_json, print_json_line, print_line, print_table
 from headrace.cli.services.logs import log_to_stderr
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.dispatchers.events.config import DEFAULT, read_queue_config
 from headrace.dispatchers.events.dispatcher import QueueDispatcher
 from headrace.dispatchers.events.load_adapter import make_adapter
 from headrace.dispatchers.events.run import run_dispatcher
 from headrace.engine.open import redacted
 from headrace.model.names import check_name
-from headrace.monitor.dispatchers import dispatchers
 
 log = logging.getLogger("headrace.events")
 
 
-def add_queue(commands: typer.Typer) -> None:
-    """Add the verbs for events to the noun `dispatcher`."""
-    command(commands, "queue")(queue)
-    command(commands, "list")(list_dispatchers)
-
-
+@click.command("queue", cls=Command)
+@click.option("--config", metavar="FILE", default=str(DEFAULT), help="Broker and options.")
+@click.option("--name", metavar="NAME", help="Name of this dispatcher (default generated).")
+@click.option("--check", is_flag=True, help="Check the file and the App, then stop.")
+@click.option("--verbose", "-v", is_flag=True, help="Log more details.")
+@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
 async def queue(
-    session: Session,
-    *,
-    config: Annotated[
-        str, typer.Option("--config", metavar="FILE", help=f"Broker and options ({DEFAULT}).")
-    ] = str(DEFAULT),
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="A name of its own; made up.")
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Only check the file and the App, then stop.")
-    ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
+    session: CliSession, *, config: str, name: str | None, check: bool, verbose: bool, quiet: bool
 ) -> int:
-    """Make jobs of a broker's messages until SIGTERM or Ctrl-C.
+    """Create jobs from a broker's messages until SIGTERM or Ctrl-C.
 
-    Each message makes one job, however often it is delivered. One that cannot is set aside; see
-    `headrace dead-letters`. Any number of dispatchers may share the work.
+    Each message makes one job, however often it is delivered. A message that makes none is set
+    aside; see `headrace dead-letters`. Any number of dispatchers may share the work.
 
     \b
     Examples:
       headrace dispatcher queue --app shop.jobs
-      headrace dispatcher queue --app shop.jobs --config config/orders.yaml --check
+      headrace dispatcher queue --app shop.jobs --config orders.yaml --check
     """
     app = session.load_app()
     settings = read_queue_config(Path(config))
@@ -93,23 +80,18 @@ async def queue(
     return code
 
 
-async def list_dispatchers(session: Session) -> None:
-    """List dispatchers. The lag is messages that are still to become jobs, or seconds for cron.
+@click.command("list", cls=Command)
+async def list_dispatchers(session: CliSession) -> None:
+    """List dispatchers and how far behind they are.
+
+    The lag is messages that are not jobs yet, or seconds for cron.
 
     \b
     Example:
       headrace dispatcher list
     """
-    found: list[dict[str, Any]]
-    if session.remote:
-        async with session.client() as client:
-            views = await client.dispatchers()
-        now = datetime.now(UTC)
-        found = msgspec.to_builtins(views, builtin_types=(datetime,))
-    else:
-        async with session.store() as app:
-            now = app.clock.utcnow()
-            found = await dispatchers(app.engine, now)
+    async with session.backend() as backend:
+        found, now = await backend.dispatchers(), time_now(backend)
     if session.json:
         print_json({"dispatchers": found})
     elif not found and is_terminal():
@@ -119,13 +101,13 @@ async def list_dispatchers(session: Session) -> None:
             ("DISPATCHER", "ADAPTER", "STATE", "LAG", "STORED", "SET ASIDE", "SEEN"),
             [
                 (
-                    each["name"],
-                    each.get("adapter", "-"),
+                    each.name,
+                    each.adapter,
                     _state(each),
                     _lag(each),
-                    f"{each.get('stored', 0):,}",
-                    f"{each.get('set_aside', 0):,}",
-                    ago(each["seen_at"], now),
+                    f"{each.stored:,}",
+                    f"{each.set_aside:,}",
+                    ago(each.seen_at, now),
                 )
                 for each in found
             ],
@@ -133,14 +115,13 @@ async def list_dispatchers(session: Session) -> None:
         )
 
 
-def _lag(dispatcher: dict[str, Any]) -> str:
-    if dispatcher.get("type") == "cron":
-        return span(dispatcher.get("late_seconds") or 0.0)
-    lag = dispatcher.get("lag")
-    return "-" if lag is None else f"{lag:,}"
+def _lag(dispatcher: DispatcherView) -> str:
+    if dispatcher.type == "cron":
+        return span(dispatcher.late_seconds or 0.0)
+    return "-" if dispatcher.lag is None else f"{dispatcher.lag:,}"
 
 
-def _state(dispatcher: dict[str, Any]) -> str:
-    if dispatcher["silent"]:
+def _state(dispatcher: DispatcherView) -> str:
+    if dispatcher.silent:
         return "lost"
-    return "ok" if dispatcher.get("healthy") else "unhealthy"
+    return "ok" if dispatcher.healthy else "unhealthy"

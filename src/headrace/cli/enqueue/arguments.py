@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +16,7 @@ from headrace.errors import InvalidArguments, InvalidInput, PayloadTooLarge
 SPOOL = 8 * 1_048_576
 
 
-def read_arguments(pairs: list[str], given: str | None, limit: int) -> dict[str, Any]:
+def read_arguments(pairs: Sequence[str], given: str | None, limit: int) -> dict[str, Any]:
     """The arguments from `--args`, with single `key=value` pairs on top."""
     arguments = {} if given is None else _object(given, limit)
     for pair in pairs:

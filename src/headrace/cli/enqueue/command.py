@@ -2,74 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from headrace.cli.command import command, group, whole
+from headrace.cli.command import Command, argument
 from headrace.cli.enqueue.arguments import read_arguments, read_object
-from headrace.cli.enqueue.direct import StoreIn
-from headrace.cli.enqueue.target import Door
+from headrace.cli.enqueue.target import EnqueueTarget
 from headrace.cli.formatting import parse_span, parse_time
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 
-commands = group("Hand in jobs.")
 
-
-@command(commands, "enqueue")
+@click.command("enqueue", cls=Command)
+@argument("task", metavar="TASK", help="The name of the task.")
+@argument(
+    "values", metavar="[NAME=VALUE]...", nargs=-1, help="Arguments: JSON if it parses, else text."
+)
+@click.option("--args", metavar="JSON", help="Arguments as JSON, @file, or - for stdin.")
+@click.option("--lines", metavar="FILE", help="Enqueue a job for each line of JSON; - for stdin.")
+@click.option("--queue", metavar="NAME", help="Use this queue instead of the task's.")
+@click.option("--priority", metavar="N", type=int, help="Higher runs first.")
+@click.option("--delay", metavar="SPAN", help="Run after: 30s, 2h, …")
+@click.option("--at", metavar="TIME", help="Run at this time (ISO 8601).")
+@click.option("--lane", metavar="LANE", help="Use this lane; {name} stands for an argument.")
+@click.option("--retries", metavar="N", type=int, help="Retries after the first attempt.")
+@click.option(
+    "--time-limit", metavar="SPAN", help="Time limit of each attempt: 30s, 2h, … or none."
+)
+@click.option("--meta", metavar="JSON", help="Metadata stored with the job, e.g. a trace.")
+@click.option(
+    "--key",
+    metavar="KEY",
+    help="Idempotency key: at most one job has it. With --lines a template: import:{line}.",
+)
+@click.option(
+    "--count",
+    metavar="N",
+    type=int,
+    default=1,
+    help="Enqueue this many jobs with the same arguments.",
+)
+@click.option("--wait", is_flag=True, help="Wait for the result and print it.")
+@click.option("--timeout", metavar="SPAN", help="Wait at most this long.")
 async def enqueue(
-    session: Session,
+    session: CliSession,
     *,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="The name of the task.")],
-    values: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME=VALUE]...", help="Arguments: JSON if it parses, else text."),
-    ] = None,
-    args: Annotated[
-        str | None,
-        typer.Option("--args", metavar="JSON", help="Arguments as JSON, @file, or - for stdin."),
-    ] = None,
-    lines: Annotated[
-        str | None,
-        typer.Option("--lines", metavar="FILE", help="A job for each line of JSON; - for stdin."),
-    ] = None,
-    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Another queue.")] = None,
-    priority: Annotated[
-        int | None, typer.Option(metavar="N", parser=whole, help="Higher runs first.")
-    ] = None,
-    delay: Annotated[str | None, typer.Option(metavar="SPAN", help="Run in: 30s, 2h, …")] = None,
-    at: Annotated[str | None, typer.Option(metavar="TIME", help="Run at, in ISO 8601.")] = None,
-    lane: Annotated[
-        str | None, typer.Option(metavar="LANE", help="Another lane; {name} is an argument.")
-    ] = None,
-    retries: Annotated[
-        int | None, typer.Option(metavar="N", parser=whole, help="Tries after the first one.")
-    ] = None,
-    time_limit: Annotated[
-        str | None,
-        typer.Option("--time-limit", metavar="SPAN", help="Of each attempt: 30s, 2h, … or none."),
-    ] = None,
-    meta: Annotated[
-        str | None,
-        typer.Option("--meta", metavar="JSON", help="What travels with the job, e.g. a trace."),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY",
-            help="At most one job of the task has it. With --lines a template: import:{line}.",
-        ),
-    ] = None,
-    count: Annotated[
-        int, typer.Option(metavar="N", parser=whole, help="So many jobs with the same arguments.")
-    ] = 1,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the result and print it.")] = False,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Wait no longer than this.")
-    ] = None,
+    task: str,
+    values: tuple[str, ...],
+    args: str | None,
+    lines: str | None,
+    queue: str | None,
+    priority: int | None,
+    delay: str | None,
+    at: str | None,
+    lane: str | None,
+    retries: int | None,
+    time_limit: str | None,
+    meta: str | None,
+    key: str | None,
+    count: int,
+    wait: bool,
+    timeout: str | None,
 ) -> None:
-    """Hand in a job; its id is the answer.
+    """Enqueue a job and print its id.
 
     The arguments are checked against the task, and the job is stored durably.
 
@@ -80,8 +76,8 @@ async def enqueue(
     \b
     Examples:
       headrace enqueue invoice.send customer_id=42 --app shop.jobs
-      headrace enqueue invoice.send --args '{"customer_id": 42}' --delay 10m --key inv-42
-      headrace enqueue invoice.send --lines customers.jsonl --key "run7:{customer_id}"
+      headrace enqueue invoice.send --args '{"customer_id": 42}' --delay 10m
+      headrace enqueue invoice.send --lines all.jsonl --key "r7:{customer_id}"
       headrace enqueue tour.hello name=Ada --wait
     """
     limit = None if timeout is None else parse_span("--timeout", timeout)
@@ -106,21 +102,13 @@ async def enqueue(
     if time_limit is not None:
         unlimited = time_limit == "none"
         options["timeout"] = None if unlimited else parse_span("--time-limit", time_limit)
-    door = _door(session, task, options, key)
-    if lines is not None:
-        await door.lines(lines)
-        return
-    arguments = read_arguments(values or [], args, door.payload_limit)
-    if many:
-        await door.copies(arguments, count)
-    else:
-        await door.one(arguments, wait=wait, timeout=limit)
-
-
-def _door(session: Session, task: str, options: dict[str, Any], key: str | None) -> Door:
-    """The server of API_URL, or the engine of the App that knows the task."""
-    if not session.remote:
-        return StoreIn(session, task, options, key=key)
-    from headrace.cli.enqueue.http import HandIn  # noqa: PLC0415 - only those with a server pay for it
-
-    return HandIn(session, task, options, key=key)
+    async with session.backend(needs_app=True, task=task) as backend:
+        target = EnqueueTarget(session, backend, task, options, key=key)
+        if lines is not None:
+            await target.enqueue_lines(lines)
+            return
+        arguments = read_arguments(values, args, session.settings.payload_limit)
+        if many:
+            await target.enqueue_copies(arguments, count)
+        else:
+            await target.enqueue(arguments, wait=wait, timeout=limit)

@@ -1,53 +1,42 @@
-"""`headrace jobs`: look at jobs. Steering them is in `change.py`."""
+"""`headrace jobs`: list, show and follow jobs. `change.py` has the verbs that change them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from headrace.cli import filters
-from headrace.cli.backend import Verbs
-from headrace.cli.command import command, group, whole
+from headrace.cli.backend import time_now
+from headrace.cli.command import argument, group
+from headrace.cli.filters import filter_options, make_filter
 from headrace.cli.formatting import ago
-from headrace.cli.jobs.change import add_steering
+from headrace.cli.jobs.change import cancel, retry, signal
 from headrace.cli.jobs.follow import watch
 from headrace.cli.jobs.show import details, print_details
 from headrace.cli.output import JsonList, Table, is_terminal, print_json, print_line
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.model.views import JobPage
 from headrace.monitor.wait_text import waits_for
 
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
+
 commands = group("List, show, watch, cancel and retry jobs.")
 
 PAGE = 200
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The whole id, from `jobs list`.")]
 
 
-@command(commands, "list")
+@commands.command("list")
+@filter_options
+@click.option("--limit", "-n", metavar="N", type=int, default=50, help="Show at most this many.")
+@click.option("--cursor", metavar="ID", help="Continue after this job, as the last page says.")
+@click.option("all_pages", "--all", is_flag=True, help="List every job.")
 async def list_jobs(
-    session: Session,
-    *,
-    status: filters.Statuses = None,
-    queue: filters.Queues = None,
-    task: filters.Tasks = None,
-    lane: filters.LaneName = None,
-    key: filters.Key = None,
-    source: filters.SourceName = None,
-    parent: filters.Parent = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", parser=whole, help="How many at most.")
-    ] = 50,
-    cursor: Annotated[
-        str | None, typer.Option(metavar="ID", help="Go on after this job, from the last page.")
-    ] = None,
-    all_pages: Annotated[bool, typer.Option("--all", help="Every job, page by page.")] = False,
+    session: CliSession, *, limit: int, cursor: str | None, all_pages: bool, **flags: Any
 ) -> None:
     """List jobs, newest first.
 
@@ -58,33 +47,22 @@ async def list_jobs(
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
-    async with session.verbs() as verbs:
-        wanted = filters.make_filter(
-            verbs.now(),
-            status=status,
-            queue=queue,
-            task=task,
-            lane=lane,
-            key=key,
-            source=source,
-            parent=parent,
-            since=since,
-            until=until,
-        )
-        pages = _pages(verbs, wanted, cursor, None if all_pages else limit)
+    async with session.backend() as backend:
+        wanted = make_filter(time_now(backend), **flags)
+        pages = _pages(backend, wanted, cursor, None if all_pages else limit)
         if session.json:
             await _print_json(pages)
         else:
-            await _print_table(pages, verbs)
+            await _print_table(pages, backend)
 
 
 async def _pages(
-    verbs: Verbs, wanted: JobFilter, cursor: str | None, limit: int | None
+    backend: Backend, wanted: JobFilter, cursor: str | None, limit: int | None
 ) -> AsyncIterator[JobPage]:
     """Page by page, so that any number of jobs needs no more memory than a page."""
     left = limit
     while left is None or left > 0:
-        page = await verbs.list(
+        page = await backend.list(
             wanted, cursor=cursor, limit=PAGE if left is None else min(PAGE, left)
         )
         yield page
@@ -103,7 +81,7 @@ async def _print_json(pages: AsyncIterator[JobPage]) -> None:
     document.end(cursor=cursor)
 
 
-async def _print_table(pages: AsyncIterator[JobPage], verbs: Verbs) -> None:
+async def _print_table(pages: AsyncIterator[JobPage], backend: Backend) -> None:
     headers = ("ID", "STATUS", "TASK", "QUEUE", "ATTEMPT", "CREATED", "LANE", "WHAT")
     table = Table(headers, right=("ATTEMPT",))
     count, cursor = 0, None
@@ -111,7 +89,7 @@ async def _print_table(pages: AsyncIterator[JobPage], verbs: Verbs) -> None:
         count += len(page.jobs)
         cursor = page.cursor
         if count or not is_terminal():
-            now = verbs.now()
+            now = time_now(backend)
             table.add(
                 [
                     (
@@ -149,34 +127,36 @@ def summary(job: Job) -> str:
             return (error if len(error) <= 80 else f"{error[:79]}…") or "-"
 
 
-@command(commands, "show")
-async def show(session: Session, *, job_id: JobId) -> None:
+@commands.command("show")
+@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+async def show(session: CliSession, *, job_id: str) -> None:
     """Show everything about one job: arguments, result, error, attempts, stages.
 
     \b
     Example:
       headrace jobs show 01980000-0000-7000-8000-000000000000
     """
-    async with session.verbs() as verbs:
-        job = await verbs.get(job_id)
-        found = await details(verbs, job)
+    async with session.backend() as backend:
+        job = await backend.get(job_id)
+        found = await details(backend, job)
     if session.json:
         print_json(found)
     else:
-        print_details(job, found, verbs.now())
+        print_details(job, found, time_now(backend))
 
 
-@command(commands, "why")
-async def why(session: Session, *, job_id: JobId) -> None:
+@commands.command("why")
+@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+async def why(session: CliSession, *, job_id: str) -> None:
     """Say why a job is not running, or what it is doing.
 
     \b
     Example:
       headrace jobs why 01980000-0000-7000-8000-000000000000
     """
-    async with session.verbs() as verbs:
-        job = await verbs.get(job_id)
-        reasons = list(await verbs.why(job_id))
+    async with session.backend() as backend:
+        job = await backend.get(job_id)
+        reasons = list(await backend.why(job_id))
     if session.json:
         print_json({"job_id": job.id, "status": job.status, "reasons": reasons})
     else:
@@ -184,15 +164,10 @@ async def why(session: Session, *, job_id: JobId) -> None:
             print_line(reason)
 
 
-@command(commands, "watch")
-async def watch_job(
-    session: Session,
-    *,
-    job_id: JobId,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Give up after: 30s, 10m, …")
-    ] = None,
-) -> int:
+@commands.command("watch")
+@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+@click.option("--timeout", metavar="SPAN", help="Give up after: 30s, 10m, …")
+async def watch_job(session: CliSession, *, job_id: str, timeout: str | None) -> int:
     """Follow a job until it is finished. The exit code is 1 if it did not complete.
 
     With --json each change is one line of JSON.
@@ -204,4 +179,5 @@ async def watch_job(
     return await watch(session, job_id, timeout)
 
 
-add_steering(commands)
+for each in (cancel, retry, signal):
+    commands.add_command(each)

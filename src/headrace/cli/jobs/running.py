@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import click
+
 from headrace.cli.backend import running_now
-from headrace.cli.command import command, group
+from headrace.cli.command import Command
 from headrace.cli.formatting import plural, span
 from headrace.cli.output import print_json, print_line, print_table
-from headrace.cli.session import Session
-
-commands = group("What runs now, and what waits.")
+from headrace.cli.session import CliSession
 
 
-@command(commands, "running")
-async def running(session: Session) -> None:
+@click.command("running", cls=Command)
+async def running(session: CliSession) -> None:
     """Show what runs now and what waits.
 
     With API_URL it asks that server.
@@ -22,10 +22,10 @@ async def running(session: Session) -> None:
       headrace running
       headrace running --json | jq .data.summary
     """
-    async with session.verbs() as verbs:
-        found = await running_now(verbs, await verbs.queues())
+    async with session.backend() as backend:
+        found = await running_now(backend, await backend.queues())
     if session.json:
-        print_json(found.to_dict())
+        print_json(found.answer())
         return
     jobs, queued = found.jobs, found.queued
     if jobs:

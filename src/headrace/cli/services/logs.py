@@ -30,5 +30,5 @@ def log_to_stderr(*, verbose: bool = False, quiet: bool = False) -> None:
 
 
 def without_jobs(record: logging.LogRecord) -> bool:
-    """A filter for where jobs are told in another way."""
+    """Filter out lines about single jobs, where those are printed in another way."""
     return not str(record.msg).startswith("Job %s")

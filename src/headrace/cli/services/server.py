@@ -4,45 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
-from headrace.cli.command import command, group, whole
-from headrace.cli.errors import tell
+from headrace.cli.command import Command
+from headrace.cli.errors import notice
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
 from headrace.server import serve
 from headrace.signals import on_stop_signals
 
-commands = group("The HTTP API over an App.")
 
-
-@command(commands, "server")
+@click.command("server", cls=Command)
+@click.option("--host", metavar="HOST", help="Listen on this address (default 127.0.0.1).")
+@click.option("--port", metavar="PORT", type=int, help="Listen on this port (default 3989).")
+@click.option("--redact", metavar="A,B", help="Hide the values of these fields in responses.")
+@click.option("--verbose", "-v", is_flag=True, help="Log more details.")
+@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
 async def server(
-    session: Session,
+    session: CliSession,
     *,
-    host: Annotated[
-        str | None, typer.Option(metavar="HOST", help="Listen here; default 127.0.0.1.")
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(metavar="PORT", parser=whole, help="And here; default 3989.")
-    ] = None,
-    redact: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Never show the values of these fields."),
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
+    host: str | None,
+    port: int | None,
+    redact: str | None,
+    verbose: bool,
+    quiet: bool,
 ) -> None:
     """Serve the HTTP API until SIGTERM or Ctrl-C.
 
-    Without keys it is open to programs on this machine, and refuses to listen any further.
+    Without keys it is open to programs on this machine, and refuses to listen on others.
 
     \b
     Examples:
@@ -64,11 +60,11 @@ async def server(
     if session.json:
         print_json_line({"event": "stopped", "code": 0})
     else:
-        tell("Stopped.")
+        notice("Stopped.")
 
 
 async def until_signal(app: App, **options: Any) -> None:
-    """Serve until told to stop; told again, without waiting for open requests."""
+    """Serve until a signal; a second one does not wait for open requests."""
     serving = asyncio.ensure_future(serve(app, **options))
     with on_stop_signals(lambda _: serving.cancel()), contextlib.suppress(asyncio.CancelledError):
         await serving

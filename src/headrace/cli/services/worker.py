@@ -1,4 +1,4 @@
-"""`headrace worker`: run an App's tasks until told to stop."""
+"""`headrace worker`: run an App's tasks until a signal."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import logging
 import sys
 import time
 from collections.abc import Awaitable
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
-from headrace.cli.command import command, group, whole
+from headrace.cli.command import Command
 from headrace.cli.errors import UNAVAILABLE
 from headrace.cli.filters import parts
 from headrace.cli.formatting import parse_span, plural
 from headrace.cli.output import print_json_line
 from headrace.cli.services.logs import log_to_stderr
-from headrace.cli.session import Session
+from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
 from headrace.errors import WorkerUnhealthy
 from headrace.model.context import Context
@@ -29,44 +29,52 @@ from headrace.orchestrator import CallNext, JobOrchestrator, run_worker
 from headrace.orchestrator.process import UNHEALTHY, exit_worker
 from headrace.version import __version__
 
-commands = group("Run an App's tasks until told to stop.")
 log = logging.getLogger("headrace.worker")
 
 
-@command(commands, "worker")
+@click.command("worker", cls=Command)
+@click.option(
+    "--queues", metavar="A,B", help="Serve only these queues (default WORKER_QUEUES, or all)."
+)
+@click.option(
+    "--max-workers", metavar="N", type=int, help="Run this many jobs at once (default 10)."
+)
+@click.option("--name", metavar="NAME", help="Name of this worker (default generated).")
+@click.option(
+    "--lease",
+    metavar="SPAN",
+    help="Jobs are taken over if the worker is silent this long (default 30s).",
+)
+@click.option(
+    "--grace", metavar="SPAN", help="Time for running jobs to finish after a signal (default 30s)."
+)
+@click.option(
+    "--connection-retries",
+    metavar="N",
+    type=int,
+    help="Exit after this many failed connections in a row (default never).",
+)
+@click.option("--exit-when-idle", is_flag=True, help="Run all jobs that are due, then stop.")
+@click.option("--verbose", "-v", is_flag=True, help="Log every job.")
+@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+@click.option("--stop-with-stdin", is_flag=True, hidden=True)
 async def worker(
-    session: Session,
+    session: CliSession,
     *,
-    queues: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Serve only these; default WORKER_QUEUES, or all."),
-    ] = None,
-    max_workers: Annotated[
-        int | None, typer.Option(metavar="N", parser=whole, help="Jobs at once (10).")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A name of its own; made up by default.")
-    ] = None,
-    lease: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="How long it owns jobs unheard of (30s).")
-    ] = None,
-    grace: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="How long jobs may finish at a stop (30s).")
-    ] = None,
-    connection_retries: Annotated[
-        int | None,
-        typer.Option(metavar="N", parser=whole, help="Give up on the engine; default never."),
-    ] = None,
-    exit_when_idle: Annotated[
-        bool, typer.Option("--exit-when-idle", help="Run what may run now, then stop.")
-    ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every job.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only trouble.")] = False,
-    stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
+    queues: str | None,
+    max_workers: int | None,
+    name: str | None,
+    lease: str | None,
+    grace: str | None,
+    connection_retries: int | None,
+    exit_when_idle: bool,
+    verbose: bool,
+    quiet: bool,
+    stop_with_stdin: bool,
 ) -> int:
     """Run your tasks until SIGTERM or Ctrl-C.
 
-    Then running jobs may finish within the grace time, and unstarted ones are given back. A second
+    Then running jobs may finish within the grace time, and unstarted ones are released. A second
     signal stops at once. The exit code is 3 if it gave up on the engine.
 
     \b
@@ -84,7 +92,7 @@ async def worker(
         connection_retries=connection_retries,
     )
     log_to_stderr(verbose=verbose, quiet=quiet)
-    orchestrator = JobOrchestrator(app, middleware=(tell_job,) if verbose else ())
+    orchestrator = JobOrchestrator(app, middleware=(log_job,) if verbose else ())
     log.info("%s", introduction(app))
     if not app.tasks:
         log.warning("%s has no tasks; import the modules that define them", app.settings.app)
@@ -103,7 +111,7 @@ async def worker(
 
 
 def introduction(app: App) -> str:
-    """Where this worker takes its jobs from, and what it can run."""
+    """Return where this worker claims jobs, and which tasks it has."""
     names = sorted(app.tasks)
     listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     return (
@@ -113,7 +121,7 @@ def introduction(app: App) -> str:
 
 
 async def serve(orchestrator: JobOrchestrator, *beside: Awaitable[None]) -> int:
-    """Run a worker until it is told to stop, by a signal or by what runs beside it."""
+    """Run a worker until a signal, or until one of the others stops it."""
     helpers = [asyncio.ensure_future(each) for each in beside]
     try:
         code = await run_worker(orchestrator)
@@ -122,7 +130,7 @@ async def serve(orchestrator: JobOrchestrator, *beside: Awaitable[None]) -> int:
             helper.cancel()
         ended = await asyncio.gather(*helpers, return_exceptions=True)
     if code == UNHEALTHY:
-        return UNAVAILABLE  # it has told why in its log
+        return UNAVAILABLE  # the log says why
     for error in ended:
         if isinstance(error, Exception):
             raise error
@@ -156,7 +164,7 @@ async def started(orchestrator: JobOrchestrator) -> None:
         await asyncio.sleep(0.02)
 
 
-async def tell_job(call_next: CallNext, job: ClaimedJob, context: Context) -> Any:
+async def log_job(call_next: CallNext, job: ClaimedJob, context: Context) -> Any:
     """A middleware that logs every attempt that returns; the worker logs the others by itself."""
     began = time.monotonic()
     result = await call_next()

@@ -9,22 +9,21 @@ import os
 import shutil
 import sys
 from collections import Counter
-from typing import Annotated
 
-import typer
+import click
 
 from headrace.app import App
 from headrace.cli.app_loader import load_app, reconfigure
-from headrace.cli.command import command, group, whole
-from headrace.cli.errors import tell
+from headrace.cli.command import Command
+from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr, without_jobs
 from headrace.cli.services.worker import serve, started
-from headrace.cli.session import TOUR, Session
-from headrace.cli.up.feed import Narrator
-from headrace.cli.up.processes import Children
-from headrace.cli.up.services import everything_else
+from headrace.cli.session import TOUR, CliSession
+from headrace.cli.up.feed import JobFeed
+from headrace.cli.up.processes import WorkerProcesses
+from headrace.cli.up.services import run_services
 from headrace.engine.open import redacted
 from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
 from headrace.model.job import Job
@@ -33,32 +32,23 @@ from headrace.orchestrator import JobOrchestrator
 from headrace.orchestrator.process import exit_worker
 from headrace.version import __version__
 
-commands = group("A worker and the built-in tour.")
-
-LOOK_EVERY = 0.15
-LOOK_SELDOM = 0.5
+POLL_TOUR = 0.15
+POLL_SECONDS = 0.5
 
 
-@command(commands, "up")
+@click.command("up", cls=Command)
+@click.option("--tour/--no-tour", default=None, help="Run the tour (default if no App is given).")
+@click.option("--workers", metavar="N", type=int, default=1, help="Number of worker processes.")
+@click.option("--server/--no-server", default=True, help="Serve the HTTP API as well.")
+@click.option("--exit-when-idle", is_flag=True, help="Stop when all jobs have run.")
 async def up(
-    session: Session,
-    *,
-    tour: Annotated[
-        bool | None,
-        typer.Option("--tour/--no-tour", help="Run the tour; default: if no App is named."),
-    ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", parser=whole, help="Worker processes.")] = 1,
-    server: Annotated[
-        bool, typer.Option("--server/--no-server", help="Serve the HTTP API as well.")
-    ] = True,
-    exit_when_idle: Annotated[
-        bool, typer.Option("--exit-when-idle", help="Stop when everything has run.")
-    ] = False,
+    session: CliSession, *, tour: bool | None, workers: int, server: bool, exit_when_idle: bool
 ) -> int:
-    """Start everything: a worker, the HTTP API, schedules, and a short tour.
+    """Start a worker, the HTTP API, schedules and a short tour.
 
-    Jobs live in headrace.db in this folder unless HEADRACE_URL says otherwise. It stays until
-    Ctrl-C. With --json each event is one line of JSON.
+    Jobs live in headrace.db in this folder, or in HEADRACE_URL. It runs until Ctrl-C.
+
+    With --json each event is one line of JSON.
 
     \b
     Examples:
@@ -77,17 +67,19 @@ async def up(
     await app.open()
     # The tour's App knows nobody else's tasks, so it must not take their jobs.
     orchestrator = JobOrchestrator(app, queues=None if named else ["tour"])
-    children = Children(app, count=workers - 1, queues=orchestrator.queues)
-    show = Show(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
-    async with everything_else(app, server=server and not exit_when_idle) as address:
-        show.banner(workers, address)
+    children = WorkerProcesses(app, count=workers - 1, queues=orchestrator.queues)
+    output = UpOutput(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
+    async with run_services(app, server=server and not exit_when_idle) as address:
+        output.banner(workers, address)
         try:
-            code = await serve(orchestrator, show.run(tour=named is None if tour is None else tour))
+            code = await serve(
+                orchestrator, output.run(tour=named is None if tour is None else tour)
+            )
         finally:
             await children.stop()
-    await show.look_back()
+    await output.print_last_changes()
     await app.close()
-    show.end(code)
+    output.end(code)
     if orchestrator.stuck_threads:
         exit_worker(orchestrator, code)
     return code
@@ -98,15 +90,15 @@ def program() -> str:
     return "headrace" if shutil.which("headrace") else os.path.relpath(sys.argv[0])
 
 
-class Show:
-    """What somebody sees while the worker works."""
+class UpOutput:
+    """What `headrace up` prints while its worker runs."""
 
     def __init__(
         self,
-        session: Session,
+        session: CliSession,
         app: App,
         orchestrator: JobOrchestrator,
-        children: Children,
+        children: WorkerProcesses,
         *,
         exit_when_idle: bool,
     ) -> None:
@@ -116,16 +108,16 @@ class Show:
         self._orchestrator = orchestrator
         self._children = children
         self._exit_when_idle = exit_when_idle
-        self._narrator = Narrator(app, json=session.json)
+        self._feed = JobFeed(app, json=session.json)
         self._address: str | None = None
 
     def banner(self, workers: int, address: str | None) -> None:
-        """Where things are."""
+        """Print where everything is."""
         self._address = address
         settings = self._app.settings
         if self._json:
-            told = {"version": __version__, "url": redacted(settings.url), "api": address}
-            print_json_line({"event": "up", **told})
+            about = {"version": __version__, "url": redacted(settings.url), "api": address}
+            print_json_line({"event": "up", **about})
             return
         slots = settings.max_workers
         queues = ", ".join(self._orchestrator.queues) or "all"
@@ -140,30 +132,30 @@ class Show:
         print_line()
 
     async def run(self, *, tour: bool) -> None:
-        """Tell what happens until the worker stops."""
+        """Print what happens until the worker stops."""
         await started(self._orchestrator)
         self._children.start()
         if tour:
             await self._tour()
         else:
-            await self._narrator.begin()
+            await self._feed.begin()
             self._say("Waiting for jobs.")
         if self._exit_when_idle:
             await self._finish()
             return
         while self._orchestrator.running:
             self._children.check()
-            await asyncio.sleep(LOOK_SELDOM)
-            with contextlib.suppress(EngineUnavailable):  # the worker tells, and waits for it
-                await self._narrator.look()
-        # Told to stop: the other processes at the same time as our own worker.
+            await asyncio.sleep(POLL_SECONDS)
+            with contextlib.suppress(EngineUnavailable):  # the worker logs it, and waits
+                await self._feed.print_changes()
+        # Stopping: the other processes at the same time as our own worker.
         await self._children.stop()
 
     async def _tour(self) -> None:
         from headrace.cli.up.tour import CAST, tour_jobs  # noqa: PLC0415 - only if it runs
 
         jobs = tour_jobs()
-        await self._narrator.begin({job.id: label for label, job in jobs})
+        await self._feed.begin({job.id: label for label, job in jobs})
         if not self._json:
             print_line("The tour, a few small jobs that show what it can do:")
             for name, what in CAST.items():
@@ -172,13 +164,13 @@ class Show:
         await self._app.enqueue_many([job for _, job in jobs])
         ids = [job.id for _, job in jobs]
         while self._orchestrator.running:
-            await self._narrator.look()
+            await self._feed.print_changes()
             found = await self._app.engine.get(ids)
             if all(job.status.final for job in found):
-                await self._narrator.look()
+                await self._feed.print_changes()
                 self._tour_is_over(found)
                 return
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_TOUR)
 
     async def _finish(self) -> None:
         try:
@@ -186,7 +178,7 @@ class Show:
         except WorkerUnhealthy:
             if self._orchestrator.running:
                 raise
-        await self._narrator.look()
+        await self._feed.print_changes()
         await self._orchestrator.stop()
 
     def _tour_is_over(self, jobs: list[Job]) -> None:
@@ -196,9 +188,9 @@ class Show:
             return
         failed = next((job.id for job in jobs if job.status is Status.FAILED), jobs[-1].id)
         where = " --url …" if self._url else ""
-        told = ", ".join(f"{count} {status}" for status, count in ended.items())
+        counts = ", ".join(f"{count} {status}" for status, count in ended.items())
         print_line()
-        print_line(f"The tour is over: {told}, as it should be.")
+        print_line(f"The tour is over: {counts}, as it should be.")
         if self._exit_when_idle:
             return
         print_line("Now try this in another terminal, in the same folder:")
@@ -207,8 +199,8 @@ class Show:
         for words, what in (
             ("jobs list", "all jobs, newest first"),
             (f"jobs show {failed}", "the one that failed, and why"),
-            ("enqueue tour.hello name=Ada --wait", "hand in a job and wait for it"),
-            ("workflows run tour.greetings --wait", "run tasks that hang together"),
+            ("enqueue tour.hello name=Ada --wait", "enqueue a job and wait for it"),
+            ("workflows run tour.greetings --wait", "run a workflow"),
             ("top", "everything at a glance"),
             ("doctor", "is everything well?"),
         ):
@@ -220,13 +212,13 @@ class Show:
         if not self._json:
             print_line(text)
 
-    async def look_back(self) -> None:
-        """Tell what happened since the last look."""
-        await self._narrator.end()
+    async def print_last_changes(self) -> None:
+        """Print what happened at the end."""
+        await self._feed.end()
 
     def end(self, code: int) -> None:
-        """The last word."""
+        """Print how it ended."""
         if self._json:
             print_json_line({"event": "stopped", "code": code})
         else:
-            tell("Stopped." if code == 0 else "Stopped at once; what ran is run again.")
+            notice("Stopped." if code == 0 else "Stopped at once; what ran is run again.")

@@ -1,4 +1,4 @@
-"""Telling what happens to jobs, line by line, while it happens."""
+"""Prints what happens to jobs, line by line, while it happens."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NEWEST = 100
 LINES = 20
 
 
-class Narrator:
-    """Looks at the newest jobs now and then, and tells what has changed."""
+class JobFeed:
+    """Polls the newest jobs and prints what has changed."""
 
     def __init__(self, app: App, *, json: bool = False) -> None:
         self._app = app
@@ -29,37 +29,37 @@ class Narrator:
         self._begun = False
 
     async def begin(self, labels: Mapping[str, str] | None = None) -> None:
-        """Take what is there for known, except the jobs that are given with a label."""
+        """Remember what is there, except jobs with a label: only changes are printed."""
         self._labels = labels or {}
         for job in (await self._app.list(limit=NEWEST)).jobs:
             if job.id not in self._labels:
-                self._seen[job.id] = _face(job)
+                self._seen[job.id] = _compared(job)
         self._begun = True
 
-    async def look(self) -> None:
-        """Tell what is new."""
+    async def print_changes(self) -> None:
+        """Print what has changed since the last call."""
         jobs = (await self._app.list(limit=NEWEST)).jobs
-        changed = [job for job in reversed(jobs) if self._seen.get(job.id) != _face(job)]
+        changed = [job for job in reversed(jobs) if self._seen.get(job.id) != _compared(job)]
         for job in changed[:LINES]:
-            self._tell(job)
+            self._print(job)
         if len(changed) > LINES and not self._json:
             print_line(f"          … and {len(changed) - LINES} more; see: headrace jobs list")
-        self._seen = {job.id: _face(job) for job in jobs}
+        self._seen = {job.id: _compared(job) for job in jobs}
 
     async def end(self) -> None:
-        """Tell what happened since the last look, if there was a beginning."""
+        """Print what has changed since the last call, if `begin` was called."""
         if self._begun:
             with contextlib.suppress(EngineUnavailable):
-                await self.look()
+                await self.print_changes()
 
-    def _tell(self, job: Job) -> None:
+    def _print(self, job: Job) -> None:
         if self._json:
             print_json_line({"event": "job", "job": job.to_dict()})
             return
         now = self._app.clock.utcnow()
         label = self._labels.get(job.id)
         if label is not None and job.status is Status.PENDING:
-            return  # the tour has told who takes part
+            return  # the tour has listed them already
         start = f"{now.astimezone():%H:%M:%S}  {label or f'{job.id} {job.task}':<9}  "
         if is_terminal():
             _coloured(start, sentence(job, now), COLOURS.get(job.status.value, "default"))
@@ -68,7 +68,7 @@ class Narrator:
 
 
 def sentence(job: Job, now: datetime) -> str:
-    """What has become of a job."""
+    """Return what happened to a job."""
     error = f"{job.error_type}: {job.error}" if job.error_type else job.error or "no reason kept"
     match job.status:
         case Status.RUNNING:
@@ -91,14 +91,14 @@ def sentence(job: Job, now: datetime) -> str:
             return f"{job.status}: {error}"
 
 
-def _face(job: Job) -> tuple[Any, ...]:
-    """What has to differ to be worth a line here; progress alone would be restless."""
+def _compared(job: Job) -> tuple[Any, ...]:
+    """Return what has to differ to be worth a line; progress alone would print too many."""
     return (job.status, job.attempt, job.stage)
 
 
-def _coloured(start: str, told: str, colour: str) -> None:
+def _coloured(start: str, text: str, colour: str) -> None:
     from rich.console import Console  # noqa: PLC0415 - only when it draws
     from rich.text import Text  # noqa: PLC0415
 
-    line = Text.assemble((clean(start), "dim"), (clean(told), colour))
+    line = Text.assemble((clean(start), "dim"), (clean(text), colour))
     Console(highlight=False).print(line, soft_wrap=True)

@@ -10,10 +10,10 @@ import time
 from collections.abc import Sequence
 
 from headrace.app import App
-from headrace.cli.errors import tell
+from headrace.cli.errors import notice
 
 
-class Children:
+class WorkerProcesses:
     """Workers that stop when their standard input closes, so that none outlives its parent."""
 
     def __init__(self, app: App, *, count: int, queues: Sequence[str] = ()) -> None:
@@ -23,7 +23,6 @@ class Children:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        """Start them all."""
         settings = self._app.settings
         # The URL goes by the environment, because everybody can read a command line.
         environment = os.environ | {"HEADRACE_URL": settings.url}
@@ -37,22 +36,22 @@ class Children:
                     ],
                     stdin=subprocess.PIPE,
                     env=environment,
-                    # Ctrl-C is for us: we tell them, once, in good order.
+                    # Ctrl-C is for us: we stop them, once.
                     process_group=0,
                 )
             )
 
     def check(self) -> None:
-        """Tell of one that has ended by itself."""
+        """Report processes that have ended by themselves."""
         for process in list(self._processes):
             if process.poll() is not None:
-                tell(f"error: worker process {process.pid} ended with code {process.returncode}")
+                notice(f"error: worker process {process.pid} ended with code {process.returncode}")
                 self._processes.remove(process)
 
     async def stop(self) -> None:
         """Let them finish; end those that take far longer than the grace time.
 
-        A call that is cancelled forgets none: whoever calls next goes on waiting.
+        A call may be cancelled; the next one goes on waiting for those that are left.
         """
         for process in self._processes:
             if process.stdin is not None:

@@ -14,8 +14,8 @@ log = logging.getLogger("headrace.up")
 
 
 @contextlib.asynccontextmanager
-async def everything_else(app: App, *, server: bool) -> AsyncIterator[str | None]:
-    """Serve the API and fire schedules for the time. Answers where the API is, if it is served.
+async def run_services(app: App, *, server: bool) -> AsyncIterator[str | None]:
+    """Serve the API and fire schedules meanwhile. Yields the address of the API, if it is served.
 
     Both need an extra; without it they are left out, and the worker works all the same.
     """

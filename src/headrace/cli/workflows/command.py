@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
+import click
 import msgspec
-import typer
 
-from headrace.cli.command import command, group
+from headrace.cli import backend as backends
+from headrace.cli.command import argument, group
 from headrace.cli.enqueue.arguments import read_arguments
 from headrace.cli.formatting import parse_span
 from headrace.cli.output import is_terminal, print_fields, print_json, print_line, print_table
-from headrace.cli.session import Session
-from headrace.cli.workflows.backend import workflow_verbs
+from headrace.cli.session import CliSession
 from headrace.cli.workflows.show import print_run, summary
 
 commands = group("List, check and run workflows, and follow their runs.")
 
-WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="The id of the workflow.")]
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="The id of the run's job.")]
-Version = Annotated[
-    str | None, typer.Option("--version", metavar="VERSION", help="Not the newest, but this one.")
-]
 
-
-@command(commands, "list")
-async def list_workflows(session: Session) -> None:
+@commands.command("list")
+async def list_workflows(session: CliSession) -> None:
     """List the workflows of the App: those in its folder, and those in its code.
 
     \b
     Example:
       headrace workflows list --app shop.jobs
     """
-    async with workflow_verbs(session) as verbs:
-        known = await verbs.all()
+    async with session.backend(needs_app=True) as backend:
+        known = await backends.list_workflows(backend)
     if session.json:
         print_json({"workflows": msgspec.to_builtins(known)})
     elif not known and is_terminal():
@@ -55,16 +47,18 @@ async def list_workflows(session: Session) -> None:
         )
 
 
-@command(commands, "show")
-async def show(session: Session, *, workflow: WorkflowId, version: Version = None) -> None:
+@commands.command("show")
+@argument("workflow", metavar="WORKFLOW", help="The id of the workflow.")
+@click.option("--version", metavar="VERSION", help="This version instead of the newest.")
+async def show(session: CliSession, *, workflow: str, version: str | None) -> None:
     """Show a workflow: its parameters, and its steps in the order in which they can run.
 
     \b
     Example:
       headrace workflows show prices --app shop.jobs
     """
-    async with workflow_verbs(session, workflow) as verbs:
-        found = await verbs.find(workflow, version)
+    async with session.backend(needs_app=True, task=workflow) as backend:
+        found = await backends.get_workflow(backend, workflow, version)
     if session.json:
         print_json(msgspec.to_builtins(found))
         return
@@ -84,16 +78,10 @@ async def show(session: Session, *, workflow: WorkflowId, version: Version = Non
     )
 
 
-@command(commands, "check")
-async def check(
-    session: Session,
-    *,
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Files or folders (the folder workflows)."),
-    ] = None,
-) -> int:
-    """Check workflow files against the tasks of the App. Tells every problem with its line.
+@commands.command("check")
+@argument("paths", metavar="[FILE]...", nargs=-1, help="Files or folders (default workflows/).")
+async def check(session: CliSession, *, paths: tuple[str, ...]) -> int:
+    """Check workflow files against the tasks of the App. Lists every problem with its line.
 
     \b
     Examples:
@@ -116,27 +104,28 @@ async def check(
     return 1 if bad else 0
 
 
-@command(commands, "run")
+@commands.command("run")
+@argument("workflow", metavar="WORKFLOW", help="The id of the workflow.")
+@argument(
+    "values", metavar="[NAME=VALUE]...", nargs=-1, help="Parameters: JSON if it parses, else text."
+)
+@click.option("--params", metavar="JSON", help="Parameters as JSON, @file, or - for stdin.")
+@click.option("--version", metavar="VERSION", help="This version instead of the newest.")
+@click.option("--key", metavar="KEY", help="Idempotency key: at most one run has it.")
+@click.option("--wait", is_flag=True, help="Wait for the result and print it.")
+@click.option("--timeout", metavar="SPAN", help="Wait at most this long.")
 async def run(
-    session: Session,
+    session: CliSession,
     *,
-    workflow: WorkflowId,
-    values: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME=VALUE]...", help="Parameters: JSON if it parses, else text."),
-    ] = None,
-    params: Annotated[
-        str | None,
-        typer.Option("--params", metavar="JSON", help="Parameters as JSON, @file, or - for stdin."),
-    ] = None,
-    version: Version = None,
-    key: Annotated[str | None, typer.Option(metavar="KEY", help="At most one run has it.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the result and print it.")] = False,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Wait no longer than this.")
-    ] = None,
+    workflow: str,
+    values: tuple[str, ...],
+    params: str | None,
+    version: str | None,
+    key: str | None,
+    wait: bool,
+    timeout: str | None,
 ) -> None:
-    """Run a workflow; the id of the run is the answer.
+    """Run a workflow and print the id of the run.
 
     \b
     Examples:
@@ -144,55 +133,53 @@ async def run(
       headrace workflows run prices --params @params.json --wait --timeout 10m
     """
     limit = None if timeout is None else parse_span("--timeout", timeout)
-    given = read_arguments(values or [], params, session.settings.payload_limit)
-    async with workflow_verbs(session, workflow) as verbs:
-        job = await verbs.run(workflow, given, version=version, key=key)
+    given = read_arguments(values, params, session.settings.payload_limit)
+    async with session.backend(needs_app=True, task=workflow) as backend:
+        begun = await backend.run_workflow(workflow, given, version=version, key=key)
+        job = await backend.get(begun.job_id)
         if not wait:
             if session.json:
                 print_json(job.to_dict())
             else:
                 print_line(job.id)
             return
-        result = await verbs.result(job.id, limit)
-        print_json((await verbs.get(job.id)).to_dict() if session.json else result)
+        result = await backend.result(job.id, limit)
+        print_json((await backend.get(job.id)).to_dict() if session.json else result)
 
 
-@command(commands, "status")
-async def status(session: Session, *, run_id: RunId) -> None:
+@commands.command("status")
+@argument("run_id", metavar="RUN", help="The id of the run's job.")
+async def status(session: CliSession, *, run_id: str) -> None:
     """Show a run: the state of each of its steps.
 
     \b
     Example:
       headrace workflows status 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11
     """
-    async with workflow_verbs(session, tasks=False) as verbs:
-        view = await verbs.look(run_id)
+    async with session.backend() as backend:
+        view = await backend.follow_run(run_id)
         if session.json:
             print_json(msgspec.to_builtins(view))
         else:
-            print_run(view, verbs.now())
+            print_run(view, backends.time_now(backend))
 
 
-@command(commands, "retry")
-async def retry(
-    session: Session,
-    *,
-    run_id: RunId,
-    from_step: Annotated[
-        str | None,
-        typer.Option("--from", metavar="STEP", help="From this step and all that follow from it."),
-    ] = None,
-) -> None:
-    """Begin a finished run again: what did not complete, or from a step on.
+@commands.command("retry")
+@argument("run_id", metavar="RUN", help="The id of the run's job.")
+@click.option(
+    "from_step", "--from", metavar="STEP", help="Repeat this step and those that depend on it."
+)
+async def retry(session: CliSession, *, run_id: str, from_step: str | None) -> None:
+    """Run a finished run again: what did not complete, or from a step on.
 
-    Steps that are not done anew keep what they have.
+    Steps that are not repeated keep their results.
 
     \b
     Example:
       headrace workflows retry 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11 --from parse
     """
-    async with workflow_verbs(session, tasks=False) as verbs:
-        steps = await verbs.again(run_id, from_step)
+    async with session.backend() as backend:
+        steps = await backend.retry_run(run_id, from_step)
     if session.json:
         print_json({"job_id": run_id, "steps": steps})
     else:

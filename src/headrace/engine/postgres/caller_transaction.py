@@ -9,6 +9,7 @@ import asyncpg
 
 from headrace.engine.postgres.connection.blocking import run_in_thread
 from headrace.engine.postgres.connection.connection import Rows
+from headrace.engine.postgres.sql import function_name
 from headrace.errors import InvalidInput
 
 ACCEPTED = (
@@ -30,11 +31,11 @@ _SCOPED = (
 
 
 async def call_within(connection: Any, schema: str, offset: float, jobs: str) -> Rows:
-    """Run `insert_jobs_within` and answer its rows. `schema` is checked and quoted.
+    """Run `insert_jobs_within` and return its rows. `schema` is checked and quoted.
 
     The function is named with its schema, because the search path here is the caller's.
     """
-    function = f"{schema}.insert_jobs_within"
+    function = f"{schema}.{function_name('insert_jobs_within')}"
     if isinstance(connection, (asyncpg.Connection, asyncpg.pool.PoolConnectionProxy)):
         if not connection.is_in_transaction():
             raise InvalidInput(_NO_TRANSACTION.format("the asyncpg connection"))

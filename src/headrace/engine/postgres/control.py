@@ -22,7 +22,6 @@ class Steering(Store):
     """Cancel, run again, signal, pause."""
 
     async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:
-        """Cancel jobs: True for one that is cancelled now, False for one that was asked to stop."""
         asked = [each for each in dict.fromkeys(ids) if is_id(each)]
         if not asked:
             return {}
@@ -30,7 +29,6 @@ class Steering(Store):
         return {row[0]: row[1] for row in found}
 
     async def rerun(self, ids: Sequence[str]) -> list[str]:
-        """Run finished jobs again, and scheduled ones now. Answers those that were moved."""
         asked = [each for each in dict.fromkeys(ids) if is_id(each)]
         if not asked:
             return []
@@ -39,13 +37,12 @@ class Steering(Store):
         return [each for each in asked if each in moved]
 
     async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
-        """Deliver an event to a job that has not finished. The first of a name counts."""
         if not is_id(job_id):
             return "unknown"
-        [(answer,)] = await self._common.fetch(
+        [(found,)] = await self._common.fetch(
             _SIGNAL, self.clock.offset, job_id, storable(event), body
         )
-        delivery: Delivery = answer
+        delivery: Delivery = found
         return delivery
 
     async def rerun_without(
@@ -56,7 +53,6 @@ class Steering(Store):
         token: int,
         record: RecordChange | None = None,
     ) -> bool:
-        """Run a finished job again without some of its entries: one transaction."""
         if not is_id(job_id):
             return False
         return await self._common.repeated(self._rerun_without, job_id, names, token, record)
@@ -82,5 +78,4 @@ class Steering(Store):
         return True
 
     async def pause(self, queue: str, paused: bool) -> None:
-        """Stop or resume handing out a queue's jobs."""
         await self._common.fetch(_PAUSE, self.clock.offset, queue, paused)

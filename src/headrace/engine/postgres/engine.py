@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from headrace.engine.postgres.connection.migrate import migrate
+from headrace.engine.postgres.connection.migrate import migrate, schema_state
 from headrace.engine.postgres.control import Steering
 from headrace.engine.postgres.insert import Producing
 from headrace.engine.postgres.report import findings
@@ -12,7 +12,7 @@ from headrace.engine.postgres.sql import query
 from headrace.engine.postgres.upkeep import Upkeep
 from headrace.engine.postgres.views import Viewing
 from headrace.engine.postgres.worker import Working
-from headrace.model.views import EngineReport, Finding
+from headrace.model.views import EngineReport, Finding, SchemaState
 
 _REPORT = query("report")
 _AUDIT = query("audit")
@@ -27,24 +27,29 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
     """
 
     async def open(self) -> None:
-        """Connect and bring the schema up to date; safe when several processes do it at once."""
         for link in self._links:
             link.allow()
         try:
-            await migrate(self._common)
+            await migrate(self._common, allowed=self._may_migrate)
         except BaseException:
             await self.close()
             raise
 
+    async def schema(self) -> SchemaState:
+        self._common.allow()
+        return await schema_state(self._common)
+
+    async def migrate(self) -> None:
+        self._common.allow()
+        await migrate(self._common)
+
     async def close(self) -> None:
-        """Close every connection. Closing twice is fine."""
         await self._signals.close()
-        await self._tidy.close()
+        await self._vacuum.close()
         for link in self._links:
             await link.shut()
 
     async def report(self) -> EngineReport:
-        """Tell version, durability settings and clock skew, each with a remedy if it is wrong."""
         before = time.time()
         [row] = await self._common.fetch(_REPORT)
         skew = row["now"] - (before + time.time()) / 2

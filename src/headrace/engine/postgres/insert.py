@@ -11,15 +11,15 @@ from typing import Any
 import asyncpg
 
 from headrace.engine.postgres.caller_transaction import call_within
-from headrace.engine.postgres.connection.connection import Link, Rows
-from headrace.engine.postgres.insert_columns import (
+from headrace.engine.postgres.columns import (
     alike,
     as_json,
-    columns,
     differing,
+    insert_columns,
     is_plain,
     shared,
 )
+from headrace.engine.postgres.connection.connection import Link, Rows
 from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import query
 from headrace.errors import EngineError, EngineUnavailable, KeyInDoubt
@@ -42,16 +42,16 @@ class Producing(Records):
     """Inserting, in a transaction of our own or of the caller.
 
     A caller's transaction that has stored a job with a key stays open as long as the caller likes,
-    and only its end tells whether that key is taken. Whoever stores a job with the same key waits
-    for that here and not on the server, where it would hold up all verbs that share its
+    and only its end tells whether that key is taken. A call that stores a job with the same key
+    waits for that here and not on the server, where it would hold up all verbs that share its
     connection, perhaps those that the caller is waiting for: the server gives up at once (see
-    migrations/0005_insert.sql), and now and then it is asked again, by a connection for just that.
+    functions/insert/own_keys_soon.sql), and now and then it is asked again, by a connection for
+    just that.
     """
 
     async def insert(
         self, jobs: Sequence[NewJob], *, record: RecordChange | None = None, wait: bool = True
     ) -> list[Inserted]:
-        """Store jobs durably, in this order, and change a record in the same step."""
         if len(jobs) == 1 and record is None and is_plain(jobs[0]):
             return [await self._insert_one(jobs[0])]
         if not jobs:
@@ -133,7 +133,9 @@ class Producing(Records):
     async def _insert(self, link: Link, jobs: Sequence[NewJob]) -> Rows:
         offset, common = self.clock.offset, alike(jobs)
         if common is None:
-            return await self._fetch_in_queues(link, _queues(jobs), _INSERT, offset, *columns(jobs))
+            return await self._fetch_in_queues(
+                link, _queues(jobs), _INSERT, offset, *insert_columns(jobs)
+            )
         return await self._fetch_in_queues(
             link, (jobs[0].queue,), _INSERT_ALIKE, offset, *differing(jobs), *common
         )
@@ -150,7 +152,7 @@ class Producing(Records):
             record.body,
             record.version,
             self.clock.offset,
-            *columns(jobs),
+            *insert_columns(jobs),
         )
         if found and found[0][0] == 0:
             raise conflict(record.kind, record.key, record.version)
@@ -196,11 +198,11 @@ def _answer(jobs: Sequence[NewJob], sent: Sequence[NewJob], found: Sequence[Any]
     """`found` has those of the sent jobs that were not stored, by their number, with the one that
     exists instead.
     """
-    answers = [Inserted(job.id, True) for job in sent]
+    inserted = [Inserted(job.id, True) for job in sent]
     for row in found:
-        answers[row[0] - 1] = Inserted(str(row[1]), False)
+        inserted[row[0] - 1] = Inserted(str(row[1]), False)
     if len(sent) == len(jobs):
-        return answers
-    first = {job.id: answer for job, answer in zip(sent, answers, strict=True)}
-    repeated = {job_id: Inserted(answer.id, False) for job_id, answer in first.items()}
+        return inserted
+    first = {job.id: each for job, each in zip(sent, inserted, strict=True)}
+    repeated = {job_id: Inserted(each.id, False) for job_id, each in first.items()}
     return [first.pop(job.id, repeated[job.id]) for job in jobs]

@@ -22,18 +22,16 @@ class PostgresLeaseKeeper:
         self._clock = clock
         self._worker_id = worker_id
         self._lease_seconds = lease_seconds
-        # An answer that takes a third of the lease is too late to be of use; try anew then.
+        # A reply that takes a third of the lease is too late to be of use; try again then.
         self._link = Link(address, "lease", settings=LOOK_UP, timeout=max(lease_seconds / 3, 1.0))
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def renew(self, stats: WorkerStats) -> Renewal:
-        """Extend the lease. Blocks; raises `EngineUnavailable` if the server is away."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(self._renew(stats))
 
     def close(self) -> None:
-        """Give the connection back."""
         if self._loop is not None:
             self._loop.run_until_complete(self._link.close())
             self._loop.close()

@@ -1,4 +1,4 @@
-"""Hearing of work and cancels, and telling others."""
+"""Being notified of work and cancels, and notifying others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from headrace.engine.postgres.connection.connection import Connection, Link
 from headrace.engine.postgres.sql import query
 from headrace.errors import HeadraceError
 
-_RING = query("ring")
+_NOTIFY = query("notify_work")
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 5.0
-# Other workers hear of freed lanes at most this late; a busy worker frees some at every trip, and
-# a notification at each would slow the server down.
-RING_SECONDS = 0.02
+# Other workers are notified of freed lanes at most this late; a busy worker frees some at every
+# exchange, and a notification at each would slow the server down.
+NOTIFY_SECONDS = 0.02
 
 
 class Signals:
@@ -26,87 +26,87 @@ class Signals:
     def __init__(self, link: Link, *, channel: str) -> None:
         self._link = link
         self._channel = channel
-        self._ears: dict[object, tuple[WorkSignal, CancelSignal]] = {}
-        self._heard_on: Connection | None = None
+        self._listeners: dict[object, tuple[WorkSignal, CancelSignal]] = {}
+        self._listening_on: Connection | None = None
         self._lost = asyncio.Event()
-        self._healer: asyncio.Task[None] | None = None
-        self._ringer: asyncio.Task[None] | None = None
+        self._listen_again: asyncio.Task[None] | None = None
+        self._notifier: asyncio.Task[None] | None = None
         link.on_open = self._attach
 
     @property
     def listening(self) -> bool:
         """Whether signals arrive now."""
-        return self._heard_on is not None and not self._heard_on.is_closed()
+        return self._listening_on is not None and not self._listening_on.is_closed()
 
     async def listen(self, on_work: WorkSignal, on_cancel: CancelSignal) -> Callable[[], None]:
-        """Call back on the event loop until the answered function is called."""
-        ear = object()
-        self._ears[ear] = (on_work, on_cancel)
+        """Call back on the event loop until the returned function is called."""
+        listener = object()
+        self._listeners[listener] = (on_work, on_cancel)
         try:
             async with self._link.hold() as connection:
                 await self._attach(connection)
         except BaseException:
-            del self._ears[ear]
+            del self._listeners[listener]
             raise
-        if self._healer is None:
-            self._healer = asyncio.get_running_loop().create_task(self._heal())
+        if self._listen_again is None:
+            self._listen_again = asyncio.get_running_loop().create_task(self._keep_listening())
 
         def stop() -> None:
-            self._ears.pop(ear, None)
+            self._listeners.pop(listener, None)
 
         return stop
 
-    def ring(self) -> None:
-        """Tell all workers soon that jobs are ready. If that fails, their polls find them."""
-        if self._ringer is None or self._ringer.done():
-            self._ringer = asyncio.get_running_loop().create_task(self._ring())
+    def notify_soon(self) -> None:
+        """Notify all workers soon that jobs are ready. If that fails, their polls find them."""
+        if self._notifier is None or self._notifier.done():
+            self._notifier = asyncio.get_running_loop().create_task(self._notify())
 
     async def close(self) -> None:
-        """Stop listening. The connection belongs to somebody else."""
-        self._ears.clear()
-        self._heard_on = None
-        for task in (self._healer, self._ringer):
+        """Stop listening. The connection is shared, and stays open."""
+        self._listeners.clear()
+        self._listening_on = None
+        for task in (self._listen_again, self._notifier):
             if task is not None:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
-        self._healer = self._ringer = None
+        self._listen_again = self._notifier = None
 
     async def _attach(self, connection: Connection) -> None:
-        if self._ears and self._heard_on is not connection:
-            await connection.add_listener(self._channel, self._hear)
+        if self._listeners and self._listening_on is not connection:
+            await connection.add_listener(self._channel, self._notified)
             connection.add_termination_listener(self._on_loss)
-            self._heard_on = connection
+            self._listening_on = connection
 
-    def _hear(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+    def _notified(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         kind, _, job_id = str(payload).partition(":")
-        for on_work, on_cancel in list(self._ears.values()):
+        for on_work, on_cancel in list(self._listeners.values()):
             if kind == "cancel":
                 on_cancel(job_id)
             else:
                 on_work()
 
     def _on_loss(self, connection: object) -> None:
-        if connection is self._heard_on:
-            self._heard_on = None
+        if connection is self._listening_on:
+            self._listening_on = None
             self._lost.set()
 
-    async def _heal(self) -> None:
-        """Listen again after each loss, and have everybody look for what was missed meanwhile."""
+    async def _keep_listening(self) -> None:
+        """Listen again after each loss, and report work then: some may have been missed."""
         while True:
             await self._lost.wait()
             self._lost.clear()
             pause = FIRST_PAUSE
-            while self._ears and not self.listening:
+            while self._listeners and not self.listening:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
                 with contextlib.suppress(HeadraceError):
                     async with self._link.hold() as connection:
                         await self._attach(connection)
-            for on_work, _ in list(self._ears.values()):
+            for on_work, _ in list(self._listeners.values()):
                 on_work()
 
-    async def _ring(self) -> None:
-        await asyncio.sleep(RING_SECONDS)
+    async def _notify(self) -> None:
+        await asyncio.sleep(NOTIFY_SECONDS)
         with contextlib.suppress(HeadraceError):
-            await self._link.fetch(_RING)
+            await self._link.fetch(_NOTIFY)

@@ -20,14 +20,12 @@ class Records(Store):
     """Records by kind and key."""
 
     async def record_get(self, kind: str, key: str) -> Record | None:
-        """One record."""
         found = await self._common.fetch(_GET, kind, key)
         return rows.record(found[0]) if found else None
 
     async def record_put(
         self, kind: str, key: str, body: bytes, *, version: int | None = None
     ) -> Record:
-        """Write a record. `version` None: whatever is there; 0: a new one; n: only if it has n."""
         offset = self.clock.offset
         match version:
             case None:
@@ -41,14 +39,12 @@ class Records(Store):
         return rows.record(found[0])
 
     async def record_delete(self, kind: str, key: str, *, version: int | None = None) -> bool:
-        """Delete a record, with the same guard. False if it did not exist."""
         [(deleted, existed)] = await self._common.fetch(_DELETE, kind, key, version)
         if existed and not deleted and version is not None:
             raise conflict(kind, key, version)
         return bool(deleted)
 
     async def record_list(self, kind: str, *, after: str = "", limit: int = 1_000) -> list[Record]:
-        """Records of a kind by key, after a key."""
         return [rows.record(row) for row in await self._common.fetch(_LIST, kind, after, limit)]
 
 

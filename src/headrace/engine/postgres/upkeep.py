@@ -20,6 +20,7 @@ _PRUNE = query("prune")
 _PRUNE_LANES = query("prune_lanes")
 _PRUNE_WORKERS = query("prune_workers")
 _PRUNE_QUEUES = query("prune_queues")
+_MARK_EMPTIED_WORKERS = query("mark_emptied_workers")
 
 # Before every id.
 _NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -31,12 +32,10 @@ class Upkeep(Store):
     """Due jobs, suspended jobs, lost jobs, old jobs. Each verb works in bounded steps."""
 
     async def due(self, limit: int) -> Due:
-        """Make up to `limit` scheduled jobs pending whose time has come."""
         [row] = await self._common.fetch(_DUE, self.clock.offset, limit)
         return Due(row[0], row[1])
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
-        """Make those of these jobs due at once that are suspended and whose wait is over."""
         asked = [each for each in dict.fromkeys(ids) if is_id(each)]
         if not asked:
             return []
@@ -45,19 +44,16 @@ class Upkeep(Store):
         return [each for each in asked if each in woken]
 
     async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
-        """Ids of suspended jobs, in the order of ids, after one of them."""
         first = checked_cursor(after or None) or _NO_ID
         return [row[0] for row in await self._common.fetch(_SUSPENDED, first, limit)]
 
     async def lost(self, limit: int) -> list[LostJob]:
-        """Declare workers with a lapsed lease dead and answer jobs that dead workers hold."""
         found = await self._common.fetch(_LOST, self.clock.offset, limit)
         return [rows.lost(row) for row in found]
 
     async def prune(
         self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
     ) -> int:
-        """Delete up to `limit` finished jobs, oldest first, and what is idle or long dead."""
         offset = self.clock.offset
         removed = 0
         if older_than is not None or keep is not None:
@@ -66,13 +62,19 @@ class Upkeep(Store):
             removed = row[0]
         if removed < limit:
             # The last of several steps: lanes, workers and queues are looked through once.
-            await self._forget(_NO_PLACE, limit, _PRUNE_LANES)
-            await self._forget("", limit, _PRUNE_QUEUES, offset)
+            await self._forget_lanes(limit)
+            await self._forget_queues(limit)
             await self._common.fetch(_PRUNE_WORKERS, offset)
+            await self._common.fetch(_MARK_EMPTIED_WORKERS)
         return removed
 
-    async def _forget(self, after: object, limit: int, statement: str, *arguments: object) -> None:
-        """Forget all that is found, a step at a time: other verbs come in between."""
+    async def _forget_lanes(self, limit: int) -> None:
+        """Forget all that are idle, a step at a time: other verbs come in between."""
+        after, count = _NO_PLACE, limit
+        while count == limit > 0:
+            [(after, count)] = await self._common.fetch(_PRUNE_LANES, after, limit)
+
+    async def _forget_queues(self, limit: int) -> None:
         count = limit
         while count == limit > 0:
-            [(after, count)] = await self._common.fetch(statement, *arguments, after, limit)
+            [(count,)] = await self._common.fetch(_PRUNE_QUEUES, self.clock.offset, limit)

@@ -32,7 +32,6 @@ class Viewing(Store):
     """Read-only. What may read much has a connection of its own."""
 
     async def get(self, ids: Sequence[str]) -> list[Job]:
-        """The jobs with these ids, in that order; unknown ones are left out."""
         asked = [each for each in ids if is_id(each)]
         if not asked:
             return []
@@ -40,7 +39,6 @@ class Viewing(Store):
         return [found[each] for each in asked if each in found]
 
     async def get_part(self, ids: Sequence[str], most_bytes: int) -> tuple[list[Job], list[str]]:
-        """Some of these jobs, and the ids that are yet to be asked for."""
         asked = sorted({each for each in ids if is_id(each)})
         if not asked:
             return [], []
@@ -55,7 +53,6 @@ class Viewing(Store):
     async def list_jobs(
         self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
     ) -> JobPage:
-        """A page of jobs by descending id (newest first). `cursor` is the last id seen."""
         asked = {state for status in filter.statuses for state in STATES[status]}
         unfinished = not asked or any(not state.status.final for state in asked)
         unsuccessful = not asked or bool(asked & _UNSUCCESSFUL)
@@ -89,23 +86,20 @@ class Viewing(Store):
         return JobPage(jobs, jobs[-1].id if len(found) > limit and jobs else None)
 
     async def queues(self) -> list[QueueView]:
-        """Every queue that has been used or paused, by name."""
         return [rows.queue(row) for row in await self._views.fetch(_QUEUES, self.clock.offset)]
 
     async def lanes(
         self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
     ) -> list[LaneView]:
-        """Lanes with holders or waiting jobs, the most waiting first."""
         found = await self._views.fetch(_LANES, self.clock.offset, queue, lane, limit)
         return [rows.lane(row) for row in found]
 
     async def workers(self) -> list[Worker]:
-        """Workers, alive ones first, then by name."""
         return [rows.worker(row) for row in await self._common.fetch(_WORKERS, self.clock.offset)]
 
 
 def _part(found: Rows, asked: list[str]) -> tuple[list[Job], list[str]]:
-    """What rows of get_part.sql tell: jobs, and which ids, in ascending order, come after them."""
+    """Return the jobs of rows of `get_part`, and which ids, in ascending order, come after them."""
     jobs = sorted(map(rows.job, found), key=lambda job: job.id)
     if not found:
         return [], asked

@@ -7,12 +7,15 @@ from time import monotonic
 
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.postgres import rows
-from headrace.engine.postgres.claim_cursor import Line
+from headrace.engine.postgres.claim import ClaimCursor
+from headrace.engine.postgres.columns import (
+    first_of_each,
+    merged_notes,
+    note_columns,
+    settlement_columns,
+)
 from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.lease import PostgresLeaseKeeper
-from headrace.engine.postgres.notes import columns as note_columns
-from headrace.engine.postgres.notes import merged
-from headrace.engine.postgres.settle import columns, one_of_each
 from headrace.engine.postgres.sql import query
 from headrace.engine.text import is_id, storable
 from headrace.errors import InvalidInput
@@ -36,7 +39,6 @@ class Working(Store):
     """Leases, exchanges, notes and signals."""
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
-        """Introduce a worker and start its lease."""
         await self._common.fetch(
             _REGISTER,
             self.clock.offset,
@@ -52,15 +54,12 @@ class Working(Store):
         )
 
     async def know(self, worker: WorkerInfo) -> None:
-        """A worker knows other tasks than it said."""
         await self._common.fetch(_KNOW, worker.id, worker.tasks)
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
-        """Make the object that renews this worker's lease."""
         return PostgresLeaseKeeper(self.address, self.clock, worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
-        """Take leave."""
         await self._common.fetch(_RETIRE, self.clock.offset, worker_id)
 
     async def exchange(
@@ -78,109 +77,104 @@ class Working(Store):
             return Exchange((), [])
         if len(settlements) > len({each.job_id for each in settlements}):
             # One statement does not see which of two outcomes of a job came first.
-            first, others = one_of_each(settlements)
-            told = await self.exchange(first)
-            answer = await self.exchange(others, worker_id=worker_id, queues=queues, limit=limit)
-            return Exchange(told.refused + answer.refused, answer.jobs)
+            first, others = first_of_each(settlements)
+            before = await self.exchange(first)
+            after = await self.exchange(others, worker_id=worker_id, queues=queues, limit=limit)
+            return Exchange(before.refused + after.refused, after.jobs)
         try:
-            return await self._trip(settlements, worker_id, queues, limit)
+            return await self._exchange_once(settlements, worker_id, queues, limit)
         except InvalidInput:
             # A value that the server cannot store. Nothing has happened: go one by one.
             if not settlements:
                 raise
         refused = await self._settle_singly(settlements)
-        answer = await self._trip([], worker_id, queues, limit)
-        return Exchange(refused, answer.jobs)
+        claimed = await self._exchange_once([], worker_id, queues, limit)
+        return Exchange(refused, claimed.jobs)
 
     async def _settle_singly(self, settlements: Sequence[Settlement]) -> tuple[str, ...]:
         refused: list[str] = []
         for each in settlements:
             try:
-                refused.extend((await self._trip([each], None, None, 0)).refused)
+                refused.extend((await self._exchange_once([each], None, None, 0)).refused)
             except InvalidInput:
                 refused.append(each.job_id)
         return tuple(refused)
 
-    async def _trip(
+    async def _exchange_once(
         self,
         settlements: Sequence[Settlement],
         worker_id: str | None,
         queues: Sequence[str] | None,
         limit: int,
     ) -> Exchange:
-        line = self._lines.setdefault(None if queues is None else tuple(queues), Line())
-        begun = line.begin(monotonic())
+        named = None if queues is None else tuple(queues)
+        cursor = self._cursors.setdefault(named, ClaimCursor())
+        start = cursor.start(monotonic())
         # Outcomes that come beside a claim need not wait for it.
-        link = self._common if limit <= 0 and self._trips.busy else self._trips
+        link = self._common if limit <= 0 and self._exchanges.busy else self._exchanges
         found = await link.fetch(
             _EXCHANGE,
             self.clock.offset,
-            *columns(settlements),
+            *settlement_columns(settlements),
             self._lanes_seen,
             worker_id,
             queues,
             max(limit, 0),
-            begun,
-            *self._places.columns(settlements),
+            start,
+            *self._claimed_lanes.columns(settlements),
         )
-        self._places.forget(settlements)
-        refused: list[str] = []
-        spent = 0.0
-        while found and found[0][2] is None:
-            told = found.pop(0)
-            if told[0] is not None:
-                refused.append(str(told[0]))
-            elif told[1] is not None:
-                spent = told[1] / 1000
-            else:
-                self._signals.ring()
-        if limit > 0 and (spent or begun):
-            first = min((row[14] for row in found), default=None)
+        self._claimed_lanes.forget(settlements)
+        refused: tuple[str, ...] = ()
+        seconds = 0.0
+        if found and found[0]["id"] is None:
+            more = found.pop(0)
+            refused = tuple(map(str, more["refused"] or ()))
+            seconds = (more["scan_ms"] or 0) / 1000
+            if more["notify"]:
+                self._signals.notify_soon()
+        if limit > 0 and (seconds or start):
+            first = min((row[rows.SEQ] for row in found), default=None)
             short = len(found) < limit
-            line.found(monotonic(), begun=begun, first=first, short=short, spent=spent)
+            cursor.scanned(monotonic(), start=start, first_seq=first, short=short, seconds=seconds)
         if found:
             found.sort(key=rows.start_order)
-            self._lanes_seen = 2 * sum(row[10] is not None for row in found) > len(found)
-            self._tidy.count(len(found))
+            self._lanes_seen = 2 * sum(row[rows.LANE] is not None for row in found) > len(found)
+            self._vacuum.count(len(found))
         jobs = [rows.claimed(row) for row in found]
-        self._places.remember(jobs)
-        return Exchange(tuple(refused), jobs)
+        self._claimed_lanes.remember(jobs)
+        return Exchange(refused, jobs)
 
     async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
-        """Record progress, stage, message and entries of running jobs; answer the refused ids."""
-        told = merged(notes)
-        if not told:
+        merged = merged_notes(notes)
+        if not merged:
             return ()
         try:
-            return await self._take(told)
+            return await self._write_notes(merged)
         except InvalidInput:
             refused: list[str] = []
-            for each in told:
+            for each in merged:
                 try:
-                    refused.extend(await self._take([each]))
+                    refused.extend(await self._write_notes([each]))
                 except InvalidInput:
                     refused.append(each.job_id)
             return tuple(refused)
 
-    async def _take(self, told: list[Note]) -> tuple[str, ...]:
-        [(taken,)] = await self._common.fetch(_NOTE, self.clock.offset, *note_columns(told))
+    async def _write_notes(self, notes: list[Note]) -> tuple[str, ...]:
+        [(taken,)] = await self._common.fetch(_NOTE, self.clock.offset, *note_columns(notes))
         numbers = set(taken)
-        return tuple(each.job_id for n, each in enumerate(told, start=1) if n not in numbers)
+        return tuple(each.job_id for n, each in enumerate(notes, start=1) if n not in numbers)
 
     async def held(self, worker_id: str) -> list[ClaimedJob]:
-        """The jobs that are leased to this worker."""
         return [
-            rows.claimed(row, cancel_requested=row[14])
+            rows.claimed(row, cancel_requested=row["cancel_requested"])
             for row in await self._common.fetch(_HELD, worker_id)
         ]
 
     async def now(self) -> float:
-        """The server's time."""
         [(now,)] = await self._common.fetch(_NOW)
         return float(now) + self.clock.offset
 
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
-        """What was kept with a job by `note`, in the order it was first written."""
         if not is_id(job_id):
             return []
         return [StoredEntry(*row) for row in await self._common.fetch(_ENTRIES, job_id, kind)]
@@ -188,10 +182,8 @@ class Working(Store):
     async def listen(
         self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
     ) -> Callable[[], None]:
-        """Call back soon after jobs became ready, and for running jobs that should stop."""
         return await self._signals.listen(on_work, on_cancel)
 
     @property
     def listening(self) -> bool:
-        """Whether signals arrive now."""
         return self._signals.listening

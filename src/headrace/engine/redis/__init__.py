@@ -10,7 +10,8 @@ declare all that it touches:
     ids                           sorted set   all jobs by id, for listing
     task_keys                     hash    task and key -> id
     due                           sorted set   scheduled jobs by time
-    ready waiting places  lanes   sorted sets, hash   see library/lanes.lua
+    ready reserved waiting places sorted sets   see library/lanes.lua
+    lanes                         hash    see library/lanes.lua
     held                          sorted set   running jobs by worker
     cancels                       hash    running jobs that were asked to stop
     finished                      list    when jobs ended and their ids, for pruning
@@ -18,6 +19,7 @@ declare all that it touches:
     queues  counts                hash    paused or not; how many are scheduled and running
     workers worker_names beats    hash    who they are, and their last heartbeat
     leases dead orphans           sorted set   workers by lease, by death, and those who left jobs
+    claimants                     hash    which reserved jobs a worker may claim (library/claim.lua)
     idle                          hash    workers that have nothing to do, and where they hear of it
     records  record_index         hash, sorted set   small administrative records
     signals                       channel for wake-ups and cancels

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from headrace.engine.redis.connection.store import Store
-from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew
-from headrace.model.views import EngineReport, Finding
+from headrace.engine.redis import layout
+from headrace.engine.redis.connection.store import RedisStore
+from headrace.errors import EngineError, EngineUnavailable
+from headrace.model.views import EngineReport, Finding, SchemaState
 
-SCHEMA_VERSION = 1
 OLDEST_SERVER = (7, 0)
 # The parts of the store that audit.lua goes through.
 AUDITED = (
@@ -25,12 +25,18 @@ EMPTIED = Finding(
 )
 
 
-class Lifecycle(Store):
+class Lifecycle(RedisStore):
     """See `headrace.engine.base.Lifecycle`."""
 
     name = "redis"
 
     async def open(self) -> None:
+        if self._may_migrate:
+            await self.migrate()
+        else:
+            layout.check(await self.schema(), self.address, allowed=False)
+
+    async def _connect(self) -> None:
         self._link.reopen()
         self._large.reopen()
         wire = await self._link.wire()
@@ -45,12 +51,16 @@ class Lifecycle(Store):
                 f"the server at {self.address} is part of a Redis Cluster, which Headrace does not "
                 "use: a namespace lives on one server. Use a server of its own, with a replica"
             )
-        found = int(await self.run("migrate", SCHEMA_VERSION))
-        if found > SCHEMA_VERSION:
-            raise SchemaTooNew(
-                f"namespace {self.address.namespace!r} at {self.address} has schema version "
-                f"{found}, and this Headrace knows {SCHEMA_VERSION}; update Headrace"
-            )
+
+    async def schema(self) -> SchemaState:
+        await self._connect()
+        version, schema = await self._link.call("HMGET", self.key("meta"), "version", "schema")
+        return layout.state_of(version, schema)
+
+    async def migrate(self) -> None:
+        await self._connect()
+        version, schema = await self.run("migrate", layout.newest(), *layout.limits())
+        layout.check(layout.state_of(version, schema), self.address, allowed=True)
 
     async def close(self) -> None:
         try:
@@ -64,7 +74,7 @@ class Lifecycle(Store):
         seconds, micros = await self._link.call("TIME")
         middle = (before + time.time()) / 2
         skew = int(seconds) + int(micros) / 1e6 - middle
-        schema = int(await self._link.call("HGET", self.key("meta"), "schema") or 0)
+        schema = (await self.schema()).version
         return EngineReport(
             engine=self.name,
             server_version=wire.server.get("version", "0"),

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from headrace.engine.redis.claim import claimed
 from headrace.engine.redis.codec import at, read_record
-from headrace.engine.redis.connection.store import Store
+from headrace.engine.redis.connection.store import RedisStore
 from headrace.model.job import LostJob
 from headrace.model.views import Due
 
 
-class Upkeep(Store):
+class Upkeep(RedisStore):
     """See `headrace.engine.base.Upkeep`."""
 
     async def due(self, limit: int) -> Due:
@@ -54,7 +54,18 @@ class Upkeep(Store):
             pruned, passed = await self.run(
                 "prune", age, "" if keep is None else keep, limit, passed
             )
-        at = b"0"
-        while (at := await self.run("forget_queues", at)) != b"0":
-            pass
+        if pruned < limit:
+            # The last of several steps: workers and queues are looked through once.
+            await self._forget_workers()
+            await self._forget_queues()
         return pruned
+
+    async def _forget_workers(self) -> None:
+        passed = 0
+        while passed >= 0:
+            passed = await self.run("forget_workers", passed)
+
+    async def _forget_queues(self) -> None:
+        at, least = await self.run("forget_queues", 0, "")
+        while at != b"0":
+            at, least = await self.run("forget_queues", at, least)

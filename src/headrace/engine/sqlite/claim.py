@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from headrace.engine.sqlite.connection.thread import Transaction
-from headrace.engine.sqlite.queues import open_queues
 from headrace.engine.sqlite.rows import Claimable, claimed, decode_claimable
 from headrace.engine.sqlite.sql import query
 from headrace.model.job import ClaimedJob
@@ -21,10 +20,19 @@ CLAIMABLE_LARGE = query("claimable_large")
 RESERVED_LINES = query("reserved_lines")
 RESERVED_KEYS = query("reserved_keys")
 WORKER_ALIVE = query("worker_alive")
+OFFER = query("worker_offer")
 HELD = query("held")
+QUEUES_READY = query("queues_ready")
+QUEUES_NAMED = query("queues_named")
 
 # Arguments of more bytes than this are not worth the detour through JSON.
 SMALL = 4_096
+# What `worker.offered` is where there are no reserved jobs for a worker.
+NOTHING = "[]"
+
+# A queue and a task of reserved jobs.
+_Line = tuple[str, str]
+_decode_lines = msgspec.json.Decoder(list[_Line]).decode
 
 
 def claim(
@@ -35,15 +43,19 @@ def claim(
     alive = connection.execute(WORKER_ALIVE, (worker_id,)).fetchone() if limit > 0 else None
     if alive is None:
         return []
-    names = open_queues(transaction, queues)
-    reserved = connection.execute(RESERVED_LINES, (worker_id,)).fetchall() if alive[0] else []
-    reserved = [line for line in reserved if queues is None or line[0] in queues]
-    if len(names) == 1 and not reserved:
+    names = _open_queues(transaction, queues)
+    offered = [] if alive[0] == NOTHING else _offered(transaction, worker_id, alive[0])
+    if len(names) == 1 and not offered:
         found = _read(transaction, CLAIMABLE, (*names, limit, now))
     else:
+        lines: list[tuple[str, tuple[Any, ...]]]
         lines = [(CLAIMABLE_KEYS, (name, limit)) for name in names]
-        lines += [(RESERVED_KEYS, (*line, limit)) for line in reserved]
-        chosen = msgspec.json.encode(_best(transaction, lines, limit)).decode()
+        lines += [(RESERVED_KEYS, (*line, limit)) for line in _open(transaction, offered, queues)]
+        best, empty = _best(transaction, lines, limit)
+        if not empty.isdisjoint(offered):
+            # Offered no more: who reserves a job for one of them again has every worker look.
+            _offer(transaction, worker_id, [line for line in offered if line not in empty])
+        chosen = msgspec.json.encode(best).decode()
         found = _read(transaction, CLAIMABLE_CHOSEN, (chosen, now))
     if len(found) < limit:
         # Nothing is left in these queues: nobody has to be told of what this call made ready.
@@ -54,6 +66,19 @@ def claim(
     chosen = msgspec.json.encode([each.seq for each in found]).decode()
     connection.execute(CLAIM, (worker_id, now, chosen))
     return _complete(transaction, found)
+
+
+def _open_queues(transaction: Transaction, queues: Sequence[str] | None) -> set[str]:
+    """Return the queues to look at: of these, or those with ready jobs; none that is paused.
+
+    A queue's row tells only that it is paused, so a million queues that were used once cost
+    nothing.
+    """
+    execute = transaction.connection.execute
+    if queues is None:
+        return {name for (name,) in execute(QUEUES_READY)}
+    asked = msgspec.json.encode(queues).decode()
+    return {name for (name,) in execute(QUEUES_NAMED, (asked,))}
 
 
 def _read(transaction: Transaction, statement: str, asked: tuple[Any, ...]) -> list[Claimable]:
@@ -79,21 +104,53 @@ def _complete(transaction: Transaction, found: list[Claimable]) -> list[ClaimedJ
     return jobs
 
 
+def _offered(transaction: Transaction, worker_id: str, known: str | None) -> list[_Line]:
+    """The lines of reserved jobs that a worker may claim from. What is found out is kept: it takes
+    all tasks that the worker knows, and all lines, and most claims find nothing new.
+    """
+    if known is not None:
+        return _decode_lines(known)
+    lines = transaction.connection.execute(RESERVED_LINES, (worker_id,)).fetchall()
+    _offer(transaction, worker_id, lines)
+    return lines
+
+
+def _offer(transaction: Transaction, worker_id: str, lines: list[_Line]) -> None:
+    text = msgspec.json.encode(lines).decode()
+    transaction.connection.execute(OFFER, (worker_id, text))
+
+
+def _open(
+    transaction: Transaction, offered: list[_Line], queues: Sequence[str] | None
+) -> list[_Line]:
+    """Those of the asked queues that are not paused."""
+    if not offered:
+        return []
+    asked = list({queue for queue, _ in offered}) if queues is None else queues
+    names = _open_queues(transaction, asked)
+    return [line for line in offered if line[0] in names]
+
+
 def _best(
     transaction: Transaction, lines: Iterable[tuple[str, tuple[Any, ...]]], limit: int
-) -> list[int]:
-    """The best ready jobs of several lines, each a statement with its values, by priority, then
-    arrival.
+) -> tuple[list[int], set[tuple[Any, ...]]]:
+    """The best ready jobs of several lines, each a statement with its values and the limit, by
+    priority, then arrival; and the values of those that are empty.
     """
     best: list[tuple[int, int]] = []
+    empty: set[tuple[Any, ...]] = set()
     for statement, values in lines:
         line: list[tuple[int, int]] = []
+        found = False
         for priority, seq in transaction.connection.execute(statement, values):
+            found = True
             if len(best) == limit and (-priority, seq) > best[-1]:
                 break
             line.append((-priority, seq))
+        if not found:
+            empty.add(values[:-1])
         best = sorted(best + line)[:limit]
-    return [seq for _, seq in best]
+    return [seq for _, seq in best], empty
 
 
 def held(transaction: Transaction, worker_id: str) -> list[ClaimedJob]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -9,27 +11,25 @@ from typing import Any, TypeVar
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.sqlite import (
-    audit,
     claim,
     control,
     insert,
     lanes,
     lease,
     prune,
-    queues,
     records,
     report,
     settle,
     upkeep,
     views,
-    waits,
 )
 from headrace.engine.sqlite import notes as note
 from headrace.engine.sqlite.connection import forks
 from headrace.engine.sqlite.connection.address import parse_address
+from headrace.engine.sqlite.connection.migrate import check_exists, migrate, schema_state
 from headrace.engine.sqlite.connection.opening import check_library
-from headrace.engine.sqlite.connection.thread import ConnectionThread, Reader, T, Transaction
-from headrace.engine.sqlite.connection.writer import Writer
+from headrace.engine.sqlite.connection.thread import ConnectionThread, ReaderThread, T, Transaction
+from headrace.engine.sqlite.connection.writer import WriterThread
 from headrace.errors import EngineUnavailable
 from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob, Inserted, Job, JobFilter, LostJob, NewJob
@@ -45,6 +45,7 @@ from headrace.model.views import (
     QueueView,
     Record,
     RecordChange,
+    SchemaState,
 )
 from headrace.model.worker import Worker, WorkerInfo
 
@@ -59,10 +60,11 @@ class SqliteEngine:
 
     name = "sqlite"
 
-    def __init__(self, url: str, *, clock: Clock) -> None:
+    def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
         self.clock = clock
+        self._may_migrate = migrate
         self._address = parse_address(url)
-        self._writer: Writer | None = None
+        self._writer: WriterThread | None = None
         self._reader: ConnectionThread | None = None
 
     # --- lifecycle
@@ -74,11 +76,14 @@ class SqliteEngine:
         with forks.held_up():
             check_library()
         self._address.check_folder()
-        writer = Writer(self._address, self.clock, name="sqlite-writer")
+        if not self._may_migrate:
+            check_exists(self._address)
+        writer = WriterThread(self._address, self.clock, name="sqlite-writer")
+        writer.may_migrate = self._may_migrate
         await writer.start()
         reader: ConnectionThread = writer
         if self._address.path is not None:
-            reader = Reader(self._address, self.clock, name="sqlite-reader")
+            reader = ReaderThread(self._address, self.clock, name="sqlite-reader")
             try:
                 await reader.start()
             except BaseException:
@@ -95,13 +100,19 @@ class SqliteEngine:
         if writer is not None:
             await writer.stop()
 
+    async def schema(self) -> SchemaState:
+        return await asyncio.to_thread(schema_state, self._address)
+
+    async def migrate(self) -> None:
+        await asyncio.to_thread(migrate, self._address)
+
     async def report(self) -> EngineReport:
         """Tell version, durability and disk space."""
         return await self._write(lambda it: report.report(it, self._address))
 
     async def audit(self) -> list[Finding]:
         """Check the invariants in one snapshot."""
-        return await self._read(audit.audit)
+        return await self._read(report.audit)
 
     # --- producing
 
@@ -123,7 +134,7 @@ class SqliteEngine:
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
         """Make the object that renews this worker's lease."""
-        return lease.Keeper(self._open_writer(), worker_id, lease_seconds)
+        return lease.SqliteLeaseKeeper(self._open_writer(), worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
         """A worker takes leave."""
@@ -177,11 +188,11 @@ class SqliteEngine:
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
         """Make suspended jobs due whose wait is over."""
-        return await self._write(lambda it: waits.wake(it, ids))
+        return await self._write(lambda it: upkeep.wake(it, ids))
 
     async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
         """Ids of suspended jobs."""
-        return await self._read(lambda it: waits.suspended(it, after, limit))
+        return await self._read(lambda it: upkeep.suspended(it, after, limit))
 
     async def lost(self, limit: int) -> list[LostJob]:
         """The jobs that dead workers hold."""
@@ -195,8 +206,12 @@ class SqliteEngine:
             lambda it: prune.find(it, older_than=older_than, keep=keep, limit=limit)
         )
         pruned = await self._write(lambda it: prune.prune(it, found))
-        await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
-        await self._forget(queues.find_unused, queues.forget, "", limit)
+        if pruned < limit:
+            # The last of several steps: lanes and queues are looked through once.
+            await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
+            await self._forget(
+                prune.find_unused_queues, prune.forget_queues, (-math.inf, ""), limit
+            )
         return pruned
 
     async def _forget(
@@ -225,7 +240,7 @@ class SqliteEngine:
 
     async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
         """Deliver an event to an unfinished job."""
-        return await self._write(lambda it: waits.signal(it, job_id, event, body))
+        return await self._write(lambda it: upkeep.signal(it, job_id, event, body))
 
     async def rerun_without(
         self,
@@ -306,7 +321,7 @@ class SqliteEngine:
             raise self._not_open()
         return await self._reader.run(operation)
 
-    def _open_writer(self) -> Writer:
+    def _open_writer(self) -> WriterThread:
         if self._writer is None:
             raise self._not_open()
         return self._writer

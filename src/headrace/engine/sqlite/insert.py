@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.engine.sqlite import lanes, queues, records
+from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.sql import query
@@ -18,8 +18,11 @@ INSERT_CHILD = query("insert_child")
 KNOWN_IDS = query("known_ids")
 KEY_TAKE = query("key_take")
 KEY_OWNER = query("key_owner")
+QUEUE_SEEN = query("queue_seen")
 
 SCHEDULED, WAITING, READY = 0, 1, 2
+# As in the statement queue_seen. Much shorter than a queue is kept, so none is forgotten meanwhile.
+MARKED_SECONDS = 3_600.0
 
 
 def insert(
@@ -57,13 +60,26 @@ def _take_key(transaction: Transaction, job: NewJob) -> bool:
     return cursor.rowcount == 1
 
 
+def _mark_used(transaction: Transaction, names: set[str]) -> None:
+    """Record that jobs have come into these queues, unless that was done within the hour."""
+    now, lately = transaction.now, transaction.used_lately
+    unknown = [
+        (name, now)
+        for name in names
+        if name not in lately or abs(now - lately[name]) > MARKED_SECONDS
+    ]
+    if unknown:
+        transaction.connection.executemany(QUEUE_SEEN, unknown)
+        transaction.used |= names
+
+
 def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
     connection, now = transaction.connection, transaction.now
-    queues.use(transaction, {job.queue for job in jobs})
+    _mark_used(transaction, {job.queue for job in jobs})
     seq = next_arrivals(connection, len(jobs))
     rows: list[tuple[Any, ...]] = []
     children: list[tuple[Any, ...]] = []
-    arrivals = lanes.Arrivals()
+    arrivals: lanes.LaneArrivals | None = None
     for job in jobs:
         run_at = due_time(now, job)
         if run_at > now:
@@ -74,6 +90,7 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
         else:
             # Begins as waiting; it is let in after all of this call are stored.
             state = WAITING
+            arrivals = arrivals or lanes.LaneArrivals()
             arrivals.add((job.queue, job.lane), job.width, new=True)
         # Python's sqlite3 looks for adapters of None, bool and bytes, at the cost of all the rest:
         # so "" for None (the statement turns it back), 1 for True, and a bytearray.
@@ -105,9 +122,12 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
     connection.executemany(INSERT, rows)
     if children:
         connection.executemany(INSERT_CHILD, children)
-    arrivals.admit(transaction)
+    if arrivals is not None:
+        arrivals.admit(transaction)
 
 
 def due_time(now: float, job: NewJob) -> float:
     """When a new job may run."""
-    return now + kept_delay(job.delay) if job.run_at is None else kept_time(job.run_at)
+    if job.run_at is not None:
+        return kept_time(job.run_at)
+    return now + kept_delay(job.delay) if job.delay else now

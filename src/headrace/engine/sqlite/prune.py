@@ -25,8 +25,14 @@ PRUNE_PARENT = query("prune_parent")
 UNFINISHED = query("unfinished")
 HISTORY_BEYOND = query("history_beyond")
 HISTORY_LAST = query("history_last")
+QUEUES_UNUSED = query("queues_unused")
+QUEUE_FORGET = query("queue_forget")
 
 WORKERS_KEPT_SECONDS = 86_400.0
+QUEUES_KEPT_SECONDS = 86_400.0
+
+QueueUse = tuple[float, str]
+"""When a queue was used last, and its name."""
 # At how many places old jobs are looked for behind younger ones.
 SAMPLES = 64
 
@@ -170,3 +176,28 @@ def prune(transaction: Transaction, found: list[tuple[int, str]]) -> int:
     )
     connection.execute(PRUNE_WORKERS, (now - WORKERS_KEPT_SECONDS,))
     return len(rows)
+
+
+def find_unused_queues(transaction: Transaction, after: QueueUse, limit: int) -> list[QueueUse]:
+    """Return queues behind `after` that were not used lately and may be forgotten, in the order of
+    their last use. Only reads.
+    """
+    before, ahead = _lately(transaction)
+    rows: list[QueueUse] = []
+    if after[0] < before:
+        rows = transaction.connection.execute(QUEUES_UNUSED, (*after, before, limit)).fetchall()
+        if len(rows) == limit:
+            return rows
+    # A time that is far ahead is of a clock that was wrong.
+    after, limit = max(after, (ahead, "")), limit - len(rows)
+    return [*rows, *transaction.connection.execute(QUEUES_UNUSED, (*after, math.inf, limit))]
+
+
+def forget_queues(transaction: Transaction, uses: list[QueueUse]) -> None:
+    """Forget these queues, except those that were used or paused in the meantime."""
+    lately = _lately(transaction)
+    transaction.connection.executemany(QUEUE_FORGET, [(name, *lately) for _, name in uses])
+
+
+def _lately(transaction: Transaction) -> tuple[float, float]:
+    return transaction.now - QUEUES_KEPT_SECONDS, transaction.now + QUEUES_KEPT_SECONDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from headrace.engine.sqlite.sql import query
 from headrace.model.durable.awaited import decode_awaited
 from headrace.model.job import ClaimedJob, Job, OnCrash
 from headrace.model.status import State
-from headrace.model.times import moment_of
+from headrace.model.times import EARLIEST, LATEST, moment_of
 from headrace.model.worker import Worker
 
 Row = tuple[Any, ...]
@@ -22,6 +22,8 @@ _STATES = {int(state): state for state in State}
 
 def moment(seconds: float) -> datetime:
     """Seconds since the epoch as an aware datetime."""
+    if EARLIEST <= seconds <= LATEST:
+        return datetime.fromtimestamp(seconds, UTC)
     return moment_of(seconds)
 
 
@@ -70,7 +72,7 @@ def job(row: Row) -> Job:
         log=row[29],
         parent=row[30],
         group=row[31],
-        awaits=decode_awaited(row[32]),
+        awaits=decode_awaited(row[32]) if row[32] else (),
     )
 
 

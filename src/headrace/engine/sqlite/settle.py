@@ -36,6 +36,8 @@ FINISH = query("finish")
 FINISH_REMOVE = query("finish_remove")
 REQUEUE = query("requeue")
 RESERVE_NEXT = query("reserve_next")
+RESERVED_EXISTS = query("reserved_exists")
+OFFER_ANEW = query("workers_offer_anew")
 SUSPEND = query("suspend")
 
 # Id, seq, token, queue, lane, width, hold, pinned, reason of a cancel, task.
@@ -61,7 +63,7 @@ def settle(transaction: Transaction, settlements: Sequence[Settlement]) -> list[
     connection = transaction.connection
     connection.execute("SAVEPOINT settlements")
     try:
-        refused = Batch(transaction).settle(settlements)
+        refused = SettleBatch(transaction).settle(settlements)
     except IMPOSSIBLE:
         connection.execute("ROLLBACK TO settlements")
         connection.execute("RELEASE settlements")
@@ -73,7 +75,7 @@ def settle(transaction: Transaction, settlements: Sequence[Settlement]) -> list[
     return refused
 
 
-class Batch:
+class SettleBatch:
     """Settlements that are looked up, judged and written together."""
 
     def __init__(self, transaction: Transaction) -> None:
@@ -84,7 +86,7 @@ class Batch:
         self.suspended: list[tuple[int, str, str]] = []
         self.reserved: dict[str, set[str]] = {}
         self.freed: Counter[lanes.Place] = Counter()
-        self.arrivals = lanes.Arrivals()
+        self.arrivals: lanes.LaneArrivals | None = None
 
     def settle(self, settlements: Sequence[Settlement]) -> list[str]:
         """Judge each settlement, then write all that were accepted."""
@@ -114,18 +116,31 @@ class Batch:
             connection.executemany(FINISH, self.finished)
         if gone:
             connection.execute(FINISH_REMOVE, (msgspec.json.encode(gone).decode(),))
+        if self.reserved and self.begins_line():
+            connection.execute(OFFER_ANEW)
         if self.requeued:
             connection.executemany(REQUEUE, self.requeued)
         if self.suspended:
             connection.executemany(SUSPEND, self.suspended)
-        self.arrivals.admit(self.transaction, self.freed)
-        for place in self.arrivals.widths:
-            self.freed.pop(place, None)
-        lanes.release(self.transaction, self.freed)
+        if self.arrivals is not None:
+            self.arrivals.admit(self.transaction, self.freed)
+            for place in self.arrivals.widths:
+                self.freed.pop(place, None)
+        if self.freed:
+            lanes.release(self.transaction, self.freed)
         for queue, tasks in self.reserved.items():
             named = msgspec.json.encode(sorted(tasks)).decode()
             connection.execute(RESERVE_NEXT, (queue, named))
             self.transaction.reserved.add(queue)
+
+    def begins_line(self) -> bool:
+        """Whether reserved jobs come where there were none of their queue and task."""
+        execute = self.transaction.connection.execute
+        return any(
+            not execute(RESERVED_EXISTS, (queue, task)).fetchone()[0]
+            for queue, tasks in self.reserved.items()
+            for task in tasks
+        )
 
     def judge(self, settlement: Settlement, row: tuple[Any, ...]) -> None:
         """Decide what becomes of one job."""
@@ -218,7 +233,7 @@ class Batch:
             self.transaction.made_ready.add(queue)
         else:
             state = WAITING
-            self.arrivals.add((queue, lane), width, new=False)
+            self._wait_in((queue, lane), width)
         self.requeued.append(
             (
                 state,
@@ -242,4 +257,9 @@ class Batch:
         self.transaction.made_ready.add(queue)
         if lane is not None and not pinned:
             # Somebody better may have begun to wait since.
-            self.arrivals.add((queue, lane), width, new=False)
+            self._wait_in((queue, lane), width)
+
+    def _wait_in(self, place: lanes.Place, width: int) -> None:
+        if self.arrivals is None:
+            self.arrivals = lanes.LaneArrivals()
+        self.arrivals.add(place, width, new=False)

@@ -14,18 +14,19 @@ def query(name: str) -> str:
     return sql_files.queries(_PACKAGE)[name]
 
 
-def migrations() -> list[tuple[int, list[str]]]:
-    """Return every migration by its number, as single statements."""
-    return [(each.number, _statements(each.text)) for each in sql_files.migrations(_PACKAGE)]
+def migrations() -> list[sql_files.Migration]:
+    """Return the changes of the schema, by their number."""
+    return sql_files.migrations(_PACKAGE)
 
 
-def _statements(script: str) -> list[str]:
+def statements(script: str) -> list[str]:
+    """Return the single statements of a script."""
     # Not `executescript`: it commits first, and a migration has to be one transaction.
-    statements: list[str] = []
+    found: list[str] = []
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line
         if sqlite3.complete_statement(pending):
-            statements.append(pending)
+            found.append(pending)
             pending = ""
-    return statements
+    return found

@@ -1,8 +1,8 @@
-"""The dispatcher: the one who talks to the engine about claims and outcomes.
+"""The worker's dispatcher: the one loop that exchanges outcomes for jobs with the engine.
 
-One exchange per trip settles what has finished and claims what there is room for. A trip goes out
-when there is room enough, when the first outcome has lingered long enough, or when nothing else is
-in hand. While it is under way the slots go on with what was claimed before.
+One exchange settles what has finished and claims as many jobs as there is room for. It is made
+when there is room enough, when the first outcome has waited long enough, or when nothing else is
+claimed. While it is in flight the slots go on with what was claimed before.
 """
 
 from __future__ import annotations
@@ -16,25 +16,30 @@ from headrace.loop import LONGEST_ALONE, Loop
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Released, Reserved, Settlement
 from headrace.model.views import Exchange
-from headrace.orchestrator.claiming.poll_backoff import PollBackoff
-from headrace.orchestrator.claiming.prefetch import HORIZON, PATIENCE, PrefetchLimit
+from headrace.orchestrator.claiming.prefetch import (
+    HORIZON,
+    PATIENCE,
+    InternalQueue,
+    JobRunner,
+    PollBackoff,
+    PrefetchLimit,
+    UnstartedJobs,
+)
 from headrace.orchestrator.claiming.reconcile import Reconciler
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
-from headrace.orchestrator.claiming.unstarted_jobs import InternalQueue, UnstartedJobs
 from headrace.orchestrator.running.attempt import monotonic
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
-from headrace.orchestrator.settling.extra_settle import UNAVAILABLE, ExtraSettler
 from headrace.orchestrator.settling.family_updates import FamilyUpdates
-from headrace.orchestrator.settling.settle_buffer import SettleBuffer
+from headrace.orchestrator.settling.settlements import UNAVAILABLE, ExtraSettler, SettleBuffer
 from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.dispatcher")
 
-# How long outcomes wait for others. Jobs that are shorter than that, and more than one can hold,
-# wait longer: what counts then is how much a trip costs, not that it holds up other slots.
+# Batching window for outcomes. With a backlog of very short jobs a longer one is used: the cost per
+# exchange dominates, and no slot is waiting.
 LINGER = 0.005
 BUSY_LINGER = HORIZON / 2
-# Enough outcomes to make a trip worth while, before the linger is over.
+# This many outcomes are worth an exchange before the window ends.
 EXCHANGE_BATCH = 400
 
 RELEASED = Released()
@@ -61,6 +66,7 @@ class Dispatcher(Loop):
         connection_retries: int | None,
         register: Callable[[], Awaitable[str]],
         on_refused: Callable[[Sequence[str]], None],
+        make_runner: Callable[[Dispatcher], JobRunner],
     ) -> None:
         super().__init__()
         self.engine = engine
@@ -76,34 +82,30 @@ class Dispatcher(Loop):
         self.prefetch = PrefetchLimit(slots)
         self.buffer = SettleBuffer()
         self.extra_settler = ExtraSettler(engine=engine, buffer=self.buffer, on_reply=self._settled)
-        # Every job that the engine believes to be ours, with its token.
+        # Every job that the engine has leased to this worker, with its token.
         self.held: dict[str, int] = {}
         # Claimed and not finished: waiting for a slot, or running.
         self.claimed_count = 0
         self.draining = False
-        # A trip is under way; its reply may bring more jobs.
-        self._in_flight = False
-        # Raised by whoever may make jobs ready; a claim that began before says nothing about them.
+        # Incremented on every wake-up. If it changes while a claim is in flight, that claim's
+        # "empty" is stale.
         self.wakeups_seen = 0
         self.poll = PollBackoff()
         self.reconciler = Reconciler(engine=engine, lease_seconds=lease_seconds)
-        # Called when jobs have been put into the queue.
-        self.on_jobs: Callable[[], None] = lambda: None
-        # Takes back the oldest job that a thread could begin by itself, if there is one.
-        self.take_back_offered: Callable[[], ClaimedJob | None] = lambda: None
-        # The outcome of an attempt that ended here and told none.
-        self.settle_silent: Callable[[ClaimedJob], Settlement | None] = lambda job: None
         self._register = register
         self._on_refused = on_refused
+        self._in_flight = False
         self._queues_empty = False
         self._low_water = slots - 1
         self._linger = LINGER
         self._linger_until = 0.0
+        # Last: it is given this dispatcher, which it takes jobs from and reports outcomes to.
+        self.runner = make_runner(self)
 
-    # --- what slots and signals call
+    # --- called by slots and signals
 
     def finished(self, job: ClaimedJob, settlement: Settlement | None, now: float) -> None:
-        """An attempt has ended. None: its lease is lost, and there is nothing to say."""
+        """Take the outcome of an attempt. None: its lease is lost, there is nothing to settle."""
         self.claimed_count -= 1
         if settlement is None:
             if self.held.get(job.id) == job.token:
@@ -111,18 +113,15 @@ class Dispatcher(Loop):
                 self.reconciler.ended_silently(job)
             self.wake()
             return
-        pending = self.buffer.pending
-        pending.append(settlement)
-        if len(pending) == 1:
+        buffer = self.buffer
+        buffer.add(settlement)
+        waiting = len(buffer.pending)
+        if waiting == 1:
             self._linger_until = now + self._linger
             self.wake()
-        elif (
-            len(pending) >= EXCHANGE_BATCH
-            and self._in_flight
-            and not self.writer.flush_before_settle
-        ):
+        elif waiting >= EXCHANGE_BATCH and self._in_flight and not self.writer.flush_before_settle:
             self.extra_settler.send()
-        elif self.claimed_count <= self._low_water or len(pending) == EXCHANGE_BATCH:
+        elif self.claimed_count <= self._low_water or waiting == EXCHANGE_BATCH:
             self.wake()
         if type(settlement.outcome) is not Completed:
             self.wakeups_seen += 1  # it may be ready again at once
@@ -132,17 +131,14 @@ class Dispatcher(Loop):
             self.family_updates.after_settling(job, settlement.outcome)
 
     def on_work_signal(self) -> None:
-        """Somebody says that jobs have become ready."""
         self.wakeups_seen += 1
         self._queues_empty = False
         self.wake()
 
     def on_jobs_pushed(self, worker_id: str, jobs: Sequence[ClaimedJob]) -> None:
-        """The engine has leased jobs to a worker that did not ask just now. Some were lost if it is
-        no worker's.
-        """
+        """The engine has leased jobs to a worker without a claim. An empty id: pushes were lost."""
         if not worker_id:
-            self.reconciler.reply_lost = True
+            self.reconciler.reply_lost()
             self.wake()
         elif worker_id == self.worker_id:
             now = monotonic()
@@ -151,15 +147,13 @@ class Dispatcher(Loop):
             self.receive([job for job in jobs if not known(job, self.held)], now=now)
 
     def drain(self) -> None:
-        """Claim no more, and give back what has not started."""
+        """Claim no more, and release what has not started."""
         self.draining = True
         self.release_unstarted(self.unstarted.ages.count)
         self.wake()
 
     def on_lease_lost(self) -> None:
-        """The lease is lost: nothing is ours any more. What waits unstarted is given back, which
-        counts only where nobody has taken over yet.
-        """
+        """Release unstarted jobs, as far as no other worker has taken them over, and forget all."""
         self.worker_id = None
         self.release_unstarted(self.unstarted.ages.count)
         self.held.clear()
@@ -167,9 +161,9 @@ class Dispatcher(Loop):
         self.wake()
 
     def release_unstarted(self, count: int) -> None:
-        """Return this many unstarted jobs, the oldest first, unharmed."""
+        """Return this many unstarted jobs to their queues, the oldest first."""
         for _ in range(count):
-            job = self.take_back_offered()
+            job = self.runner.take_back_offered()
             if job is None:
                 if self.unstarted.queue.empty():
                     return  # threads were quicker
@@ -180,27 +174,22 @@ class Dispatcher(Loop):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is claimed, running or waiting to be settled."""
         return not (self.claimed_count or self.buffer.pending or self.held)
 
     @property
     def in_flight(self) -> bool:
-        """Whether the engine has yet to answer."""
+        """Return whether an exchange waits for its reply, which may bring more jobs."""
         return self._in_flight or self.extra_settler.in_flight
 
     @property
     def unsettled(self) -> int:
-        """How many outcomes the engine has not taken yet."""
         return len(self.buffer.pending) + self.claimed_count
 
-    # --- the round
-
     async def tick(self) -> float:
-        """One trip, if there is reason for one."""
         if self.worker_id is None and not self.draining:
             self.worker_id = await self._register()
         now = monotonic()
-        if self.worker_id is not None and self.reconciler.due(now):
+        if self.worker_id is not None and now >= self.reconciler.due_at:
             await self._reconcile(self.worker_id)
             now = monotonic()
         overdue = self.unstarted.ages.overdue(now)
@@ -216,17 +205,16 @@ class Dispatcher(Loop):
         return 0.0 if self._should_exchange(room, now) else self._pause(room, now)
 
     async def stop(self, patience: float = 5.0) -> None:
-        """End after the trip that is under way."""
         await super().stop(patience)
         await self.extra_settler.stop()
 
     def backoff(self) -> float:
-        """While it is not registered, there is no lease whose renewal tells of the engine."""
+        """Return the pause after errors. Without a lease there is no renewal to cut it short."""
         seconds = super().backoff()
         return seconds if self.worker_id is not None else min(seconds, LONGEST_ALONE)
 
     def failed(self, error: Exception) -> None:
-        """Go on trying, or give up where the settings say so."""
+        """Raise `WorkerUnhealthy` if the engine has failed more often than the settings allow."""
         self.telemetry.exchange_failures += 1
         retries = self.connection_retries
         if retries is not None and self.failures > retries:
@@ -240,33 +228,28 @@ class Dispatcher(Loop):
             return 0
         ahead = self.prefetch.count()
         capacity = self.slots + ahead
-        # With long jobs each free slot is worth a trip; with short ones half a load is.
+        # With long jobs each free slot is worth an exchange; with short ones half a load is.
         self._low_water = 0 if self._queues_empty else capacity // 2 if ahead else capacity - 1
         short = self.prefetch.mean < LINGER and not self._queues_empty
         self._linger = BUSY_LINGER if short else LINGER
         return max(capacity - self.claimed_count, 0)
 
     def _should_exchange(self, room: int, now: float) -> bool:
-        pending = self.buffer.pending
-        if pending and (
-            self.claimed_count == 0
-            or now >= self._linger_until
-            or len(pending) >= EXCHANGE_BATCH
-            or self.draining
-        ):
+        waiting = len(self.buffer.pending)
+        if waiting and (self.draining or now >= self._linger_until or waiting >= EXCHANGE_BATCH):
+            return True
+        if waiting and self.claimed_count == 0:
             return True
         if room <= 0:
             return False
-        if now >= self.poll.next:
-            return True
-        return (
+        return now >= self.poll.next or (
             not self._queues_empty
             and self.claimed_count <= self._low_water
             and now >= self.poll.ignore_signals_until
         )
 
     def _pause(self, room: int, now: float) -> float:
-        until = self.reconciler.next
+        until = self.reconciler.due_at
         if self.buffer.pending:
             until = min(until, self._linger_until)
         if room > 0:
@@ -280,22 +263,20 @@ class Dispatcher(Loop):
 
     async def _exchange(self, room: int, began: float) -> None:
         settlements = self.buffer.take()
-        wakeups_seen, worker_id = self.wakeups_seen, self.worker_id
+        wakeups, worker_id = self.wakeups_seen, self.worker_id
         self._in_flight = True
         try:
             if self.writer.flush_before_settle:
-                # What these attempts said last is written before their outcomes are.
+                # The last progress of these attempts is written before their outcomes.
                 await self.writer.flush()
+            claimer = worker_id if room else None
             reply = await self.engine.exchange(
-                settlements,
-                worker_id=worker_id if room else None,
-                queues=self.queues,
-                limit=room,
+                settlements, worker_id=claimer, queues=self.queues, limit=room
             )
         except BaseException as error:
-            # Whether it arrived is not known: send again, and look for claims whose reply is lost.
+            # It may have arrived: send the outcomes again, and look for claims without a reply.
             self.buffer.put_back(settlements, may_be_poisoned=not isinstance(error, UNAVAILABLE))
-            self.reconciler.reply_lost = True
+            self.reconciler.reply_lost()
             raise
         finally:
             self._in_flight = False
@@ -306,7 +287,7 @@ class Dispatcher(Loop):
         self._settled(settlements, reply)
         self.extra_settler.enabled = True
         if room:
-            self._queues_empty = len(reply.jobs) < room and wakeups_seen == self.wakeups_seen
+            self._queues_empty = len(reply.jobs) < room and wakeups == self.wakeups_seen
             if reply.jobs:
                 self.poll.found(now)
             else:
@@ -326,36 +307,36 @@ class Dispatcher(Loop):
             self._on_refused(reply.refused)
 
     def receive(self, jobs: Sequence[ClaimedJob], *, now: float, ours: bool = True) -> None:
-        """Take in claimed jobs; give them back when the worker stops or has a new name by now."""
+        """Queue claimed jobs. Release those that are not `ours` (leased to an earlier id)."""
         if not jobs:
             return
         self.telemetry.claimed += len(jobs)
         self.claimed_count += len(jobs)
         self.prefetch.observe_size(sum([len(job.args) for job in jobs]) / len(jobs))
-        held = self.held
+        held, tasks = self.held, self.unknown_tasks.tasks
         for job in jobs:
             held[job.id] = job.token
-        self.reconciler.received(jobs)
-        unknown = self.unknown_tasks.among(jobs)
-        if unknown:
+        if self.reconciler.comparing:
+            self.reconciler.received(jobs)
+        if [job for job in jobs if job.task not in tasks]:
+            unknown = {job.id: job for job in self.unknown_tasks.among(jobs)}
+            jobs = [job for job in jobs if job.id not in unknown]
             self.telemetry.released += len(unknown)
-            for job in unknown:
+            for job in unknown.values():
                 self.finished(job, Settlement(job.id, job.token, RESERVED), now)
-            left = {job.id for job in unknown}
-            jobs = [job for job in jobs if job.id not in left]
         self.unstarted.put(jobs, now)
         if self.draining or not ours:
             self.release_unstarted(self.unstarted.ages.count)
         else:
-            self.on_jobs()
+            self.runner.fill()
 
     async def _reconcile(self, worker_id: str) -> None:
         found = await self.reconciler.compare(worker_id, self.held)
         if jobs := found.unstarted:
-            log.warning("Took on %d jobs whose claim was answered into the void", len(jobs))
+            log.warning("Recovered %d jobs whose claim reply was lost", len(jobs))
             self.telemetry.adopted += len(jobs)
             self.receive(jobs, now=monotonic())
         for job in found.silent:
             self.held[job.id] = job.token
             self.claimed_count += 1
-            self.finished(job, self.settle_silent(job), monotonic())
+            self.finished(job, self.runner.settle_silent(job), monotonic())

@@ -11,13 +11,13 @@ from headrace.task import Task
 
 log = logging.getLogger("headrace.worker")
 
-# So many names are told once each. Names are the world's: their number has no bound.
-MOST_TOLD = 1_000
+# This many names are logged, once each. Producers choose the names, so their number has no bound.
+MOST_LOGGED = 1_000
 MOST_NAMED = 5
 
 
 class UnknownTasks:
-    """Tells claimed jobs that this worker can run from those that it cannot."""
+    """Finds claimed jobs that this worker cannot run."""
 
     def __init__(
         self,
@@ -27,22 +27,22 @@ class UnknownTasks:
     ) -> None:
         self.tasks = tasks
         self._built_in = built_in
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def among(self, jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
-        """Those of these jobs whose task is unknown here. Each task is logged once."""
+        """Return the jobs whose task is neither registered nor built in. Logs each task once."""
         tasks = self.tasks
-        unknown = [job for job in jobs if job.task not in tasks]
-        if unknown:
-            unknown = [job for job in unknown if self._built_in(job.task) is None]
+        unknown = [
+            job for job in jobs if job.task not in tasks and self._built_in(job.task) is None
+        ]
         for job in unknown:
-            self._tell(job)
+            self._log(job)
         return unknown
 
-    def _tell(self, job: ClaimedJob) -> None:
-        if job.task in self._told or len(self._told) >= MOST_TOLD:
+    def _log(self, job: ClaimedJob) -> None:
+        if job.task in self._logged or len(self._logged) >= MOST_LOGGED:
             return
-        self._told.add(job.task)
+        self._logged.add(job.task)
         names = [f'"{name}"' for name in sorted(self.tasks)]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         log.warning(

@@ -1,4 +1,4 @@
-"""One child process, as the worker sees it: start it, run jobs in it, end it."""
+"""One child process from the worker's side: start it, run jobs in it, end it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ import msgspec
 
 from headrace.model.job import ClaimedJob
 from headrace.orchestrator.durable.context import DurableContext
-from headrace.orchestrator.isolation.attempt_server import Session
+from headrace.orchestrator.isolation.attempt_server import AttemptServer
 from headrace.orchestrator.isolation.error_transport import is_memory_error, rebuild
-from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, obituary
+from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, describe_exit
 from headrace.orchestrator.isolation.log_forwarding import levels, replay
 from headrace.orchestrator.isolation.protocol import (
     ENVELOPE,
@@ -35,7 +35,7 @@ from headrace.orchestrator.isolation.protocol import (
     Raised,
     Ready,
     Returned,
-    Run,
+    RunJob,
     Start,
     Stop,
     Target,
@@ -52,24 +52,24 @@ from headrace.orchestrator.isolation.supervisor import (
 )
 
 PROGRAM = "headrace.orchestrator.isolation.child"
-# It needs nothing of the program's, and starts faster without.
+# Isolated and without `site`: it starts faster, and needs only the standard library.
 SUPERVISOR = ("-I", "-S", str(Path(__file__).with_name("supervisor.py")))
-# A supervisor that has done nothing for so long after it was told to is not waited for.
-KEEPER_SECONDS = END_SECONDS + 5.0
+# A supervisor that has not ended its child after so long is killed.
+SUPERVISOR_SECONDS = END_SECONDS + 5.0
 BUFFER_BYTES = 1_048_576
-LEAVE_SECONDS = 5.0
+STOP_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
 STRAY = "something in it writes to a file descriptor that is not its own"
 
 log = logging.getLogger("headrace.orchestrator.isolation")
 
 
-class LineClosed(Exception):
-    """Nothing more will come from this child."""
+class ChannelClosed(Exception):
+    """The child has closed the channel: it sends nothing more."""
 
 
 class ChildProcess:
-    """A process that runs one job at a time. `jobs` counts those it was given."""
+    """A process that runs one job at a time. `jobs` counts the jobs that it was sent."""
 
     def __init__(
         self,
@@ -77,14 +77,14 @@ class ChildProcess:
         process: asyncio.subprocess.Process,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        marks: int,
-        leash: int,
+        begun_marks: int,
+        lifeline: int,
         identity: str,
     ) -> None:
-        # The supervisor of the child: when it has ended, so has everything below it.
+        # The supervisor of the child: when it has ended, everything below it has ended too.
         self._process = process
-        self._marks: int | None = marks
-        self._leash = leash
+        self._begun_marks: int | None = begun_marks
+        self._lifeline = lifeline
         self._identity = identity
         self._reader = reader
         self._writer = writer
@@ -97,23 +97,23 @@ class ChildProcess:
         """Start a process. It has to `load` before it can run a job."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        marks, marking = os.pipe()
-        os.set_blocking(marks, False)
-        held, leash = os.pipe()
-        os.set_blocking(leash, False)
+        begun_marks, begun_marks_end = os.pipe()
+        os.set_blocking(begun_marks, False)
+        lifeline_end, lifeline = os.pipe()
+        os.set_blocking(lifeline, False)
         identity = secrets.token_hex(16)
         writer: asyncio.StreamWriter | None = None
         try:
-            # A cancel here ends a process that is being started, but none that has been.
+            # A cancel here also ends a process that is being started.
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=BUFFER_BYTES)
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, *SUPERVISOR, str(os.getpid())),
-                *map(str, (held, theirs.fileno(), marking)),
+                *map(str, (lifeline_end, theirs.fileno(), begun_marks_end)),
                 *(*_python(), "-m", PROGRAM),
                 stdin=asyncio.subprocess.DEVNULL,
-                # Standard output of a worker may be read by a program; prints are for people.
+                # A program may read the worker's standard output; prints are not for it.
                 stdout=2,
-                pass_fds=(held, theirs.fileno(), marking),
+                pass_fds=(lifeline_end, theirs.fileno(), begun_marks_end),
                 env={**os.environ, MARKER: identity},
                 # Ctrl-C is for the worker.
                 start_new_session=True,
@@ -122,32 +122,32 @@ class ChildProcess:
             if writer is not None:
                 writer.transport.abort()
             ours.close()
-            os.close(marks)
-            os.close(leash)
+            os.close(begun_marks)
+            os.close(lifeline)
             if isinstance(error, OSError):
                 raise ChildDied(f"a child process could not be started: {error}") from error
             raise
         finally:
             theirs.close()
-            os.close(marking)
-            os.close(held)
+            os.close(begun_marks_end)
+            os.close(lifeline_end)
         return cls(
             process=process,
             reader=reader,
             writer=writer,
-            marks=marks,
-            leash=leash,
+            begun_marks=begun_marks,
+            lifeline=lifeline,
             identity=identity,
         )
 
     @property
     def pid(self) -> int:
-        """The process id of its supervisor, which is what the worker has started."""
+        """The process id of its supervisor, which the worker has started."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it can be given a job."""
+        """Whether it can run a job."""
         return self._process.returncode is None and not self._reader.at_eof()
 
     async def load(
@@ -158,7 +158,7 @@ class ChildProcess:
         payload_limit: int | None = None,
         settings: bytes | None = None,
     ) -> None:
-        """Cap the memory, then load the tasks. Raises what loading raised there."""
+        """Limit the memory, then load the tasks. Raise what loading raised."""
         self._longest = max(LONGEST_FROM_CHILD, (payload_limit or 0) + ENVELOPE)
         start = Start(
             target=target,
@@ -183,24 +183,24 @@ class ChildProcess:
                                 f"{target.module}; allow more bytes"
                             )
                         elif memory_limit is not None:
-                            # Imports that run out of memory fail in the strangest ways.
+                            # An import that runs out of memory may raise anything.
                             report.message += f" (memory_limit is {memory_limit:,} bytes)"
                         raise rebuild(report)
                     case Logged() as logged:
                         replay(logged, None)
                     case message:
-                        raise ChildDied(f"a child said {message!r} before it was ready")
-        except LineClosed as error:
-            ending = obituary(await self._end())
+                        raise ChildDied(f"a child sent {message!r} before it was ready")
+        except ChannelClosed as error:
+            ending = describe_exit(await self._end())
             limit = "" if memory_limit is None else f"; memory_limit is {memory_limit:,} bytes"
             raise ChildDied(
                 f"the child process {ending} while it loaded {target.module}{limit}"
             ) from error
 
     async def run(self, job: ClaimedJob, context: DurableContext) -> Returned | Raised:
-        """Run one job. If this raises, the process is of no further use: kill it."""
+        """Run one job. If this raises, the process cannot be used any more: kill it."""
         self.jobs += 1
-        session = Session(context, self.jobs, self._send)
+        server = AttemptServer(context, self.jobs, self._send)
         try:
             self._send(_run(self.jobs, job, context))
             while True:
@@ -210,40 +210,39 @@ class ChildProcess:
                         if message.run == self.jobs:
                             return message
                         log.warning(
-                            "process %d answered run %d while run %d (job %s) is under way; "
-                            "dropped",
+                            "process %d sent the end of run %d during run %d (job %s); dropped",
                             *(self.pid, message.run, self.jobs, job.id),
                         )
                     case _:
-                        session.take(message)
-        except LineClosed as error:
-            ending = obituary(await self._end())
+                        server.take(message)
+        except ChannelClosed as error:
+            ending = describe_exit(await self._end())
             kind = ChildDied if self._begun() == self.jobs else ChildNotStarted
             raise kind(f'the child process of task "{job.task}" {ending}') from error
         finally:
-            await session.close()
+            await server.close()
 
     async def stop(self) -> None:
-        """Let an idle process leave politely; end it if it does not."""
+        """Let an idle process exit by itself; kill it if it does not."""
         self._send(Stop())
-        await asyncio.wait({self._ended}, timeout=LEAVE_SECONDS)
+        await asyncio.wait({self._ended}, timeout=STOP_SECONDS)
         await self.kill()
 
     async def kill(self) -> None:
-        """End the process and all that was started below it; it is gone when this returns."""
+        """Kill the process and all that it has started. All have ended when this returns."""
         if not self._ended.done():
             with contextlib.suppress(OSError):
-                os.write(self._leash, b".")
-            await asyncio.wait({self._ended}, timeout=KEEPER_SECONDS)
+                os.write(self._lifeline, b".")
+            await asyncio.wait({self._ended}, timeout=SUPERVISOR_SECONDS)
         if not self._ended.done():
-            # Somebody has stopped the supervisor, or the machine stands still.
-            log.error("process %d does not end its child; it is ended from here", self.pid)
-            await _off_loop(functools.partial(_end_from_here, self.pid))
+            # The supervisor was stopped (SIGSTOP), or the machine hardly runs.
+            log.error("supervisor %d does not end its child; the worker kills both", self.pid)
+            await _off_loop(functools.partial(_kill_all, self.pid))
         await asyncio.shield(self._ended)
         self._writer.transport.abort()
-        if self._marks is not None:
-            os.close(self._marks)
-            self._marks = None
+        if self._begun_marks is not None:
+            os.close(self._begun_marks)
+            self._begun_marks = None
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
@@ -256,46 +255,45 @@ class ChildProcess:
             (length,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
             if length > self._longest:
                 raise ChildDied(
-                    f"child process {self.pid} announced a message of {length:,} bytes, where "
-                    f"{self._longest:,} are the most, and was ended; {STRAY}"
+                    f"child process {self.pid} announced a message of {length:,} bytes, the "
+                    f"limit is {self._longest:,}, and was killed; {STRAY}"
                 )
             body = await self._reader.readexactly(length)
         except (EOFError, OSError) as error:
-            raise LineClosed from error
+            raise ChannelClosed from error
         try:
             return decode_from_child(body)
         except msgspec.DecodeError as error:
             raise ChildDied(
-                f"child process {self.pid} sent what is no message and was ended ({error}); {STRAY}"
+                f"child process {self.pid} sent what is no message ({error}) and was killed; "
+                f"{STRAY}"
             ) from error
 
     def _begun(self) -> int:
-        """How many jobs it had begun when it died: it leaves a mark for each."""
-        if self._marks is None:
-            return self.jobs  # we have killed it ourselves
+        """Return how many jobs it had begun when it died: it has written a mark for each."""
+        if self._begun_marks is None:
+            return self.jobs  # the worker has killed it
         try:
-            return len(os.read(self._marks, self.jobs + 1))
+            return len(os.read(self._begun_marks, self.jobs + 1))
         except BlockingIOError:
             return 0
 
     async def _end(self) -> int | None:
-        """The line is closed, so the process is about to end: tell how."""
+        """Wait for the end of a process that has closed the channel. Return its exit code."""
         await asyncio.wait({self._ended}, timeout=END_SECONDS + DRAIN_SECONDS)
         return self._process.returncode
 
     async def _wait_for_end(self) -> None:
         if await self._process.wait() == -signal.SIGKILL:
-            # Perhaps it was the supervisor that was killed. The child ends with it, by itself.
+            # Perhaps the supervisor was killed. Its child ends by itself then, but not the rest.
             await _off_loop(functools.partial(end_all, functools.partial(marked, self._identity)))
-        os.close(self._leash)
-        # What it has sent is read first, unless something that it started holds the line open.
+        os.close(self._lifeline)
+        # First read what it has sent, unless something that it started holds the channel open.
         asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._writer.transport.abort)
 
 
 async def _off_loop(call: Callable[[], object]) -> None:
-    """Call what ends processes, in a thread of its own: those of the loop are for everybody, and
-    handlers may hang in all of them.
-    """
+    """Call in a thread of its own: handlers may hang in all threads of the loop's pool."""
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
 
@@ -303,19 +301,19 @@ async def _off_loop(call: Callable[[], object]) -> None:
         try:
             call()
         except Exception:
-            log.exception("processes that a handler started may be left")
-        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            log.exception("processes that a handler started may still run")
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(over.set)
 
     try:
         threading.Thread(target=work, name="headrace-end", daemon=True).start()
-    except RuntimeError:  # there are no more threads: the loop has to wait for it
+    except RuntimeError:  # no thread can be started: the loop has to wait
         work()
     await over.wait()
 
 
-def _end_from_here(supervisor: int) -> None:
-    """End a supervisor and what is below it. What gets away meanwhile is found by its mark."""
+def _kill_all(supervisor: int) -> None:
+    """Kill a supervisor and what is below it. What is started meanwhile is found by its marker."""
     below = descendants(supervisor)
     with contextlib.suppress(ProcessLookupError):
         os.kill(supervisor, signal.SIGKILL)
@@ -323,17 +321,17 @@ def _end_from_here(supervisor: int) -> None:
 
 
 def _python() -> list[str]:
-    """The interpreter. It does not look for modules in the current folder, where a file that is
-    called `logging.py` would be in the way, unless that is where Headrace is.
+    """Return the interpreter. It does not import from the current folder, where a `logging.py`
+    would shadow the library's, unless Headrace itself is there.
     """
     home = Path(__file__).parents[3]
     return [sys.executable] if home == Path.cwd() else [sys.executable, "-P"]
 
 
-def _run(number: int, job: ClaimedJob, context: DurableContext) -> Run:
+def _run(number: int, job: ClaimedJob, context: DurableContext) -> RunJob:
     fields: dict[str, Any] = {
         name: getattr(context, name)
         for name in ("job_id", "queue", "attempt", "max_attempts", "token", "key", "lane")
     }
     level = context.log.getEffectiveLevel()
-    return Run(run=number, task=job.task, args=job.args, level=level, **fields)
+    return RunJob(run=number, task=job.task, args=job.args, level=level, **fields)

@@ -1,4 +1,4 @@
-"""Log records on their way from a child to the worker's own loggers."""
+"""Log records of a child, sent to the worker's own loggers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from headrace.orchestrator.isolation.protocol import Logged, printable
 
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 _formatter = logging.Formatter()
-# A record is for people; more than so many characters of one text are cut off.
+# Longer texts are cut: a record is for people.
 TEXT_LIMIT = 1_048_576
 
 
 def levels() -> dict[str, int]:
-    """The levels that this process has set, by logger; "" is the root."""
+    """Return the levels that this process has set, by logger; "" is the root."""
     found = {"": logging.getLogger().level}
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and logger.level != logging.NOTSET:
@@ -32,7 +32,7 @@ def set_levels(levels: dict[str, int]) -> None:
 
 
 class Forwarder(logging.Handler):
-    """In the child: sends records to the worker. `run` None: those of no job's own logger."""
+    """In the child: sends records to the worker. `run` is for the logger of one job."""
 
     def __init__(self, send: Callable[[Logged], None], *, run: int | None = None) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Forwarder(logging.Handler):
         try:
             self._send(self._message(record))
         except ForkedCopy:
-            # What a program without any configuration does: warnings go to standard error.
+            # As in a program that configures no logging: warnings go to standard error.
             if logging.lastResort is not None and record.levelno >= logging.lastResort.level:
                 logging.lastResort.handle(record)
         except Exception:
@@ -76,7 +76,7 @@ class Forwarder(logging.Handler):
 
 
 def replay(logged: Logged, context: Context | None) -> None:
-    """In the worker: log a record as if its handler ran here."""
+    """In the worker: log a record as if the handler had run here."""
     extra: dict[str, Any] = dict(logged.extra)
     message = logged.message
     logger = logging.getLogger(logged.logger)

@@ -1,4 +1,4 @@
-"""The child processes of a worker: started when they are needed, kept warm, never left behind."""
+"""The child processes of a worker: started on demand, reused, and all ended with the worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headrace.task import Task
 
 JOBS_PER_CHILD = 1_000
 IDLE_SECONDS = 60.0
-# How long a process may take until it is ready, or as long as the job may take if that is longer.
+# How long a process may take until it is ready; or the job's timeout if that is longer.
 START_SECONDS = 120.0
 SLOW_SECONDS = 10.0
 
@@ -31,8 +31,8 @@ Key = tuple[Target, int | None]
 class ProcessPool:
     """Runs jobs in up to `size` child processes, one job at a time in each.
 
-    A process is used again for tasks of the same module and memory limit. It is replaced after a
-    timeout, a cancel, a crash or a MemoryError, after many jobs, and when it was idle for long.
+    A process is reused for tasks of the same module and memory limit. It is replaced after a
+    timeout, a cancel, a crash or a MemoryError, after JOBS_PER_CHILD jobs and after IDLE_SECONDS.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ProcessPool:
         self._empty = asyncio.Event()
         self._empty.set()
         self._busy: set[ChildProcess] = set()
-        # The longest idle is first, over all keys.
+        # The one that has been idle longest comes first, over all keys.
         self._idle: dict[ChildProcess, tuple[Key, asyncio.TimerHandle]] = {}
         self._leaving: dict[ChildProcess, asyncio.Task[None]] = {}
         self._closed = False
@@ -60,11 +60,11 @@ class ProcessPool:
         context: DurableContext,
         time_counts: Callable[[bool], None] = lambda counts: None,
     ) -> bytes:
-        """Run one job and answer its result as JSON, or raise what its handler raised.
+        """Run one job and return its result as JSON, or raise what its handler raised.
 
-        When the caller is cancelled the process is killed; it is gone when this returns.
-        `time_counts` is told when the job's time begins to count: not while a process is started
-        for it, which has a limit of its own.
+        If the caller is cancelled the process is killed, and has ended when this returns.
+        `time_counts` is called with False while a process is started, which has a limit of its own,
+        and with True when the job's own time begins.
         """
         time_counts(False)
         key = self._target(task), task.policy.memory_limit
@@ -77,21 +77,21 @@ class ProcessPool:
                     if first:
                         await self._load(child, task, job)
                     time_counts(True)
-                    answer = await child.run(job, context)
+                    end = await child.run(job, context)
                 except BaseException as error:
                     await self._discard(child)
                     if isinstance(error, ChildNotStarted) and not first:
-                        continue  # it died while it was idle, which is no matter of this job
+                        continue  # it died while it was idle: not the fault of this job
                     raise
-                self._give_back(child, key, answer)
-                match answer:
+                self._release(child, key, end)
+                match end:
                     case Returned(result=result):
                         return result
                     case Raised(report=report):
                         raise rebuild(report)
 
     async def close(self) -> None:
-        """End all processes. Idle ones leave politely; a job that still runs is killed."""
+        """End all processes: idle ones exit by themselves, those that run a job are killed."""
         self._closed = True
         for child in list(self._idle):
             self._retire(child)
@@ -104,7 +104,7 @@ class ProcessPool:
             raise ChildDied("the worker is closing")
         target = self._target(task)
         seconds = max(START_SECONDS, job.timeout or 0.0)
-        telling = asyncio.get_running_loop().call_later(SLOW_SECONDS, _tell_slow, task, target)
+        slow_warning = asyncio.get_running_loop().call_later(SLOW_SECONDS, _warn_slow, task, target)
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
@@ -123,7 +123,7 @@ class ProcessPool:
                 "is slow when it is first used"
             ) from error
         finally:
-            telling.cancel()
+            slow_warning.cancel()
 
     def _target(self, task: Task[..., Any]) -> Target:
         target = self._targets.get(task)
@@ -132,7 +132,7 @@ class ProcessPool:
         return target
 
     async def _take(self, key: Key) -> ChildProcess:
-        """A warm process for this key, or a new one; then it is busy."""
+        """Return an idle process for this key, or a new one, and mark it busy."""
         for child in reversed(self._idle):
             if self._idle[child][0] == key and child.alive:
                 self._idle.pop(child)[1].cancel()
@@ -152,12 +152,12 @@ class ProcessPool:
         self._busy.add(child)
         return child
 
-    def _give_back(self, child: ChildProcess, key: Key, answer: Returned | Raised) -> None:
+    def _release(self, child: ChildProcess, key: Key, end: Returned | Raised) -> None:
         self._busy.discard(child)
         handle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._retire, child)
         self._idle[child] = key, handle
-        # What filled the memory once may still be there for the next job.
-        full = isinstance(answer, Raised) and is_memory_error(answer.report)
+        # What filled the memory may still be there for the next job.
+        full = isinstance(end, Raised) and is_memory_error(end.report)
         if full or child.jobs >= JOBS_PER_CHILD or self._closed:
             self._retire(child)
 
@@ -166,7 +166,7 @@ class ProcessPool:
         await asyncio.shield(self._leave(child, child.kill()))
 
     def _retire(self, child: ChildProcess) -> None:
-        """Send an idle process away."""
+        """Stop an idle process."""
         _, handle = self._idle.pop(child)
         handle.cancel()
         self._leave(child, child.stop())
@@ -188,7 +188,7 @@ class ProcessPool:
             self._empty.set()
 
 
-def _tell_slow(task: Task[..., Any], target: Target) -> None:
+def _warn_slow(task: Task[..., Any], target: Target) -> None:
     log.warning(
         'The child process of task "%s" is still importing %s after %g s; the job\'s own time has '
         "not begun",

@@ -1,16 +1,16 @@
-"""The program between a worker and one child process: it ends all that the child has started.
+"""The program between a worker and one child process: it kills all that the child has started.
 
     worker ── supervisor ── child ── what handlers start, and what that starts, in any session
 
-Promise: when the child has ended, when the worker says so, and when the worker is gone, however it
-went (SIGKILL), everything below the supervisor is killed; then the supervisor ends, the way the
-child did. So whoever has seen the supervisor end knows that nothing is left.
+Promise: when the child has ended, when the worker asks for it, and when the worker has ended in any
+way (SIGKILL), everything below the supervisor is killed; then the supervisor ends with the child's
+exit status. So when the supervisor has ended, nothing is left.
 
-On Linux the supervisor adopts whatever loses its parent below it (PR_SET_CHILD_SUBREAPER), so
-nothing leaves its family, whatever sessions and groups it makes; no root and no cgroup is needed.
-Elsewhere only the child's process group is found: programs in a session of their own stay.
+On Linux the supervisor becomes the parent of whatever loses its parent below it
+(PR_SET_CHILD_SUBREAPER), in any session or group; no root and no cgroup is needed. Elsewhere only
+the child's process group is found: programs in a session of their own are left.
 
-Started by file name and without `site`: only the standard library is here, and little of it.
+Started by file name and without `site`, so it imports the standard library only, and little of it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-# In the environment of a child and of all that it starts: found by it if the supervisor was killed.
+# In the environment of a child and of all that it starts, to find them if the supervisor is killed.
 MARKER = "_HEADRACE_CHILD_ID"
-# What cannot be killed (another user's, or stuck in the kernel) is left after so long.
+# What cannot be killed (another user's process, or stuck in the kernel) is left after so long.
 END_SECONDS = 5.0
 _LINUX = sys.platform == "linux"
 _EXITING = 0x4  # the kernel's PF_EXITING
@@ -37,25 +37,28 @@ _SIGNALS = (signal.SIGCHLD, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signa
 
 
 def main() -> NoReturn:
-    """Start the child and keep it: `supervisor.py PARENT LEASH LINE MARKS PROGRAM…`."""
-    parent, leash, line, marks = map(int, sys.argv[1:5])
-    os.set_inheritable(leash, False)
-    bell, ring = os.pipe()
-    os.set_blocking(ring, False)
+    """Run the child: `supervisor.py PARENT LIFELINE CHANNEL BEGUN_MARKS PROGRAM…`.
+
+    The lifeline is a pipe: the worker writes to it, or closes it, to have everything ended.
+    """
+    parent, lifeline, channel, begun_marks = map(int, sys.argv[1:5])
+    os.set_inheritable(lifeline, False)
+    wakeup_read, wakeup_write = os.pipe()
+    os.set_blocking(wakeup_write, False)
     for number in _SIGNALS:
-        # A signal to the whole service is for the worker. These only wake us, to look again.
+        # A signal to the whole service is for the worker. Here signals only wake `_watch`.
         signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
     adopts = _control(_CHILD_SUBREAPER, 1)
-    # Not SIGKILL: there is something to do first. It also comes when a mere thread of the worker
-    # has ended, so it is only a reason to look who our parent is.
+    # Not SIGKILL: there is something to do first. It also comes when only a thread of the worker
+    # has ended, so `_watch` compares the parent.
     _control(_PARENT_DEATH_SIGNAL, signal.SIGUSR2)
-    child = _start([*sys.argv[5:], str(line), str(marks), str(os.getpid())])
-    # The worker has to see that the line is closed when the child has ended.
-    os.close(line)
-    os.close(marks)
-    status = _watch(child, parent=parent, leash=leash, bell=bell)
-    _end_family(child, ended=status is not None, adopts=adopts)
+    child = _start([*sys.argv[5:], str(channel), str(begun_marks), str(os.getpid())])
+    # The worker has to see that the channel is closed when the child has ended.
+    os.close(channel)
+    os.close(begun_marks)
+    status = _watch(child, parent=parent, lifeline=lifeline, wakeup=wakeup_read)
+    _kill_descendants(child, ended=status is not None, adopts=adopts)
     _end_like(status)
 
 
@@ -71,21 +74,21 @@ def _start(program: list[str]) -> int:
     os._exit(127)
 
 
-def _watch(child: int, *, parent: int, leash: int, bell: int) -> int | None:
-    """Wait. Answers the status of a child that ended by itself; None: it has to be ended."""
+def _watch(child: int, *, parent: int, lifeline: int, wakeup: int) -> int | None:
+    """Wait for the end of the child and return its status; None: it has to be killed."""
     poll = select.poll()
-    poll.register(leash, select.POLLIN)
-    poll.register(bell, select.POLLIN)
+    poll.register(lifeline, select.POLLIN)
+    poll.register(wakeup, select.POLLIN)
     while (status := _reap()[0].get(child)) is None and os.getppid() == parent:
         for descriptor, _ in poll.poll():
-            if descriptor == leash:
-                return None  # a word, or the end of it: both mean the same
-            os.read(bell, 4096)
+            if descriptor == lifeline:
+                return None  # written to or closed
+            os.read(wakeup, 4096)
     return status
 
 
 def _reap() -> tuple[dict[int, int], bool]:
-    """Collect all that has ended below, with the status; and whether nobody is left."""
+    """Return the status of all that has ended below, and whether nothing is left."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -97,31 +100,31 @@ def _reap() -> tuple[dict[int, int], bool]:
         ended[pid] = status
 
 
-def _end_family(child: int, *, ended: bool, adopts: bool) -> None:
-    """Kill until nobody is left below. The kernel knows: who loses its parent comes to us."""
+def _kill_descendants(child: int, *, ended: bool, adopts: bool) -> None:
+    """Kill until nothing is left below. What loses its parent becomes a child of this process."""
     if not ended:
         _kill(child)
     if not (ended and adopts):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
 
-    def nobody() -> bool:
+    def none_left() -> bool:
         nonlocal ended
-        collected, alone = _reap()
+        collected, none = _reap()
         ended = child in collected or ended
-        return alone or (ended and not adopts)
+        return none or (ended and not adopts)
 
-    left = end_all(lambda: descendants(os.getpid()), nobody)
+    left = end_all(lambda: descendants(os.getpid()), none_left)
     if left:
         named = ", ".join(map(str, sorted(left)))
         os.write(2, f"processes that a handler started could not be killed: {named}\n".encode())
 
 
 def _end_like(status: int | None) -> NoReturn:
-    """End as the child did, so that the worker can tell how that was. By order: in peace."""
+    """End with the status of the child, for the worker to report. None: exit with 0."""
     code = 0 if status is None else os.waitstatus_to_exitcode(status)
     if code < 0:
-        # If there is a core to be written, it is the child's.
+        # The child may have written a core file; this process must not.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _control(_DUMPABLE, 0)
         with contextlib.suppress(OSError, ValueError):
@@ -131,7 +134,7 @@ def _end_like(status: int | None) -> NoReturn:
 
 
 def _control(option: int, value: int) -> bool:
-    """Set something about this process. False: this system cannot."""
+    """Call prctl. Return False if this system has no such option."""
     if not _LINUX:
         return False
     try:
@@ -140,11 +143,11 @@ def _control(option: int, value: int) -> bool:
         return False
 
 
-# --- finding and ending processes; the worker needs this too, should its supervisor be killed
+# --- finding and killing processes; the worker does it too, if its supervisor was killed
 
 
 def end_all(find: Callable[[], dict[int, int]], done: Callable[[], bool] | None = None) -> set[int]:
-    """Kill what is found until `done`, or until nothing is found. Answers what resists."""
+    """Kill what is found until `done`, or until nothing is found. Return what is left."""
     end = time.monotonic() + END_SECONDS
     pause = 0.001
     while done is None or not done():
@@ -152,7 +155,7 @@ def end_all(find: Callable[[], dict[int, int]], done: Callable[[], bool] | None 
         if not found and done is None:
             break
         for pid, began in found.items():
-            # A number may have been given to somebody else since it was found.
+            # The id may belong to another process since it was found.
             if _stat(pid)[2] == began:
                 _kill(pid)
         if time.monotonic() > end:
@@ -163,13 +166,13 @@ def end_all(find: Callable[[], dict[int, int]], done: Callable[[], bool] | None 
 
 
 def exists(pid: int, began: int) -> bool:
-    """Whether this very process is still there. One that nobody has waited for has ended."""
+    """Return whether this very process still runs. A zombie does not."""
     state, _, since = _stat(pid)
     return since == began and state not in (b"Z", b"X")
 
 
 def descendants(root: int) -> dict[int, int]:
-    """All processes below one, with the times at which they began."""
+    """Return all processes below one, with the times at which they began."""
     parents = {pid: _stat(pid)[1:] for pid in _pids()}
     found: dict[int, int] = {}
     newest = {root}
@@ -180,10 +183,10 @@ def descendants(root: int) -> dict[int, int]:
 
 
 def marked(identity: str) -> dict[int, int]:
-    """All processes whose environment says that they were started below this child.
+    """Return all processes whose environment has the marker of this child.
 
-    One that is about to end has lost its environment already, and may still be seen at work for a
-    moment: it counts as well, so that it is waited for. To kill it does nothing.
+    A process that is exiting has lost its environment, but may still be seen for a moment: it is
+    included, so that it is waited for. To kill it does nothing.
     """
     entry = f"{MARKER}={identity}".encode()
     found = {}
@@ -198,12 +201,12 @@ def _environment(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
-    except ProcessLookupError:  # it has none any more
+    except ProcessLookupError:  # it has ended
         return []
 
 
 def _ending(pid: int) -> bool:
-    """Whether a process of ours is inside of its exit: not gone, and not to be stopped any more."""
+    """Return whether a process of this user is exiting: it has not ended, but cannot go on."""
     if os.stat(f"/proc/{pid}").st_uid != os.getuid():
         return False
     with open(f"/proc/{pid}/stat", "rb") as file:
@@ -218,10 +221,10 @@ def _pids() -> Iterator[int]:
 
 
 def _stat(pid: int) -> tuple[bytes, int, int]:
-    """A process's state and parent, and when it began, which is -1 if it is gone."""
+    """Return a process's state, its parent, and when it began: -1 if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name comes before, and may hold spaces and brackets.
+            # The name comes before, and may contain spaces and brackets.
             fields = file.read().rpartition(b")")[2].split()
         return fields[0], int(fields[1]), int(fields[19])
     except (OSError, IndexError):

@@ -1,4 +1,4 @@
-"""Finding a task again in another process: by the module and the name that hold it."""
+"""How a child process finds a task: by the module and the name that hold it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAIN = "__headrace_main__"
 
 
 def locate(task: Task[..., Any], app_path: str | None) -> Target:
-    """Where a child process finds this task.
+    """Return where a child process finds this task.
 
     Tried in turn: the module of its function, the module of the app path ("module:app"), and
     every other module that is loaded.
@@ -41,10 +41,10 @@ def locate(task: Task[..., Any], app_path: str | None) -> Target:
 
 
 def load(target: Target, settings: bytes | None) -> Any:
-    """In the child: import the module and answer what holds the tasks.
+    """In the child: import the module and return what holds the tasks.
 
-    Its App is given the worker's settings, which the command line or a test may have changed: what
-    a handler enqueues has to go where the worker's own jobs are.
+    Its App gets the worker's settings, which the command line or a test may have changed: what a
+    handler enqueues has to go to the worker's engine.
     """
     module = _import(target)
     holder = getattr(module, target.attribute, None)
@@ -53,7 +53,7 @@ def load(target: Target, settings: bytes | None) -> Any:
             f"{target.module} has no App or task called {target.attribute!r} in a child process; "
             "make it whenever the module is imported"
         )
-    app: Any = holder.door if isinstance(holder, Task) else holder
+    app: Any = holder.sink if isinstance(holder, Task) else holder
     if settings is not None and _is_app(app) and settings != encode(app.settings):
         app.reconfigure(msgspec.json.decode(settings, type=type(app.settings)))
     if _is_app(app):
@@ -62,13 +62,13 @@ def load(target: Target, settings: bytes | None) -> Any:
 
 
 def settings_of(task: Task[..., Any]) -> bytes | None:
-    """In the worker: the settings of the App that a task is registered with."""
-    app: Any = task.door
+    """In the worker: return the settings of the App that a task is registered with."""
+    app: Any = task.sink
     return encode(app.settings) if _is_app(app) else None
 
 
 def pick(holder: Any, name: str) -> Task[..., Any]:
-    """In the child: the task of this name."""
+    """In the child: return the task of this name."""
     if isinstance(holder, Task) and holder.name == name:
         return holder
     task: Task[..., Any] | None = holder.tasks.get(name) if _is_app(holder) else None
@@ -81,8 +81,8 @@ def pick(holder: Any, name: str) -> Task[..., Any]:
 
 
 def known(holder: Any) -> Mapping[str, Task[..., Any]]:
-    """In the child: the tasks that are known there."""
-    app: Any = holder.door if isinstance(holder, Task) else holder
+    """In the child: return all tasks by name."""
+    app: Any = holder.sink if isinstance(holder, Task) else holder
     if _is_app(app):
         tasks: Mapping[str, Task[..., Any]] = app.tasks
         return tasks
@@ -90,8 +90,8 @@ def known(holder: Any) -> Mapping[str, Task[..., Any]]:
 
 
 def _holder(module: ModuleType | None, task: Task[..., Any]) -> str | None:
-    """The name of what holds a task in a module: an App before the task itself, so that one
-    child serves all the tasks of an App.
+    """Return the name of what holds a task in a module: an App rather than the task itself, so that
+    one child serves all the tasks of an App.
     """
     if not isinstance(module, ModuleType):
         return None

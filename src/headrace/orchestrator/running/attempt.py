@@ -1,18 +1,27 @@
-"""One try at one job, from the moment a slot takes it."""
+"""One attempt at one job, and the time limits of all that run."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Iterable
 from enum import Enum
 
+from headrace.clock import Clock
 from headrace.model.job import ClaimedJob
 
 FOREVER = float("inf")
+# Clocks of tests jump: check at least this often while jobs run.
+LONGEST_PAUSE = 0.25
+
+
+def monotonic() -> float:
+    """Return the clock of durations on this machine."""
+    return time.monotonic()
 
 
 class Reason(Enum):
-    """Why an attempt was told to stop before its handler came to an end."""
+    """Why an attempt was stopped before its handler returned."""
 
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
@@ -21,7 +30,7 @@ class Reason(Enum):
 
 
 class Attempt:
-    """What is known about a running attempt. Times are `time.monotonic` plus the clock's offset."""
+    """A running attempt. Times are `time.monotonic` plus the clock's offset."""
 
     __slots__ = (
         "abandoned",
@@ -42,51 +51,137 @@ class Attempt:
         self.job = job
         self.start(started)
         self.reason: Reason | None = None
-        # Also a future, if its thread needs no task on the loop.
+        # A plain future if its thread needs no task on the loop.
         self.task: asyncio.Future[None] | None = None
-        # Cancelled before its first step, a task would end without a word: it looks at `reason`.
+        # A task that is cancelled before its first step ends without running: check `reason`.
         self.begun = False
-        # A handler in a thread cannot be cancelled: it is told, and has to look.
+        # A handler in a thread cannot be cancelled: it has to check `ctx.cancelled`.
         self.cooperative = False
-        # Whether the handler has seen that it should stop, or was told to leave.
+        # Whether the handler has seen that it should stop, or was left by `Suspended`.
         self.noticed = False
         self.suspended = False
         self.patience_until = FOREVER
         self.abandoned = False
-        # Its outcome has been told: whatever its handler left behind begins nothing any more.
+        # Its outcome is recorded: whatever its handler left running may start nothing any more.
         self.over = False
 
     def start(self, now: float) -> None:
-        """Its handler begins; the time limit counts from now."""
+        """Its handler begins, and so does its time limit."""
         self.started = now
         self.count_from(now)
 
     def count_from(self, now: float | None) -> None:
-        """The time limit counts from now. None: not yet, because its handler cannot begin."""
+        """Start the time limit. None: not yet, the handler cannot begin."""
         timeout = self.job.timeout
         self.deadline = FOREVER if timeout is None or now is None else now + timeout
 
     def interrupt(self, reason: Reason, *, now: float, patience: float) -> None:
-        """Tell the handler to stop. The first reason counts, except that a lost lease beats all."""
+        """Stop the handler. The first reason counts, except that a lost lease overrides it."""
         if self.reason is not None and reason is not Reason.LOST:
             return
         self.reason = reason
         self.patience_until = now + patience
         if self.cooperative and reason is Reason.CANCELLED:
-            return  # it may look at `ctx.cancelled` and leave in good order
+            return  # it may check `ctx.cancelled` and return in good order
         if self.task is not None and self.begun:
             self.task.cancel()
 
     def in_its_task(self) -> bool:
-        """Whether the event loop is running this attempt's task just now.
+        """Return whether the event loop is running this attempt's task just now.
 
-        Where it is not, an exception in that task's coroutine was raised by nobody's handler: the
-        loop has ended, and Python closes what was left waiting. Nothing may be begun any more.
+        If not, an exception in its coroutine was not raised by the handler: the loop has ended, and
+        Python closes coroutines that were left waiting. Nothing may be started any more.
         """
         task = self.task
         return task is None or asyncio.current_task(task.get_loop()) is task
 
 
-def monotonic() -> float:
-    """The clock of durations on this machine."""
-    return time.monotonic()
+class Deadlines:
+    """Stops attempts that run out of time, and abandons those that do not stop.
+
+    One timer checks all slots, instead of one timer per job.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        grace_seconds: float,
+        attempts: Callable[[], Iterable[Attempt]],
+        give_up: Callable[[Attempt], None],
+        on_broken: Callable[[Attempt, BaseException], None],
+    ) -> None:
+        self.clock = clock
+        self.grace_seconds = grace_seconds
+        # When the timer fires. A slot compares its own deadline to this and calls `arm` if needed.
+        self.next = FOREVER
+        self._attempts = attempts
+        self._give_up = give_up
+        self._on_broken = on_broken
+        self._timer: asyncio.TimerHandle | None = None
+
+    def now(self) -> float:
+        """Return the time that deadlines are measured by."""
+        return monotonic() + self.clock.offset
+
+    def arm(self, deadline: float) -> None:
+        """Fire at `deadline`, or after `LONGEST_PAUSE` if that is sooner."""
+        now = self.now()
+        self.next = min(deadline, now + LONGEST_PAUSE)
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(max(self.next - now, 0.0), self._check_all)
+
+    def interrupt(self, attempt: Attempt, reason: Reason, patience: float | None = None) -> None:
+        """Stop an attempt, and abandon it if it runs on after `patience` (or the grace time)."""
+        seconds = self.grace_seconds if patience is None else patience
+        attempt.interrupt(reason, now=self.now(), patience=seconds)
+        if attempt.patience_until < self.next:
+            self.arm(attempt.patience_until)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.next = FOREVER
+
+    def _check_all(self) -> None:
+        """Check every attempt. Whatever one of them raises, the others are checked as well, and the
+        timer is armed again.
+        """
+        now = self.now()
+        earliest, running = FOREVER, False
+        try:
+            for attempt in list(self._attempts()):
+                running = True
+                try:
+                    earliest = min(earliest, self._check(attempt, now))
+                except Exception as error:
+                    self._on_broken(attempt, error)
+        finally:
+            self.next = FOREVER
+            if running:
+                self.arm(earliest)
+
+    def _check(self, attempt: Attempt, now: float) -> float:
+        """Stop an attempt whose time is over. Return when to check it again at the latest."""
+        if attempt.task is not None and attempt.task.done():
+            # Its own task would have settled it: something has cancelled all tasks there are.
+            error = RuntimeError("the task of this attempt was cancelled from outside")
+            self._on_broken(attempt, error)
+            return FOREVER
+        if attempt.reason is None:
+            if attempt.deadline > now:
+                return attempt.deadline
+            attempt.interrupt(Reason.TIMEOUT, now=now, patience=self.grace_seconds)
+        elif attempt.patience_until <= now:
+            self._run_out_of_patience(attempt, now)
+        return attempt.patience_until
+
+    def _run_out_of_patience(self, attempt: Attempt, now: float) -> None:
+        if attempt.cooperative and attempt.task is not None:
+            attempt.patience_until = now + self.grace_seconds + LONGEST_PAUSE
+            attempt.cooperative = False
+            attempt.task.cancel()  # abandons the thread and frees the slot
+        else:
+            self._give_up(attempt)

@@ -1,8 +1,9 @@
-"""What a handler is given: `headrace.Context`, made real."""
+"""The worker's implementation of `headrace.Context`."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, NoReturn, TypeVar
@@ -30,40 +31,17 @@ log = logging.getLogger("headrace.job")
 T = TypeVar("T")
 
 
-class Services:
-    """What all contexts of one orchestrator share."""
+class Services(msgspec.Struct, kw_only=True, eq=False):
+    """What all contexts of one worker share."""
 
-    __slots__ = (
-        "artifacts",
-        "clock",
-        "engine",
-        "loop",
-        "payload_limit",
-        "tasks",
-        "threads",
-        "writer",
-    )
-
-    def __init__(
-        self,
-        *,
-        engine: Engine,
-        writer: AttemptWriter,
-        artifacts: ArtifactStore,
-        threads: Threads,
-        loop: asyncio.AbstractEventLoop,
-        payload_limit: int,
-        clock: Clock,
-        tasks: Mapping[str, Task[..., Any]],
-    ) -> None:
-        self.engine = engine
-        self.writer = writer
-        self.artifacts = artifacts
-        self.threads = threads
-        self.loop = loop
-        self.payload_limit = payload_limit
-        self.clock = clock
-        self.tasks = tasks
+    engine: Engine
+    writer: AttemptWriter
+    artifacts: ArtifactStore
+    threads: Threads
+    loop: asyncio.AbstractEventLoop
+    payload_limit: int
+    clock: Clock
+    tasks: Mapping[str, Task[..., Any]]
 
 
 class JobContext(DurableContext):
@@ -77,39 +55,43 @@ class JobContext(DurableContext):
         self.attempt = job.attempt
         self.max_attempts = job.max_attempts
         self.token = job.token
-        # Without a key of the caller's the job's own id is what stays the same.
+        # Without a key of the caller's the job's id is what stays the same over attempts.
         self.key = job.key or job.id
         self.lane = job.lane
         self._attempt = attempt
         self._services = services
-        # Once the handler tells its progress itself, stages leave it alone.
+        # Once the handler reports progress itself, stages do not.
         self.own_progress = False
 
-    def __getattr__(self, name: str) -> Any:
-        """Make what few handlers use when it is first asked for."""
-        match name:
-            case "log":
-                made: Any = logging.LoggerAdapter(
-                    log, {"job_id": self.job_id, "task": self.task, "attempt": self.attempt}
-                )
-            case "artifacts":
-                made = JobArtifacts(self)
-            case "step_store":
-                made = WorkerStepStore(self)
-            case "step_names":
-                made = StepNames()
-            case "tasks":
-                made = self._services.tasks
-            case "replayed":
-                made = ReplayedEntries(self)
-            case _:
-                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        setattr(self, name, made)
-        return made
+    # Made when they are first used: few handlers need them.
+
+    @functools.cached_property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:  # type: ignore[override]
+        extra = {"job_id": self.job_id, "task": self.task, "attempt": self.attempt}
+        return logging.LoggerAdapter(log, extra)
+
+    @functools.cached_property
+    def artifacts(self) -> JobArtifacts:  # type: ignore[override]
+        return JobArtifacts(self)
+
+    @functools.cached_property
+    def step_store(self) -> WorkerStepStore:  # type: ignore[override]
+        return WorkerStepStore(self)
+
+    @functools.cached_property
+    def step_names(self) -> StepNames:  # type: ignore[override]
+        return StepNames()
+
+    @functools.cached_property
+    def replayed(self) -> ReplayedEntries:
+        return ReplayedEntries(self)
+
+    @property
+    def tasks(self) -> Mapping[str, Task[..., Any]]:  # type: ignore[override]
+        return self._services.tasks
 
     @property
     def cancelled(self) -> bool:
-        """Whether this attempt should stop: cancelled, out of time, or its lease is lost."""
         attempt = self._attempt
         if attempt.reason is None:
             return False
@@ -117,7 +99,6 @@ class JobContext(DurableContext):
         return True
 
     def progress(self, percent: float, message: str | None = None) -> None:
-        """Tell how far the job is, 0 to 100. Cheap: written in batches, the latest counts."""
         if not 0 <= percent <= 100:
             raise InvalidInput(f"progress must be between 0 and 100, got {percent!r}")
         self.own_progress = True
@@ -127,68 +108,65 @@ class JobContext(DurableContext):
 
     @property
     def engine(self) -> Engine:
-        """Where the jobs live."""
         return self._services.engine
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What travels with the job besides its arguments."""
         meta = self._attempt.job.meta
         decoded: dict[str, Any] = msgspec.json.decode(meta) if meta else {}
         return decoded
 
     async def now(self) -> float:
-        """Seconds since the epoch, by the engine's clock: another worker may go on from here."""
+        """Return the engine's time, in seconds: the next run may be on another worker."""
         return await self.on_worker_loop(self.retry_while_unavailable(self._services.engine.now))
 
     def suspend(self, delay: float, awaits: tuple[Awaited, ...] = ()) -> NoReturn:
-        """Leave the handler; the job is run again when one of these has come about, or later."""
+        """Leave the handler; the job runs again when one of `awaits` has happened, or later."""
         self.suspending(now=True)
         raise Suspended(delay, awaits)
 
     def suspending(self, *, now: bool) -> None:
-        """The handler is left by `Suspended` now, or has to wait for its stages first."""
+        """Note that `Suspended` leaves the handler: now, or after its stages have ended."""
         self._attempt.noticed = True
         self._attempt.suspended = now
 
     def refuse_when_over(self) -> None:
-        """Raise `LeaseLost` when the handler has ended: what it left behind begins nothing."""
+        """Raise `LeaseLost` if the handler has ended: what it left running may start nothing."""
         if self._attempt.over:
             raise LeaseLost(f"attempt {self.attempt} of job {self.job_id} has ended")
 
     @property
     def store(self) -> ArtifactStore:
-        """Where the files of all jobs are."""
         return self._services.artifacts
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Call a function that may block, in a thread. Left alone when this is cancelled."""
+        """Call a function in a thread, which is abandoned when this is cancelled."""
         value: T = await self._services.threads.run_stage(self._attempt, call)
         return value
 
     @property
     def payload_limit(self) -> int:
-        """How many bytes a value kept with the job may have."""
+        """Return how many bytes a value stored with the job may have."""
         return self._services.payload_limit
 
     @property
     def in_a_thread(self) -> bool:
-        """Whether the caller runs on a loop of its own, in the thread of a handler."""
+        """Return whether the caller runs on an event loop of its own, in a handler's thread."""
         return asyncio.get_running_loop() is not self._services.loop
 
     def show_stage(self, *, stage: str) -> None:
-        """Show the stage that runs now."""
+        """Show the stage that runs now in views of the job."""
         self._services.writer.progress(self._attempt.job, stage=stage)
 
     async def entries(self, kind: str | None = None) -> list[StoredEntry]:
-        """What attempts have kept with this job. Waits as long as the engine is away."""
+        """Return what attempts have recorded. Waits while the engine is unavailable."""
         engine = self._services.engine
         return await self.on_worker_loop(
             self.retry_while_unavailable(lambda: engine.entries(self.job_id, kind))
         )
 
     async def retry_while_unavailable(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Ask the engine for what may be asked again; wait as long as it is away."""
+        """Await a call that may be repeated, again while the engine is unavailable."""
         failures = 0
         while True:
             try:

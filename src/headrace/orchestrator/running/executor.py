@@ -1,4 +1,4 @@
-"""The executor: runs one attempt and decides what became of it."""
+"""The executor: runs one attempt and returns its outcome."""
 
 from __future__ import annotations
 
@@ -63,9 +63,10 @@ class Executor:
         self.cancelled_before_start: dict[str, int] = {}
 
     async def run(self, attempt: Attempt) -> Outcome | None:
-        """Run one attempt to its end. Never raises, whatever the handler does, except when the
-        event loop is gone and its coroutine is closed. None: the lease is lost and the outcome is
-        not ours to tell.
+        """Run one attempt to its end and return its outcome; None if its lease is lost.
+
+        Never raises, whatever the handler does, except when the event loop is gone and its
+        coroutine is closed.
         """
         job = attempt.job
         task = self.tasks.get(job.task) or self.built_in(job.task)
@@ -91,13 +92,15 @@ class Executor:
         return outcome if context is None else await self._after_stages(attempt, context, outcome)
 
     def forget_cancelled(self, held: Mapping[str, int]) -> None:
-        """Forget those of whom none waits here any more: they have ended, or have gone back."""
+        """Forget cancelled jobs that no longer wait here: they have ended or were released."""
         for job_id, token in self.cancelled_before_start.copy().items():
             if held.get(job_id) != token:
                 self.cancelled_before_start.pop(job_id, None)
 
     def thread_task(self, job: ClaimedJob) -> Task[..., Any] | None:
-        """The task of a job that a thread can run by itself: a plain function, with no layers."""
+        """Return the task of a job that a thread can run by itself: a plain function without
+        middleware.
+        """
         if self.chain is not None:
             return None
         task = self.tasks.get(job.task)
@@ -106,7 +109,7 @@ class Executor:
     def run_in_thread(
         self, attempt: Attempt, task: Task[..., Any]
     ) -> Outcome | AwaitableResult | None:
-        """In a thread: run one attempt at a plain function to its end, as `run` does."""
+        """In a thread: run an attempt at a plain function to its end, as `run` does."""
         job = attempt.job
         if self._was_cancelled_before_start(job):
             return CANCELLED_BEFORE_START
@@ -126,7 +129,7 @@ class Executor:
     async def finish_awaitable(
         self, attempt: Attempt, task: Task[..., Any], value: AwaitableResult
     ) -> Outcome | None:
-        """Await what a plain function returned."""
+        """Await what a plain function returned, and return the outcome."""
         try:
             outcome = self._returned(attempt, task, await _awaited(attempt, value.value))
         except BaseException as error:  # as above
@@ -137,26 +140,26 @@ class Executor:
         return outcome if context is None else await self._after_stages(attempt, context, outcome)
 
     def interrupted(self, attempt: Attempt) -> Outcome | None:
-        """The outcome of an attempt that was stopped before its handler began, or that is given
-        up because its handler does not stop.
+        """Return the outcome of an attempt that was stopped before its handler began, or that is
+        abandoned because its handler does not stop.
         """
         job = attempt.job
         try:
             task = self.tasks.get(job.task) or self.built_in(job.task)
             policy = DEFAULT_POLICY if task is None else task.policy
             return outcome_of_interruption(job, policy, attempt.reason or Reason.STOPPED)
-        except BaseException as fault:  # whoever tells it to stop has others to tell as well
+        except BaseException as fault:  # the caller has other attempts to stop
             return outcome_of_fault(job, None, fault)
 
     async def _after_stages(
         self, attempt: Attempt, context: JobContext, outcome: Outcome | None
     ) -> Outcome | None:
-        """The outcome of a handler, when the stages are over that it has left behind. The next run
-        would run them a second time beside this one.
+        """Return the outcome once the stages are over that the handler has left running. Otherwise
+        the next run would run them a second time, at the same time.
         """
         if "running_stages" in context.__dict__ and context.running_stages.any:
             await context.running_stages.end(wait=attempt.reason is None)
-            # It may have been told to stop meanwhile, or its lease may be lost.
+            # It may have been stopped meanwhile, or its lease may be lost.
             if attempt.reason is Reason.LOST or (
                 attempt.reason is not None and not isinstance(outcome, Completed)
             ):
@@ -184,7 +187,7 @@ class Executor:
                 )
                 return await _awaited(attempt, value) if inspect.isawaitable(value) else value
             case "process":
-                # The child has encoded its result; it is not taken apart here.
+                # The child has encoded its result; it is not decoded here.
                 return msgspec.Raw(
                     await self.processes().run(
                         task,
@@ -195,11 +198,9 @@ class Executor:
                 )
 
     def _now(self) -> float:
-        """The time that deadlines are measured by."""
         return monotonic() + self.clock.offset
 
     def _was_cancelled_before_start(self, job: ClaimedJob) -> bool:
-        """Whether it was cancelled while it waited."""
         return job.cancel_requested or (
             bool(self.cancelled_before_start)
             and self.cancelled_before_start.pop(job.id, None) == job.token
@@ -211,12 +212,12 @@ class Executor:
         return EMPTY_COMPLETED if value is None else self._completed(attempt.job, value)
 
     def _stopped_early(self, attempt: Attempt) -> bool:
-        """Whether the handler returned because it was told to stop, or though it was to leave."""
+        """Return True if the handler returned after a stop request, or swallowed `Suspended`."""
         return attempt.suspended or (attempt.cooperative and attempt.reason is not None)
 
     def _outcome_of_stop(self, attempt: Attempt, task: Task[..., Any]) -> Outcome | None:
         if attempt.reason is not None:
-            # A thread has no other way to obey than to return.
+            # Returning is the only way for a thread to stop.
             return outcome_of_interruption(attempt.job, task.policy, attempt.reason)
         return outcome_of_caught_suspension(attempt.job)
 
@@ -250,26 +251,26 @@ class Executor:
     ) -> Outcome | None:
         try:
             if attempt.reason is not None:
-                # It was told to stop; how exactly it did is of no interest.
+                # It was stopped; which error that led to does not matter.
                 return outcome_of_interruption(attempt.job, task.policy, attempt.reason)
             if isinstance(error, _Unreadable):
                 return outcome_of_bad_arguments(attempt.job, error.reason)
             if isinstance(error, asyncio.CancelledError):
                 error = _explained(error)
             return outcome_of_error(attempt.job, task.policy, error, now=self.clock.now())
-        except BaseException as fault:  # errors may raise in turn when they are looked at
+        except BaseException as fault:  # an error may raise when it is formatted
             return outcome_of_fault(attempt.job, error, fault)
 
 
 class _Unreadable(Exception):
-    """A job's arguments are not what its handler takes."""
+    """The arguments of a job do not fit its handler."""
 
     def __init__(self, reason: Exception) -> None:
         self.reason = reason
 
 
 async def _awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
-    """Await what a plain function returned. Its thread is left, so it can be cancelled at once."""
+    """Await what a plain function returned. It has left its thread, so it can be cancelled."""
     attempt.cooperative = False
     if attempt.reason is not None:
         if inspect.iscoroutine(value):
@@ -286,7 +287,7 @@ def _arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:
 
 
 def _explained(error: asyncio.CancelledError) -> BaseException:
-    """Nobody cancelled the job: something that the handler awaited was cancelled."""
+    """The job was not cancelled: something that the handler awaited was."""
     if not error.args:
         error.args = ("something that the handler awaited was cancelled",)
     return error

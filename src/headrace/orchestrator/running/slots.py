@@ -1,4 +1,4 @@
-"""Worker slots: each takes a job from the internal queue, runs it, and hands in its outcome."""
+"""Worker slots: each takes a job from the internal queue, runs it, and records its outcome."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ import contextlib
 import contextvars
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from headrace.clock import Clock
-from headrace.model.outcome import Outcome, Snoozed
-from headrace.orchestrator.claiming.dispatcher import Dispatcher
-from headrace.orchestrator.claiming.unstarted_jobs import UnstartedJobs
-from headrace.orchestrator.running.attempt import Attempt
-from headrace.orchestrator.running.deadlines import Deadlines
+from headrace.model.job import ClaimedJob
+from headrace.model.outcome import Outcome, Settlement, Snoozed
+from headrace.orchestrator.claiming.prefetch import PrefetchLimit, UnstartedJobs
+from headrace.orchestrator.running.attempt import Attempt, Deadlines
 from headrace.orchestrator.running.executor import Executor
 from headrace.orchestrator.running.outcomes import outcome_of_fault
 from headrace.orchestrator.running.thread_chain import AwaitableResult, ThreadAttempt, ThreadChain
 from headrace.orchestrator.running.threads import START_AGAIN_SECONDS, NoThread, Threads
 from headrace.orchestrator.settling.attempt_log import error_text
-from headrace.orchestrator.settling.attempt_recorder import AttemptRecorder
+from headrace.orchestrator.settling.settlements import AttemptRecorder
 from headrace.task import Task
 
 log = logging.getLogger("headrace.worker")
 
 
 class Slot:
-    """A place for one running job."""
+    """Room for one running job."""
 
     __slots__ = ("attempt", "closed", "number")
 
@@ -37,12 +36,22 @@ class Slot:
         self.closed = False
 
     def done(self) -> bool:
-        """Whether it will take no more jobs."""
         return self.closed
 
 
+class JobSource(Protocol):
+    """Where slots get their jobs from: the dispatcher."""
+
+    unstarted: UnstartedJobs
+    prefetch: PrefetchLimit
+
+    @property
+    def cancelled(self) -> bool:
+        """Return whether the program is ending: start nothing any more."""
+
+
 class Slots:
-    """All slots of one orchestrator. They only ever read the internal queue.
+    """All slots of one orchestrator. They only read the internal queue.
 
     A free slot has no task that waits: `fill` starts jobs in free slots, and the task of a job that
     has ended starts the next one. So a job costs one task and one turn of the event loop.
@@ -52,17 +61,16 @@ class Slots:
         self,
         *,
         size: int,
-        unstarted: UnstartedJobs,
+        source: JobSource,
         threads: Threads,
-        dispatcher: Dispatcher,
         executor: Executor,
         recorder: AttemptRecorder,
         clock: Clock,
         grace_seconds: float,
     ) -> None:
-        self.unstarted = unstarted
+        self.source = source
+        self.unstarted = source.unstarted
         self.threads = threads
-        self.dispatcher = dispatcher
         self.executor = executor
         self.recorder = recorder
         self.slots = [Slot(number) for number in range(size)]
@@ -71,7 +79,7 @@ class Slots:
             grace_seconds=grace_seconds,
             attempts=self.attempts,
             give_up=self.give_up,
-            broken=self._on_broken,
+            on_broken=self._on_broken,
         )
         self.thread_chain = ThreadChain(
             threads=threads,
@@ -80,22 +88,20 @@ class Slots:
             on_over=self._on_thread_done,
             on_collected=self.fill,
         )
-        dispatcher.take_back_offered = self.thread_chain.take_back_offered
         self._free: list[Slot] = []
-        # Handlers that did not stop when told to: kept from the garbage collector until they end.
+        # Handlers that do not stop: referenced here, or the garbage collector would end them.
         self._given_up: set[asyncio.Future[None]] = set()
-        # What every job starts with, whatever others set in their context variables.
+        # Every job starts with these context variables, whatever other jobs set in theirs.
         self._context = contextvars.copy_context()
         self._loop = asyncio.get_running_loop()
         self._create_task = self._loop.create_task
 
     def start(self) -> None:
-        """Begin to take jobs."""
         self._free = self.slots[::-1]
         self.fill()
 
     def stop(self) -> None:
-        """Take no more jobs. Whoever calls this has seen to it that no slot is busy."""
+        """Take no more jobs. The caller makes sure that no slot is busy."""
         self.deadlines.stop()
         self.thread_chain.stop()
         for slot in self.slots:
@@ -103,7 +109,7 @@ class Slots:
         self._free, self.slots = [], []
 
     def fill(self) -> None:
-        """Start jobs of the queue in free slots, and lay out the next for threads."""
+        """Start jobs of the queue in free slots, and offer the next ones to threads."""
         free, queue = self._free, self.unstarted.queue
         while free and not queue.empty() and self._begin(free.pop()):
             pass
@@ -111,34 +117,38 @@ class Slots:
             self._offer_next()
 
     def running(self) -> list[Attempt]:
-        """The attempts that run now, also those that a thread has just begun."""
+        """Return the attempts that run now, also those that a thread has just begun."""
         self.thread_chain.collect()
         return list(self.attempts())
 
     def attempts(self) -> Iterator[Attempt]:
-        """The attempts that run now, as far as the event loop has heard. From any thread."""
+        """Yield the attempts that run now, as far as the loop has collected. From any thread."""
         for slot in self.slots:
             if slot.attempt is not None:
                 yield slot.attempt
 
     def tasks(self) -> list[asyncio.Future[None]]:
-        """The tasks of the attempts that run now."""
         return [attempt.task for attempt in self.running() if attempt.task is not None]
 
     @property
     def busy(self) -> int:
-        """How many slots run a job."""
         return sum(1 for slot in self.slots if slot.attempt is not None)
 
     def find(self, job_id: str, token: int) -> Attempt | None:
-        """A running attempt. An earlier one at the same job may still be on its way out."""
+        """Return a running attempt. An earlier one at the same job may not have ended yet."""
         for attempt in self.running():
             if attempt.job.id == job_id and attempt.job.token == token:
                 return attempt
         return None
 
+    def take_back_offered(self) -> ClaimedJob | None:
+        return self.thread_chain.take_back_offered()
+
+    def settle_silent(self, job: ClaimedJob) -> Settlement:
+        return self.recorder.settle_silent(job)
+
     def give_up(self, attempt: Attempt) -> None:
-        """Settle for a handler that does not stop, and go on in a fresh slot without it."""
+        """Settle the attempt of a handler that does not stop, and free its slot."""
         slot = self._slot_of(attempt)
         if slot is None:
             return
@@ -148,7 +158,7 @@ class Slots:
         job = attempt.job
         log.error(
             "The handler of job %s (%s, attempt %d) was told to stop (%s) and does not; it is "
-            "left alone and what it returns will be dropped",
+            "abandoned and what it returns will be dropped",
             job.id,
             job.task,
             job.attempt,
@@ -163,7 +173,7 @@ class Slots:
         self._next(slot)
 
     def _begin(self, slot: Slot) -> bool:
-        """Start the next job, if there is one. False: a job could not be started."""
+        """Start the next job, if there is one. Return False if it could not be started."""
         now = self.deadlines.now()
         thread_attempt = self.thread_chain.take() if self.thread_chain.offered else None
         if thread_attempt is not None:
@@ -212,13 +222,13 @@ class Slots:
             self._next(slot)
 
     def _next(self, slot: Slot) -> None:
-        """The slot is free: take the next job, or wait for one."""
-        if slot.closed or self.dispatcher.cancelled:
+        """The slot is free: start the next job, or wait for one."""
+        if slot.closed or self.source.cancelled:
             self.thread_chain.stop()
             return  # the program ends, and waits for no more tasks
         self._begin(slot)
 
-    # --- plain functions, whose threads go on by themselves
+    # --- plain functions in threads (see `thread_chain`)
 
     def _thread_attempt(self, attempt: Attempt, task: Task[..., Any]) -> ThreadAttempt:
         attempt.begun = attempt.cooperative = True
@@ -229,9 +239,9 @@ class Slots:
         return thread_attempt
 
     def _offer_next(self) -> None:
-        """Lay out the next jobs, as far as they are for threads."""
+        """Offer the next jobs, as far as they are plain functions."""
         unstarted, head = self.unstarted, self.unstarted.queue.head
-        room = self.thread_chain.room(len(self.slots), self.dispatcher.prefetch.mean)
+        room = self.thread_chain.room(len(self.slots), self.source.prefetch.mean)
         while (
             room > 0 and head is not None and (task := self.executor.thread_task(head)) is not None
         ):
@@ -240,7 +250,7 @@ class Slots:
             room -= 1
 
     def _on_thread_done(self, thread_attempt: ThreadAttempt) -> None:
-        """A thread has ended an attempt, and has begun the next one if there was any."""
+        """A thread has ended an attempt, and has begun its successor if there is one."""
         slot, outcome = thread_attempt.slot, thread_attempt.outcome
         if isinstance(outcome, AwaitableResult):
             # No thread has it any more: from its first step on it can be cancelled at once.
@@ -248,7 +258,7 @@ class Slots:
             thread_attempt.attempt.task = self._create_task(
                 self._run_awaitable(thread_attempt, outcome), context=thread_attempt.context
             )
-            thread_attempt.set_result(None)  # whoever waits for it has to look again
+            thread_attempt.set_result(None)  # waiters have to read the slot again
             return
         self._finish(slot, thread_attempt.attempt, outcome, thread_attempt.ended)
         thread_attempt.set_result(None)
@@ -271,7 +281,7 @@ class Slots:
             self._next(slot)
 
     def _abandon(self, thread_attempt: ThreadAttempt) -> bool:
-        """Leave a thread behind that does not stop, and go on without it."""
+        """Abandon a thread that does not stop, and free its slot."""
         if not self.thread_chain.abandon(thread_attempt):
             return False
         attempt = thread_attempt.attempt
@@ -284,27 +294,27 @@ class Slots:
         self._next(thread_attempt.slot)
         return True
 
-    # --- what may go wrong
+    # --- errors
     #
     # Invariant: whatever goes wrong, an attempt that has begun ends in one outcome that spends it,
     # one that has not begun spends nothing, and its slot is free for the next job.
 
     def _on_broken(self, attempt: Attempt, error: BaseException) -> None:
-        """An attempt ended without an outcome: settle for it, and go on with the next job."""
+        """An attempt ended without an outcome: settle it, and start the next job."""
         slot, thread_attempt = self._slot_of(attempt), attempt.task
         if isinstance(thread_attempt, ThreadAttempt) and not self.thread_chain.abandon(
             thread_attempt
         ):
-            return  # it is over, and the loop will hear of it
+            return  # it is over, and will be collected
         if slot is not None:
             attempt.abandoned = True
             self._finish(slot, attempt, self._faulty(attempt, error), self.deadlines.now())
             self._next(slot)
 
     def _faulty(self, attempt: Attempt, error: BaseException) -> Outcome | None:
-        """What becomes of a job whose attempt could not be carried through."""
+        """Return the outcome of an attempt that a fault of ours has ended."""
         job = attempt.job
-        with contextlib.suppress(Exception):  # the error may raise when it is looked at
+        with contextlib.suppress(Exception):  # an error may raise when it is formatted
             log.critical(
                 "Job %s (%s, attempt %d) broke its slot, which goes on with the next job: %s",
                 job.id,
@@ -318,7 +328,7 @@ class Slots:
         return outcome_of_fault(job, None, error)
 
     def _not_started(self, slot: Slot, attempt: Attempt, error: NoThread) -> None:
-        """A job could not be started: another worker may have it, or this one a little later."""
+        """Put off a job that could not be started, for another worker or a later time."""
         job = attempt.job
         log.error("Job %s (%s) is put off for %g s: %s", job.id, job.task, error.delay, error)
         self._finish(slot, attempt, Snoozed(error.delay), self.deadlines.now())
@@ -330,7 +340,7 @@ class Slots:
         attempt.over = True
         try:
             self.recorder.record(attempt, outcome, now)
-        except Exception:  # whoever ends an attempt has others to look after
+        except Exception:  # the caller has other attempts to end
             log.critical("The outcome of job %s got lost", attempt.job.id, exc_info=True)
 
     def _slot_of(self, attempt: Attempt) -> Slot | None:

@@ -1,14 +1,14 @@
 """Threads that go from one job to the next by themselves.
 
-A handler that is a plain function runs in a thread. To ask the event loop for the next job means
-two hand-overs, each of which waits for Python's lock: longer than a short job takes. So jobs are
-laid out, as many as are done within moments, and a thread that is done takes the next of them. The
-event loop hears of it afterwards and keeps the books.
+A handler that is a plain function runs in a thread. Asking the event loop for the next job takes
+two hand-overs, each of which waits for Python's lock: longer than a short job runs. So jobs are
+offered, as many as are done within moments, and a thread that is done takes the next of them. The
+event loop collects the results afterwards.
 
-Invariant: an errand is in one place at a time: laid out, in a thread, or over and not yet
-collected. It moves under the lock, so a slot has one errand in a thread at most. One that was left
-alone before a thread had begun it, is never begun; one that was left alone afterwards (its handler
-does not stop) passes its slot on to nobody.
+Invariant: a thread attempt is in one state at a time: offered, in a thread, or over and not yet
+collected. It moves under the lock, so a slot has at most one of them in a thread. One that is
+abandoned before a thread began it never begins; one that is abandoned afterwards (its handler does
+not stop) passes its slot on to none.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Outcome
 from headrace.orchestrator.running.attempt import Attempt
@@ -32,26 +34,23 @@ if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
     from headrace.orchestrator.running.slots import Slot
 
-# Lay out as much as all slots do within this time.
+# Offer as much as all slots do within this time.
 OFFER_SECONDS = 0.005
 OFFER_LIMIT = 200
-# While jobs are laid out, threads do not tell of each that ends; the loop looks this often.
+# While jobs are offered, threads do not report each end; the loop collects this often.
 COLLECT_SECONDS = 0.005
 
 
-class AwaitableResult:
-    """What a plain function returned is to be awaited: that is for the event loop."""
+class AwaitableResult(msgspec.Struct, eq=False):
+    """A plain function returned an awaitable: the event loop has to await it."""
 
-    __slots__ = ("context", "value")
-
-    def __init__(self, value: Awaitable[Any], context: JobContext | None) -> None:
-        self.value = value
-        self.context = context
+    value: Awaitable[Any]
+    context: JobContext | None
 
 
 class ThreadAttempt(asyncio.Future[None]):
-    """One attempt in a thread. It stands where other attempts have their task: to cancel it means
-    to leave the thread alone and to free its slot.
+    """An attempt in a thread. It takes the place of the task that other attempts have: cancelling
+    it abandons the thread and frees its slot.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class ThreadAttempt(asyncio.Future[None]):
         abandon: Callable[[ThreadAttempt], bool],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        super().__init__(loop=loop)  # to look for it costs more than all the rest
+        super().__init__(loop=loop)  # looking it up would cost more than all the rest
         self.attempt = attempt
         self.task = task
         self.context = context
@@ -72,17 +71,17 @@ class ThreadAttempt(asyncio.Future[None]):
         self.begun = False
         self.over = False
         self.abandoned = False
-        # Who has its slot and its thread now.
+        # The next attempt, in the same slot and thread.
         self.successor: ThreadAttempt | None = None
         self._abandon = abandon
 
     def cancel(self, msg: Any | None = None) -> bool:
-        """Do not wait for it any longer. False: it is over."""
+        """Abandon it. Return False if it is over."""
         return self._abandon(self)
 
 
 class ThreadChain:
-    """Errands that are laid out, and those in threads."""
+    """Thread attempts that are offered, and those that run."""
 
     def __init__(
         self,
@@ -110,38 +109,38 @@ class ThreadChain:
     # --- on the event loop
 
     def room(self, slots: int, mean: float) -> int:
-        """How many more may be laid out, when jobs take `mean` seconds."""
+        """Return how many more may be offered, when jobs take `mean` seconds."""
         if not self.running:
             return 0
-        whole = min(int(OFFER_SECONDS * slots / max(mean, 1e-9)), OFFER_LIMIT)
-        self._low_water = whole // 2
-        return whole - len(self.offered)
+        limit = min(int(OFFER_SECONDS * slots / max(mean, 1e-9)), OFFER_LIMIT)
+        self._low_water = limit // 2
+        return limit - len(self.offered)
 
     def offer(self, thread_attempt: ThreadAttempt) -> None:
-        """A thread may take it."""
+        """Let a thread that is done take it."""
         self.offered.append(thread_attempt)
         if self._timer is None:
             self._timer = self._loop.call_later(COLLECT_SECONDS, self._collect_again)
 
     def take(self) -> ThreadAttempt | None:
-        """Take back what was laid out first."""
+        """Take back what was offered first."""
         with self._lock:
             return self.offered.popleft() if self.offered else None
 
     def take_back_offered(self) -> ClaimedJob | None:
-        """Take back the job that was laid out first."""
+        """Take back the job that was offered first."""
         thread_attempt = self.take()
         return None if thread_attempt is None else thread_attempt.attempt.job
 
     def start(self, thread_attempt: ThreadAttempt) -> None:
-        """Run it in a thread of its own, in the slot that it has been given. Raises `NoThread` if
-        it will not be begun.
+        """Run it in a thread, in the slot that it was given. Raises `NoThread` if it will not
+        begin.
         """
         self.running += 1
         try:
             self._threads.executor().submit(self._run_chain, thread_attempt)
         except (RuntimeError, MemoryError) as error:
-            # The pool may have taken it in all the same, for the next of its threads to be idle.
+            # The pool may have queued it all the same, for the next of its threads to be idle.
             with self._lock:
                 if thread_attempt.begun:
                     return
@@ -150,8 +149,8 @@ class ThreadChain:
             raise NoThread(error) from error
 
     def collect(self) -> None:
-        """Hear of those that are over."""
-        self._wakeup_pending = False  # first: what ends from now on rings again
+        """Report those that are over."""
+        self._wakeup_pending = False  # first: what ends from now on wakes the loop again
         over = self._over
         if not over:
             return
@@ -163,7 +162,7 @@ class ThreadChain:
         self._on_collected()
 
     def abandon(self, thread_attempt: ThreadAttempt) -> bool:
-        """Leave its thread alone: what it returns is dropped. False if it is over."""
+        """Leave its thread alone: what it returns is dropped. Return False if it is over."""
         with self._lock:
             if thread_attempt.over or thread_attempt.abandoned:
                 return False
@@ -174,7 +173,7 @@ class ThreadChain:
         return True
 
     def stop(self) -> None:
-        """Lay out nothing any more."""
+        """Offer nothing any more."""
         with self._lock:
             self.offered.clear()
         if self._timer is not None:
@@ -188,43 +187,40 @@ class ThreadChain:
 
     # --- in a thread
 
-    def _run_chain(self, thread_attempt: ThreadAttempt) -> None:
+    def _run_chain(self, first: ThreadAttempt) -> None:
         with self._lock:
-            if thread_attempt.abandoned:
+            if first.abandoned:
                 return
-            thread_attempt.begun = True
-        successor: ThreadAttempt | None = thread_attempt
-        while successor is not None:
-            thread_attempt = successor
+            first.begun = True
+        current: ThreadAttempt | None = first
+        while current is not None:
+            attempt = current.attempt
             try:
-                thread_attempt.outcome = thread_attempt.context.run(
-                    self._call, thread_attempt.attempt, thread_attempt.task
-                )
+                current.outcome = current.context.run(self._call, attempt, current.task)
             except BaseException as error:  # a fault of ours must not cost a slot
-                thread_attempt.outcome = outcome_of_fault(thread_attempt.attempt.job, None, error)
-            successor = self._finish_and_take_next(thread_attempt)
+                current.outcome = outcome_of_fault(attempt.job, None, error)
+            current = self._finish_and_take_next(current)
 
-    def _finish_and_take_next(self, thread_attempt: ThreadAttempt) -> ThreadAttempt | None:
-        """It is over: give its slot and this thread to the next, and see to it that the loop hears
-        of it.
+    def _finish_and_take_next(self, done: ThreadAttempt) -> ThreadAttempt | None:
+        """Finish this attempt, start the next one in the same slot and thread, and wake the loop if
+        needed.
         """
         successor = None
         with self._lock:
-            if thread_attempt.abandoned:
-                self._threads.abandoned.discard(thread_attempt)
+            if done.abandoned:
+                self._threads.abandoned.discard(done)
                 return None
-            thread_attempt.over = True
-            thread_attempt.ended = now = self._now()
+            done.over = True
+            done.ended = now = self._now()
             offered = self.offered
-            if offered and type(thread_attempt.outcome) is not AwaitableResult:
-                successor = thread_attempt.successor = offered.popleft()
-                successor.slot, successor.begun = thread_attempt.slot, True
+            if offered and type(done.outcome) is not AwaitableResult:
+                successor = done.successor = offered.popleft()
+                successor.slot, successor.begun = done.slot, True
                 successor.attempt.start(now)
-            self._over.append(thread_attempt)
-            # Waking the loop is dear; whoever ends before it has looked is found by the same look.
-            wake = not self._wakeup_pending and (
-                successor is None or len(offered) <= self._low_water
-            )
+            self._over.append(done)
+            # Waking the loop is expensive; one wake-up collects all that end before it.
+            needed = successor is None or len(offered) <= self._low_water
+            wake = needed and not self._wakeup_pending
             if wake:
                 self._wakeup_pending = True
         if wake:

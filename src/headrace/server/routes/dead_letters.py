@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.dispatchers.events.dead_letters import DeadLetter, DeadLetterNotFound, DeadLetters
+from headrace.api_types.requests import TEXT, EmptyRequest
+from headrace.api_types.responses import (
+    DeadLetterRemoved,
+    DeadLetterSummary,
+    DeadLetterView,
+    Replayed,
+)
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.auth.redact import Redactor
 from headrace.server.http.body import read_optional_json
-from headrace.server.http.problems import Refused
-from headrace.server.openapi.helpers import accepts, answers, page
-from headrace.server.requests import TEXT, EmptyRequest, empty_decoder
+from headrace.server.openapi.registry import accepts, answers, page
 from headrace.server.responses import answer, listed
 from headrace.server.service import Service, service_of
 
@@ -28,7 +32,7 @@ LetterId = Annotated[str, Path(pattern=TEXT)]
 @reading.get(
     "/dead-letters",
     summary="List messages that were set aside",
-    **answers(page("dead_letters", "DeadLetterView")),
+    **answers(page("dead_letters", DeadLetterSummary)),
 )
 async def find(
     request: Request,
@@ -38,82 +42,58 @@ async def find(
 ) -> Response:
     """By id, with the reason but without the message itself."""
     service = _service(request)
-    letters = DeadLetters(service.app)
-    found: list[dict[str, Any]] = []
-    after = cursor or ""
-    while len(found) < limit and (some := await letters.page(after=after)):
-        for letter in some:
-            after = letter.id
-            if topic in (None, letter.topic):
-                found.append(_shown(letter))
-            if len(found) == limit:
-                break
-    more = len(found) == limit and await letters.page(after=after, limit=1)
-    return listed("dead_letters", found, after if more else None)
+    found = await service.app.dead_letters(topic=topic, cursor=cursor, limit=limit)
+    letters = [
+        msgspec.convert(each, DeadLetterSummary, from_attributes=True)
+        for each in found.dead_letters
+    ]
+    return listed("dead_letters", letters, found.cursor)
 
 
 @steering.post(
     "/dead-letters/{letter_id:path}/replay",
     summary="Try a message again",
-    **answers("Replayed", 202),
-    **accepts("EmptyRequest", optional=True),
+    **answers(Replayed, 202),
+    **accepts(EmptyRequest, optional=True),
 )
 async def replay(request: Request, letter_id: LetterId) -> Response:
     """The letter is gone once its job is stored; if it still makes none, it stays."""
     service, caller = _service(request), caller_of(request)
-    await read_optional_json(request, empty_decoder, EmptyRequest, limit=service.body_limit)
-    try:
-        job = await DeadLetters(service.app).replay(letter_id)
-    except DeadLetterNotFound as error:
-        raise _not_found(error) from None
-    await service.audit.changed(caller, "dead-letter.replay", letter_id, job_id=job.id)
-    return answer({"job_id": job.id, "created": job.created}, 202)
+    await read_optional_json(request, EmptyRequest)
+    done = await service.app.replay_dead_letter(letter_id)
+    await service.audit.changed(caller, "dead-letter.replay", letter_id, job_id=done.job_id)
+    return answer(done, 202)
 
 
 @reading.get(
     "/dead-letters/{letter_id:path}",
     summary="Show a message that was set aside",
-    **answers("WholeDeadLetter"),
+    **answers(DeadLetterView),
 )
 async def show(request: Request, letter_id: LetterId) -> Response:
-    """All that is known about it. `raw` is the message in base64."""
+    """With its content: `raw` is the message in base64."""
     service = _service(request)
-    try:
-        letter = await DeadLetters(service.app).get(letter_id)
-    except DeadLetterNotFound as error:
-        raise _not_found(error) from None
-    return answer(_shown(letter) | {"raw": _redacted(service.answers.redactor, letter.raw)})
+    letter = await service.app.dead_letter(letter_id)
+    letter.raw = _redacted(service.answers.redactor, letter.raw)
+    return answer(letter)
 
 
 @steering.delete(
     "/dead-letters/{letter_id:path}",
-    summary="Forget a message",
-    **answers("DeadLetterRemoved"),
+    summary="Remove a message",
+    **answers(DeadLetterRemoved),
 )
 async def remove(request: Request, letter_id: LetterId) -> Response:
     """For good."""
     service, caller = _service(request), caller_of(request)
-    try:
-        await DeadLetters(service.app).remove(letter_id)
-    except DeadLetterNotFound as error:
-        raise _not_found(error) from None
+    await service.app.remove_dead_letter(letter_id)
     await service.audit.changed(caller, "dead-letter.remove", letter_id)
-    return answer({"id": letter_id, "removed": True})
+    return answer(DeadLetterRemoved(letter_id))
 
 
 def _service(request: Request) -> Service:
     caller_of(request).check_unrestricted("dead letters")
     return service_of(request)
-
-
-def _not_found(error: DeadLetterNotFound) -> Refused:
-    return Refused(404, "dead-letter-not-found", str(error))
-
-
-def _shown(letter: DeadLetter) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(letter)
-    del fields["raw"], fields["known"]
-    return fields | {"kept_bytes": len(letter.raw)}
 
 
 def _redacted(redactor: Redactor, raw: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Jobs: hand in, list, and act on many at once."""
+"""Jobs: enqueue, list, and change many at once."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace import job_tree
+from headrace.api_types.job import BatchAnswer, JobBody
+from headrace.api_types.requests import BatchRequest, BulkRequest, JobRequest
+from headrace.api_types.responses import BulkAnswer
 from headrace.errors import HeadraceError
 from headrace.model.job import Job, JobFilter
-from headrace.model.status import ACTIVE, Status
-from headrace.monitor.paging import fitting, pages, weight
+from headrace.monitor.paging import fitting, weight
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.build_job import make_job
 from headrace.server.filters import Cursor, Limit, body_filter, job_cursor, job_filter
 from headrace.server.http.body import media_type, read_json
 from headrace.server.http.problems import Refused, refused
 from headrace.server.http.uploads import enqueue_upload, with_header_key
-from headrace.server.openapi.helpers import accepts, answers, named, page
-from headrace.server.requests import batch_decoder, bulk_decoder, job_decoder
-from headrace.server.responses import JobBody, answer, listed
+from headrace.server.openapi.registry import accepts, answers, page
+from headrace.server.responses import answer, listed
 from headrace.server.service import service_of
 
 reading, writing = router("read"), router("write")
@@ -29,15 +29,6 @@ reading, writing = router("read"), router("write")
 PAGE = 500
 FIRST = 50
 PAGE_BYTES = 8 * 1_048_576
-SHOWN_IDS = 100
-BATCH_ANSWER = {
-    "type": "object",
-    "properties": {
-        "jobs": {"type": "array", "items": named("Job")},
-        "created": {"type": "array", "items": {"type": "boolean"}},
-    },
-    "required": ["jobs", "created"],
-}
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -48,12 +39,12 @@ IDEMPOTENCY_KEY = {
 
 @writing.post(
     "/jobs",
-    summary="Hand in a job",
-    **answers("Job", 202, also={200: "Job"}),
-    **accepts("JobRequest", multipart="JobUpload", parameters=[IDEMPOTENCY_KEY]),
+    summary="Enqueue a job",
+    **answers(JobBody, 202, also={200: JobBody}),
+    **accepts(JobRequest, multipart="JobUpload", parameters=[IDEMPOTENCY_KEY]),
 )
 async def create(request: Request) -> Response:
-    """Answers 202 with the job, or 200 with the one that has the same task and key already.
+    """Returns 202 with the job, or 200 with the one that has the same task and key already.
 
     As a form with files, each file becomes an artifact, and the argument of its name its path.
     """
@@ -61,7 +52,7 @@ async def create(request: Request) -> Response:
     if media_type(request.headers.get("content-type", "")) == "multipart/form-data":
         job, created = await enqueue_upload(service, caller, request)
     else:
-        wanted = await read_json(request, job_decoder, limit=service.body_limit)
+        wanted = await read_json(request, JobRequest)
         new = make_job(service, caller, with_header_key(request, wanted))
         job = await service.app.enqueue_job(new)
         created = job.id == new.id
@@ -75,9 +66,9 @@ async def create(request: Request) -> Response:
 
 @writing.post(
     "/jobs/batch",
-    summary="Hand in up to 1,000 jobs",
-    **answers(BATCH_ANSWER, 202),
-    **accepts("BatchRequest"),
+    summary="Enqueue up to 1,000 jobs",
+    **answers(BatchAnswer, 202),
+    **accepts(BatchRequest),
 )
 async def create_many(request: Request) -> Response:
     """All are checked before the first is stored, and stored together.
@@ -85,7 +76,7 @@ async def create_many(request: Request) -> Response:
     `created` tells for each job whether it is new, or was there already by its key.
     """
     service, caller = service_of(request), caller_of(request)
-    batch = await read_json(request, batch_decoder, limit=service.batch_limit)
+    batch = await read_json(request, BatchRequest, limit=service.batch_limit)
     new = []
     for index, wanted in enumerate(batch.jobs):
         try:
@@ -101,17 +92,17 @@ async def create_many(request: Request) -> Response:
             service.audit.enqueued(caller, job.task, job.id)
         else:
             caller.check_queue(job.queue)
-    return answer({"jobs": service.answers.jobs(jobs), "created": created}, 202)
+    return answer(BatchAnswer(service.answers.jobs(jobs), created), 202)
 
 
-@reading.get("/jobs", summary="List jobs, the newest first", **answers(page("jobs", "Job")))
+@reading.get("/jobs", summary="List jobs, the newest first", **answers(page("jobs", JobBody)))
 async def find(
     request: Request,
     wanted: Annotated[JobFilter, Depends(job_filter)],
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response:
-    """`status`, `queue`, `task` may be repeated. `cursor` of an answer asks for the next page."""
+    """`status`, `queue`, `task` may be repeated. `cursor` of a page asks for the next one."""
     service = service_of(request)
     app = service.app
     await app.open()
@@ -135,33 +126,25 @@ async def find(
 @writing.post(
     "/jobs/bulk",
     summary="Cancel or retry all jobs that match",
-    **answers("BulkAnswer"),
-    **accepts("BulkRequest"),
+    **answers(BulkAnswer),
+    **accepts(BulkRequest),
 )
 async def bulk(request: Request) -> Response:
     """Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones."""
     service, caller = service_of(request), caller_of(request)
-    asked = await read_json(request, bulk_decoder, limit=service.body_limit)
-    cancel = asked.action == "cancel"
-    default = tuple(sorted(ACTIVE)) if cancel else (Status.FAILED, Status.TIMEOUT)
-    wanted = caller.narrowed(body_filter(asked.filter, default=default))
-    app = service.app
-    matched = changed = 0
-    ids: list[str] = []
-    await app.open()
-    engine = app.engine
-    # By descending id, so that jobs which come meanwhile are left alone.
-    async for some in pages(engine, wanted, first=FIRST):
-        batch = [job.id for job in some]
-        matched += len(batch)
-        ids += batch[: SHOWN_IDS - len(ids)]
-        if batch and not asked.dry_run:
-            done = await (
-                job_tree.cancel(engine, batch, asked.reason) if cancel else app.rerun(some)
-            )
-            changed += len(done)
-    if changed:
+    asked = await read_json(request, BulkRequest)
+    done = await service.app.bulk(
+        asked.action,
+        caller.narrowed(body_filter(asked.filter)),
+        dry_run=asked.dry_run,
+        reason=asked.reason,
+    )
+    if done.changed:
         await service.audit.changed(
-            caller, f"jobs.{asked.action}", f"{changed} jobs", filter=asked.filter, first_ids=ids
+            caller,
+            f"jobs.{asked.action}",
+            f"{done.changed} jobs",
+            filter=asked.filter,
+            first_ids=done.ids,
         )
-    return answer({"matched": matched, "changed": changed, "ids": ids})
+    return answer(done)

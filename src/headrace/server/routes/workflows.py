@@ -1,4 +1,4 @@
-"""Workflows: look at them, run them, follow a run step by step, begin one again."""
+"""Workflows: list, run, follow a run step by step, retry a run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import Path, Query
-from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.api_types.requests import NAME, ExecuteRequest, RunRetryRequest
+from headrace.api_types.responses import BegunAgain, ExecuteAnswer, RunBegun
 from headrace.server.auth.guard import Caller, caller_of, router
 from headrace.server.http.body import read_json, read_optional_json
 from headrace.server.http.problems import Refused
-from headrace.server.openapi.helpers import accepts, answers, page
-from headrace.server.requests import NAME, Name, Text
+from headrace.server.openapi.registry import accepts, answers, page
 from headrace.server.responses import answer, listed
 from headrace.server.routes.job import JobId, the_job
 from headrace.server.service import Service, service_of
 from headrace.workflows.model import Workflow
+from headrace.workflows.steps import RunView
 
 reading, writing = router("read"), router("write")
 
@@ -26,51 +27,7 @@ WorkflowId = Annotated[str, Path(pattern=NAME)]
 Version = Annotated[str | None, Query(max_length=100)]
 
 
-class ExecuteRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A run to be begun. With `key`, a second request makes no second run."""
-
-    workflow_id: Name
-    version: int | Annotated[str, Meta(max_length=100)] | None = None
-    params: dict[str, Any] = {}
-    key: Text | None = None
-
-
-class RunRetryRequest(
-    msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename={"step": "from"}
-):
-    """From which step to run again; null: what did not complete."""
-
-    step: Annotated[str, Meta(max_length=64)] | None = None
-
-
-execute_decoder = msgspec.json.Decoder(ExecuteRequest)
-run_retry_decoder = msgspec.json.Decoder(RunRetryRequest)
-
-
-class Begun(msgspec.Struct):
-    """A run that has begun. Follow it with `GET /workflows/runs/{job_id}`."""
-
-    job_id: str
-    workflow_id: str
-    version: int | str
-    status: str
-
-
-class ExecuteAnswer(msgspec.Struct):
-    """What `POST /api/v2/workflows/execute` answers."""
-
-    success: bool
-    data: Begun
-
-
-class BegunAgain(msgspec.Struct):
-    """The steps that are done anew; the others keep what they have."""
-
-    job_id: str
-    steps: list[str]
-
-
-@reading.get("/workflows", summary="List workflows", **answers(page("workflows", "Workflow")))
+@reading.get("/workflows", summary="List workflows", **answers(page("workflows", Workflow)))
 async def find(request: Request) -> Response:
     """The newest version of each workflow that this server knows."""
     service, caller = service_of(request), caller_of(request)
@@ -78,7 +35,7 @@ async def find(request: Request) -> Response:
     return listed("workflows", [each for each in known if _may_run(service, caller, each)])
 
 
-@reading.get("/workflows/{workflow_id}", summary="Show a workflow", **answers("Workflow"))
+@reading.get("/workflows/{workflow_id}", summary="Show a workflow", **answers(Workflow))
 async def show(request: Request, workflow_id: WorkflowId, version: Version = None) -> Response:
     """A workflow with its steps; the newest version unless another is asked for."""
     service = service_of(request)
@@ -90,13 +47,13 @@ async def show(request: Request, workflow_id: WorkflowId, version: Version = Non
 @writing.post(
     "/api/v2/workflows/execute",
     summary="Run a workflow",
-    **answers("ExecuteAnswer", 202),
-    **accepts("ExecuteRequest"),
+    **answers(ExecuteAnswer, 202),
+    **accepts(ExecuteRequest),
 )
 async def execute(request: Request) -> Response:
     """Begins a run, which keeps this version of the workflow until it is over."""
     service, caller = service_of(request), caller_of(request)
-    asked = await read_json(request, execute_decoder, limit=service.body_limit)
+    asked = await read_json(request, ExecuteRequest)
     workflows = service.app.workflows
     workflow = workflows.find(asked.workflow_id, asked.version)
     _check_queues(service, caller, workflow)
@@ -108,11 +65,11 @@ async def execute(request: Request) -> Response:
         meta=_about(caller),
     )
     await service.audit.changed(caller, "workflow.execute", workflow.id, job_id=job.id)
-    begun = Begun(job.id, workflow.id, workflow.version, job.status.value)
-    return answer(ExecuteAnswer(True, begun), 202)
+    begun = RunBegun(job.id, workflow.id, workflow.version, job.status.value)
+    return answer(ExecuteAnswer(data=begun), 202)
 
 
-@reading.get("/workflows/runs/{job_id}", summary="Follow a run", **answers("RunView"))
+@reading.get("/workflows/runs/{job_id}", summary="Follow a run", **answers(RunView))
 async def follow(request: Request, job_id: JobId) -> Response:
     """A run with the state of each of its steps."""
     service = service_of(request)
@@ -123,15 +80,13 @@ async def follow(request: Request, job_id: JobId) -> Response:
 @writing.post(
     "/workflows/runs/{job_id}/retry",
     summary="Begin a run again",
-    **answers("BegunAgain"),
-    **accepts("RunRetryRequest", optional=True),
+    **answers(BegunAgain),
+    **accepts(RunRetryRequest, optional=True),
 )
 async def retry(request: Request, job_id: JobId) -> Response:
     """From a step and all that follow from it, or what did not complete."""
     service, caller = service_of(request), caller_of(request)
-    asked = await read_optional_json(
-        request, run_retry_decoder, RunRetryRequest, limit=service.body_limit
-    )
+    asked = await read_optional_json(request, RunRetryRequest)
     job = await the_job(request, job_id)
     steps = await service.app.workflows.retry(job, asked.step)
     await service.audit.changed(caller, "workflow.retry", job.id, steps=steps)

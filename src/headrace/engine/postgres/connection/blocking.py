@@ -25,11 +25,11 @@ async def run_in_thread(call: Callable[[], T]) -> T:
 
     def run() -> None:
         try:
-            answer = context.run(call)
+            result = context.run(call)
         except BaseException as error:
             _tell(loop, _fail, ended, error)
         else:
-            _tell(loop, _succeed, ended, answer)
+            _tell(loop, _succeed, ended, result)
 
     threading.Thread(target=run, name="headrace-within", daemon=True).start()
     cancelled: asyncio.CancelledError | None = None
@@ -50,9 +50,9 @@ def _tell(loop: asyncio.AbstractEventLoop, how: Callable[..., None], *arguments:
         loop.call_soon_threadsafe(how, *arguments)
 
 
-def _succeed(ended: asyncio.Future[T], answer: T) -> None:
+def _succeed(ended: asyncio.Future[T], result: T) -> None:
     if not ended.done():
-        ended.set_result(answer)
+        ended.set_result(result)
 
 
 def _fail(ended: asyncio.Future[T], error: BaseException) -> None:

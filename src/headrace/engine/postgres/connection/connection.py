@@ -77,7 +77,7 @@ class Link:
         self._connection: Connection | None = None
         # Statements of this connection by their text.
         self._prepared: dict[str, Prepared] = {}
-        # Queues that this connection has told its server about in this hour. The next one may lead
+        # Queues that this connection has marked as used in this hour. The next one may lead
         # to a replica that lagged behind, or to a server restored to an earlier time.
         self.seen: set[str] = set()
         self.seen_in = 0.0
@@ -96,7 +96,7 @@ class Link:
         return self._turn.locked()
 
     async def fetch(self, statement: str, *arguments: object) -> Rows:
-        """Run one statement and answer its rows."""
+        """Run one statement and return its rows."""
         return await self.repeated(self.run, statement, *arguments)
 
     async def repeated(
@@ -105,9 +105,9 @@ class Link:
         *arguments: object,
         timeout: float | None = None,
     ) -> T:
-        """Take a step with the connection, again if the server has rolled it back to end a tie or
-        had ended the connection before. Like `hold` around the step, without what a context
-        manager costs.
+        """Run `step` with the connection; again after a deadlock or a serialization failure, or if
+        the server had closed the connection before. Like `hold`, without the cost of a context
+        manager.
         """
         for repeat in range(REPEATS):
             await self._turn.acquire()
@@ -118,7 +118,7 @@ class Link:
                 self._deadline.begin(timeout or self._timeout, connection)
                 return await step(connection, *arguments)
             except (Exception, asyncio.CancelledError) as raised:
-                error = self._deadline.told(raised)
+                error = self._deadline.cause_of(raised)
                 better = self._trouble(connection, error)
                 if better is None:
                     raise
@@ -141,7 +141,7 @@ class Link:
                 self._deadline.begin(self._timeout, connection)
                 yield connection
             except (Exception, asyncio.CancelledError) as raised:
-                error = self._deadline.told(raised)
+                error = self._deadline.cause_of(raised)
                 better = self._trouble(connection, error)
                 if better is None:
                     raise

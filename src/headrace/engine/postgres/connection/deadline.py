@@ -20,9 +20,9 @@ class Deadline:
     made and cancelled for every statement takes longer than all else that is done for it here.
 
     It ends silence, not slowness: as long as parts of an answer come in, there may be more of them
-    than arrive within the time of a call. Invariant: whoever is given up has heard nothing for
-    three quarters of that time, and for all of it if a part came in after the first quarter. Until
-    then nobody listens: ordinary calls pay nothing.
+    than arrive within the time of a call. Invariant: a call that is given up has received
+    nothing for three quarters of that time, and for all of it if a part came in after the first
+    quarter. Until then it does not listen: ordinary calls pay nothing.
     """
 
     __slots__ = (
@@ -34,15 +34,15 @@ class Deadline:
         self._cancels = 0
         self._passed = False
         self._timer: asyncio.TimerHandle | None = None
-        # When to look next at the use that is under way.
+        # When to check the use that is under way next.
         self._until = 0.0
         self._seconds = 0.0
         self._connection: Connection | None = None
         self._listener: Listener | None = None
 
     def begin(self, seconds: float, connection: Connection | None = None) -> None:
-        """From now on the present task has so many seconds, whatever it had before; and again so
-        many whenever something is heard on the connection, if there is one.
+        """Give the current task a new deadline, replacing any earlier one. It is moved on whenever
+        something arrives on the connection, if there is one.
         """
         loop = asyncio.get_running_loop()
         task = self._task = asyncio.current_task()
@@ -54,7 +54,7 @@ class Deadline:
             self._stop_listening()
         if self._timer is None or self._timer.when() > self._until:
             self.forget()
-            self._timer = loop.call_at(self._until, self._look)
+            self._timer = loop.call_at(self._until, self._check)
 
     def end(self) -> None:
         """It was done in time, or not: nothing is waited for any more."""
@@ -64,12 +64,12 @@ class Deadline:
         if self._listener is not None:
             self._stop_listening()
 
-    def told(self, error: BaseException) -> BaseException:
+    def cause_of(self, error: BaseException) -> BaseException:
         """The error that ended it: TimeoutError if it was the deadline that cancelled it."""
         if not self._passed or self._task is None:
             return error
         self._passed = False
-        # If somebody else has cancelled the task as well, then that counts.
+        # A cancel from elsewhere counts.
         others = self._task.uncancel() > self._cancels
         return error if others or not isinstance(error, asyncio.CancelledError) else TimeoutError()
 
@@ -79,7 +79,7 @@ class Deadline:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         if self._task is None:
             return
@@ -94,7 +94,7 @@ class Deadline:
             elif self._listener.heard is not None:
                 self._until = self._listener.heard + self._seconds
         if now < self._until:
-            self._timer = loop.call_at(self._until, self._look)
+            self._timer = loop.call_at(self._until, self._check)
         else:
             self._passed = True
             self._task.cancel()
@@ -126,7 +126,7 @@ class Listener(asyncio.Protocol):
 
     def stop(self) -> None:
         """Leave the driver alone with its connection."""
-        # A TLS transport that was closed has let go of everything, and cannot be told any more.
+        # A TLS transport that was closed has let go of everything, and has no protocol any more.
         with contextlib.suppress(AttributeError):
             self._transport.set_protocol(self._driver)
 

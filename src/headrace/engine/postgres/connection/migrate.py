@@ -1,51 +1,157 @@
 """Bringing the schema up to date.
 
-A migration is applied once, whole, by whoever comes first. Functions are part of migrations: a
-later one may replace a function by one of the same name and meaning, and adds a new name for
-anything else, so that programs of an earlier version go on working beside newer ones.
+A migration changes tables. It is applied once, whole, by the first program that knows it. Programs
+that do not know it go on working, unless it states a `min_program` that they do not reach.
+
+Functions are not part of migrations: each program installs its own set (see `sql.py`). A set is
+dropped by the migration that refuses the programs it belongs to.
 """
 
 from __future__ import annotations
 
+import msgspec
+
 from headrace.engine.postgres.connection.connection import COMMAND_SECONDS, Connection, Link
-from headrace.engine.postgres.sql import migrations, query
-from headrace.errors import EngineError, SchemaTooNew
+from headrace.engine.postgres.connection.errors import not_permitted
+from headrace.engine.postgres.sql import FunctionSet, function_set, migrations, query
+from headrace.engine.schema import check_program
+from headrace.engine.sql_files import Migration
+from headrace.errors import EngineError
+from headrace.model.views import SchemaState
+from headrace.version import __version__
 
 KNOWN = migrations()
-NEWEST = KNOWN[-1][0]
+NEWEST = KNOWN[-1].number
+FUNCTIONS = function_set()
+# The first version with a table of function sets.
+FIRST_WITH_SETS = 11
 OLDEST_SERVER = 15
 # New indexes on a large history take their time.
 LONGEST_SECONDS = 3600.0
 
 
-async def migrate(link: Link) -> int:
-    """Apply what is missing and answer the version. Any number of processes may do it at once, and
-    others may be at work: whoever waits for a table that they use may have to begin again.
+class Step(msgspec.Struct, frozen=True):
+    """A statement of a migration, with the values of its parameters."""
+
+    statement: str
+    values: tuple[int | str, ...] = ()
+
+    def as_script(self) -> str:
+        """Return the statement with its values in place, as a person would run it."""
+        text = self.statement.strip()
+        for number, value in enumerate(self.values, start=1):
+            shown = str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+            text = text.replace(f"${number}", shown)
+        return text if text.endswith(";") else f"{text};"
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a schema is, and what has to be done to it."""
+
+    version: int
+    min_program: int
+    pending: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+async def schema_state(link: Link) -> SchemaState:
+    """Return what the schema is, and what `migrate` would do. Changes nothing."""
+
+    async def read(connection: Connection) -> SchemaState:
+        _check_server(connection, link)
+        plan = await _plan(connection, link)
+        path = f"SET LOCAL search_path = {link.address.quoted_schema}, pg_temp"
+        head = (Step("BEGIN"), Step(path), Step(query("migrate_lock"), (link.address.schema,)))
+        steps = (*head, *plan.steps, Step("COMMIT")) if plan.steps else ()
+        return SchemaState(
+            version=plan.version,
+            min_program=plan.min_program,
+            known=NEWEST,
+            pending=plan.pending,
+            script="\n\n".join(step.as_script() for step in steps),
+        )
+
+    return await link.repeated(read)
+
+
+async def migrate(link: Link, *, allowed: bool = True) -> None:
+    """Apply what is missing. Any number of processes may do it at once, and others may be at work:
+    one that waits for a table that they use may have to begin again.
+
+    Nothing is changed, and no right to change anything is needed, if nothing is missing.
     """
 
-    async def apply(connection: Connection) -> int:
+    async def apply(connection: Connection) -> None:
         _check_server(connection, link)
-        version = await _version(connection, link)
-        if version < NEWEST:
+        plan = await _checked_plan(connection, link, allowed=allowed)
+        if plan.pending:
             async with connection.transaction():
-                await _apply_missing(connection, link)
-        return NEWEST
+                # One process at a time; the others find it done.
+                await connection.execute(query("migrate_lock"), link.address.schema)
+                plan = await _checked_plan(connection, link, allowed=allowed)
+                for step in plan.steps:
+                    await connection.execute(step.statement, *step.values)
 
-    return await link.repeated(apply, timeout=LONGEST_SECONDS)
+    await link.repeated(apply, timeout=LONGEST_SECONDS)
 
 
-async def _apply_missing(connection: Connection, link: Link) -> None:
-    # One process at a time; the others find it done.
-    await connection.execute(query("migrate_lock"), link.address.schema)
-    version = await _version(connection, link)
+async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) -> Plan:
+    plan = await _plan(connection, link)
+    check_program(
+        f"PostgreSQL at {link.address.shown}: schema {link.address.schema!r}",
+        version=plan.version,
+        min_program=plan.min_program,
+        known=NEWEST,
+        pending=plan.pending,
+        allowed=allowed,
+        elsewhere="another schema",
+    )
+    return plan
+
+
+async def _plan(connection: Connection, link: Link) -> Plan:
+    schema = link.address.schema
+    [found] = await connection.fetch(
+        query("what_exists"), schema, list(FUNCTIONS.installed), timeout=COMMAND_SECONDS
+    )
+    if not found["usable"]:
+        raise EngineError(not_permitted(link.address, "USAGE is missing"))
+    version = min_program = 0
+    if found["migrated"]:
+        [(version, min_program)] = await connection.fetch(query("schema_version"))
+    missing = [each for each in KNOWN if each.number > version]
+    pending = [f"migration {each.name}" for each in missing]
+    if found["functions"] < len(FUNCTIONS.installed):
+        pending.append(f"functions {FUNCTIONS.hash}")
+    if not pending or min_program > NEWEST:
+        return Plan(version, min_program, tuple(pending), ())
+    steps: list[Step] = []
     if version == 0:
-        if not await connection.fetchval(query("schema_exists"), link.address.schema):
-            await connection.execute(f"CREATE SCHEMA {link.address.quoted_schema}")
-        await connection.execute(query("create_migration"))
-    for number, script in KNOWN:
-        if number > version:
-            await connection.execute(script)
-            await connection.execute(query("add_migration"), number)
+        if not await connection.fetchval(query("schema_exists"), schema):
+            steps.append(Step(f"CREATE SCHEMA {link.address.quoted_schema}"))
+        if not found["migrated"]:
+            steps.append(Step(query("create_migration")))
+    for each in missing:
+        steps += _steps_of(each)
+    stated = max((each.min_program or 0 for each in missing), default=0)
+    if stated > min_program and version >= FIRST_WITH_SETS:
+        for row in await connection.fetch(query("refused_functions"), stated, FUNCTIONS.hash):
+            steps.append(Step(f"DROP FUNCTION {row['function']}"))
+        steps.append(Step(query("forget_function_sets"), (stated, FUNCTIONS.hash)))
+    return Plan(version, min_program, tuple(pending), (*steps, *_install(FUNCTIONS)))
+
+
+def _steps_of(migration: Migration) -> list[Step]:
+    steps = [Step(migration.text), Step(query("add_migration"), (migration.number,))]
+    if migration.min_program is not None:
+        values = (migration.number, migration.min_program)
+        steps.append(Step(query("raise_min_program"), values))
+    return steps
+
+
+def _install(functions: FunctionSet) -> list[Step]:
+    noted = Step(query("add_function_set"), (functions.hash, NEWEST, __version__))
+    return [*map(Step, functions.scripts), noted]
 
 
 def _check_server(connection: Connection, link: Link) -> None:
@@ -55,19 +161,3 @@ def _check_server(connection: Connection, link: Link) -> None:
             f"PostgreSQL at {link.address.shown} has version {server.major}; Headrace needs "
             f"{OLDEST_SERVER} or newer. Upgrade the server."
         )
-
-
-async def _version(connection: Connection, link: Link) -> int:
-    """The version of the schema, 0 if there is none."""
-    if not await connection.fetchval(
-        query("migration_exists"), link.address.schema, timeout=COMMAND_SECONDS
-    ):
-        return 0
-    version: int = await connection.fetchval(query("newest_migration"))
-    if version > NEWEST:
-        raise SchemaTooNew(
-            f"PostgreSQL at {link.address.shown}: schema {link.address.schema!r} has version "
-            f"{version}, and this Headrace knows versions up to {NEWEST}. Upgrade Headrace here, "
-            "or use another schema."
-        )
-    return version

@@ -1,17 +1,15 @@
-"""What every group of verbs stands on: the connections of one process and its clock."""
+"""What every group of verbs uses: the connections of one process, and its clock."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from headrace.clock import Clock
-from headrace.engine.postgres.claim_cursor import Line
-from headrace.engine.postgres.claimed_lanes import Places
+from headrace.engine.postgres.claim import ClaimCursor, ClaimedLanes, VacuumAfterClaims
 from headrace.engine.postgres.connection.address import parse_address
 from headrace.engine.postgres.connection.connection import LOOK_UP, Connection, Link, Rows
 from headrace.engine.postgres.notify import Signals
 from headrace.engine.postgres.sql import query
-from headrace.engine.postgres.vacuum import Tidy
 
 _ENSURE_QUEUES = query("ensure_queues")
 
@@ -22,19 +20,20 @@ VIEW_IDLE_SECONDS = 10.0
 class Store:
     """Connections by purpose, each opened at its first use.
 
-    `trips` is the worker's: exchanges and nothing else, so that none waits behind another verb.
-    `common` is for all short verbs and for signals. `views` is for what may take long; it closes
-    again when it is not needed, and so does `doubts`: jobs are stored by it whose keys somebody
-    else may have taken (see `producing`). A process that only enqueues has one connection, a worker
-    has two and its lease keeper's.
+    `exchanges` is the worker's: no exchange waits behind another verb. `common` is for all short
+    verbs and for signals. `views` is for what may take long; it closes again when it is not needed,
+    and so does `doubts`, which stores jobs whose keys may be taken by an open transaction (see
+    `insert`). A process that only enqueues has one connection, a worker has two and that of its
+    lease.
     """
 
     name = "postgres"
 
-    def __init__(self, url: str, *, clock: Clock) -> None:
+    def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
         self.clock = clock
+        self._may_migrate = migrate
         self.address = parse_address(url)
-        self._trips = Link(
+        self._exchanges = Link(
             self.address,
             "exchange",
             settings={"plan_cache_mode": "force_generic_plan", **LOOK_UP},
@@ -44,17 +43,17 @@ class Store:
             self.address, "views", timeout=VIEW_SECONDS, idle_seconds=VIEW_IDLE_SECONDS
         )
         self._doubts = Link(self.address, "keys", settings=LOOK_UP, idle_seconds=VIEW_IDLE_SECONDS)
-        self._links = (self._trips, self._common, self._doubts, self._views)
+        self._links = (self._exchanges, self._common, self._doubts, self._views)
         self._signals = Signals(self._common, channel=self.address.schema)
-        self._tidy = Tidy(self._views)
+        self._vacuum = VacuumAfterClaims(self._views)
         # Whether the jobs claimed last had lanes: the next settlements probably have them too.
         self._lanes_seen = False
-        self._places = Places()
+        self._claimed_lanes = ClaimedLanes()
         # (task, key) of jobs that cannot be stored yet, with how many calls wait for it.
         self._in_doubt: dict[tuple[str, str], int] = {}
         # By the queues that are asked for.
-        self._lines: dict[tuple[str, ...] | None, Line] = {}
-        self._trips.on_open = self._forget_lines
+        self._cursors: dict[tuple[str, ...] | None, ClaimCursor] = {}
+        self._exchanges.on_open = self._reset_cursors
 
     async def _fetch_in_queues(
         self, link: Link, queues: Collection[str], statement: str, *arguments: object
@@ -83,6 +82,6 @@ class Store:
             link.seen |= fresh
         return await link.run(connection, statement, *arguments)
 
-    async def _forget_lines(self, _connection: Connection) -> None:
-        for line in self._lines.values():
-            line.forget()
+    async def _reset_cursors(self, _connection: Connection) -> None:
+        for cursor in self._cursors.values():
+            cursor.reset()

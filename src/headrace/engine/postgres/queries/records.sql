@@ -27,7 +27,7 @@ WHERE kind = $2 AND key = $3 AND version = $5
 RETURNING kind, key, version, body, updated_at
 
 -- name: record_delete
--- Delete a record, if it has the version (NULL: any). Answers whether it did, and whether it existed.
+-- Delete a record, if it has the version (NULL: any). Returns whether it did, and whether it existed.
 WITH found AS (
     SELECT version FROM record WHERE kind = $1 AND key = $2
 ), gone AS (

@@ -36,7 +36,9 @@ UNION ALL
     p.lane, p.queue, p.used, p.width, p.waiting)
  FROM place p
  WHERE p.used < p.width AND p.waiting > 0
-    AND NOT EXISTS (SELECT FROM bell b WHERE b.queue = p.queue AND b.lane = p.lane) LIMIT 100)
+    AND NOT EXISTS (
+        SELECT FROM lane_admission a WHERE a.queue = p.queue AND a.lane = p.lane
+    ) LIMIT 100)
 UNION ALL
 (SELECT 'job', format('job %s is both finished and unfinished', j.id)
  FROM job j JOIN history h ON h.id = j.id LIMIT 100)
@@ -44,6 +46,10 @@ UNION ALL
 (SELECT 'job', format('job %s runs on a worker that is not known', j.id)
  FROM job j WHERE j.state = 3
     AND NOT EXISTS (SELECT FROM worker w WHERE w.number = j.holder) LIMIT 100)
+UNION ALL
+(SELECT 'job', format('job %s runs on a dead worker that is marked to hold nothing', j.id)
+ FROM job j JOIN worker w ON w.number = j.holder 
+ WHERE j.state = 3 AND w.emptied_of = w.died_at LIMIT 100)
 UNION ALL
 (SELECT 'job', format('job %s cannot be as it is in state %s', j.id, j.state)
  FROM job j

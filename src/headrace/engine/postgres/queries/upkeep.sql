@@ -1,11 +1,11 @@
 -- Moving jobs on that are due, suspended or lost, and deleting what is old.
 
 -- name: due
--- Make scheduled jobs pending whose time has come; see migrations/0008_due.sql.
+-- Make scheduled jobs pending whose time has come; see functions/due/due_jobs.sql.
 SELECT * FROM due_jobs($1, $2)
 
 -- name: wake
--- Make suspended jobs pending whose wait is over; see migrations/0008_due.sql.
+-- Make suspended jobs pending whose wait is over; see functions/due/wake_jobs.sql.
 SELECT unnest(wake_jobs($1, $2))::text
 
 -- name: suspended
@@ -39,7 +39,8 @@ WITH now AS (
 ), dead AS (
     SELECT number FROM lapsed
     UNION ALL
-    SELECT number FROM worker WHERE died_at IS NOT NULL
+    SELECT number FROM worker
+    WHERE died_at IS NOT NULL AND emptied_of IS DISTINCT FROM died_at
 )
 SELECT j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
     j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
@@ -122,28 +123,41 @@ WITH idle AS MATERIALIZED (
 SELECT max(place), count(*)::integer FROM idle
 
 -- name: prune_queues
--- Forget queues behind $2 that have had no new job for a day and are not paused, and answer the last
--- of them and how many. Always safe: claims look for jobs, and a job that is there shows its queue. A
--- time that is ahead by more than a day is of a clock that was wrong.
-WITH unused AS MATERIALIZED (
+-- Forget queues that have had no new job for a day and are not paused, and answer how many. Always safe:
+-- claims look for jobs, and a job that is there shows its queue. A time that is ahead by more than a day
+-- is of a clock that was wrong. Both are found by their time, whatever else was used today.
+WITH now AS MATERIALIZED (
+    SELECT clock_timestamp() + $1::double precision * interval '1 second' AS moment
+), unused AS MATERIALIZED (
     SELECT q.name FROM queue q
-    WHERE q.name > $2::text AND NOT q.paused
-        AND abs(date_part('epoch', clock_timestamp() + $1::double precision * interval '1 second'
-            - q.used_at)) > 86400
-    ORDER BY q.name LIMIT $3::integer
+    WHERE NOT q.paused AND q.used_at < (SELECT moment - interval '1 day' FROM now)
+    ORDER BY q.used_at LIMIT $2::integer
+    FOR UPDATE SKIP LOCKED
+), ahead AS MATERIALIZED (
+    SELECT q.name FROM queue q
+    WHERE NOT q.paused AND q.used_at > (SELECT moment + interval '1 day' FROM now)
+    ORDER BY q.used_at LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM queue WHERE name = ANY (ARRAY(SELECT name FROM unused))
+    DELETE FROM queue
+    WHERE name = ANY (ARRAY(SELECT name FROM unused UNION ALL SELECT name FROM ahead))
 )
-SELECT max(name), count(*)::integer FROM unused
+SELECT greatest((SELECT count(*) FROM unused), (SELECT count(*) FROM ahead))::integer
 
 -- name: prune_workers
 -- Forget workers that died more than a day ago and hold nothing.
+WITH now AS MATERIALIZED (
+    SELECT clock_timestamp() + $1::double precision * interval '1 second' AS moment
+)
 DELETE FROM worker w
-WHERE w.died_at < clock_timestamp() + $1::double precision * interval '1 second' - interval '1 day'
+WHERE w.died_at < (SELECT moment - interval '1 day' FROM now)
     AND NOT EXISTS (SELECT FROM job j WHERE j.holder = w.number AND j.state = 3)
 
--- name: tidy
+-- name: mark_emptied_workers
+-- Mark dead workers that hold nothing; see functions/control/mark_emptied_workers.sql.
+SELECT mark_emptied_workers()
+
+-- name: vacuum_jobs
 -- Clear dead rows and index entries away. Locks nothing that anybody waits for: it is skipped where
 -- the server is doing the same, or where the user does not own the table, and gives no space back
 -- to the disk, which would need an exclusive lock.

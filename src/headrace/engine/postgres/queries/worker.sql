@@ -45,17 +45,24 @@ SELECT ARRAY(
 FROM renewed
 
 -- name: retire
--- Let a worker take leave; see migrations/0009_steering.sql.
+-- Let a worker take leave; see functions/control/retire_worker.sql.
 SELECT retire_worker($1, $2)
 
 -- name: exchange
--- Record outcomes and lease ready jobs in one transaction; see migrations/0004_exchange.sql.
-SELECT * FROM exchange($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-    $16, $17, $18)
+-- Record outcomes and lease ready jobs in one transaction; see functions/claim/exchange.sql.
+SELECT * FROM exchange(
+    p_offset => $1, p_id => $2, p_token => $3, p_kind => $4, p_delay => $5, p_result => $6,
+    p_error_type => $7, p_error => $8, p_entry => $9, p_awaits => $10, p_lanes => $11,
+    p_worker => $12, p_queues => $13, p_limit => $14, p_from => $15, p_lane_queue => $16,
+    p_lane => $17, p_lane_jobs => $18
+)
 
 -- name: note
--- Record what running attempts tell; see migrations/0003_settle.sql.
-SELECT note_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+-- Record what running attempts tell; see functions/settle/note_jobs.sql.
+SELECT note_jobs(
+    p_offset => $1, p_id => $2, p_token => $3, p_stage => $4, p_progress => $5, p_message => $6,
+    p_entry_job => $7, p_entry_token => $8, p_kind => $9, p_name => $10, p_body => $11
+)
 
 -- name: entries
 -- What was kept with a job, in the order it was first written.
@@ -77,7 +84,7 @@ ORDER BY j.priority DESC, j.seq
 -- The server's time, in seconds since the epoch.
 SELECT date_part('epoch', clock_timestamp())
 
--- name: ring
--- Tell all workers that jobs are ready. Nothing is lost if the server forgets it in a crash, so it
+-- name: notify_work
+-- Notify all workers that jobs are ready. Nothing is lost if the server forgets it in a crash, so it
 -- need not wait for the disk.
 SELECT set_config('synchronous_commit', 'off', true), pg_notify(current_schema(), 'work')

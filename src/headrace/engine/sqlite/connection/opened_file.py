@@ -61,7 +61,7 @@ class OpenedFile:
         """Raise `StoreReplaced` unless every path names what is open."""
         try:
             found = os.stat(self.path)
-            if (found.st_dev, found.st_ino) != self.opened:
+            if found.st_ino != self.opened[1] or found.st_dev != self.opened[0]:
                 raise StoreReplaced(self._words("was replaced by another file"))
             if not found.st_size:
                 raise StoreReplaced(self._words("was emptied; put it back from a backup"))

@@ -1,1 +1,1 @@
-"""What runs inside of a child process. `python -m headrace.orchestrator.isolation.child`."""
+"""The program of a child process: `python -m headrace.orchestrator.isolation.child`."""

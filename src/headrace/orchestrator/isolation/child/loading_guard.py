@@ -1,4 +1,4 @@
-"""Whether this process is a child that loads its module."""
+"""Refuses to start a worker while a child process imports the module of its tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _loading = False
 
 @contextlib.contextmanager
 def loading() -> Iterator[None]:
-    """While the module of a task is being imported in a child."""
+    """Mark that a child is importing the module of its tasks."""
     global _loading  # noqa: PLW0603 - a fact about the process
     _loading = True
     try:
@@ -22,7 +22,7 @@ def loading() -> Iterator[None]:
 
 
 def refuse_while_loading() -> None:
-    """A module that starts a worker when it is imported would start workers without end."""
+    """Raise in a child that is importing: each child would start a worker, and that a child."""
     if _loading:
         raise InvalidSetting(
             "a worker is started while a child process imports this module; "

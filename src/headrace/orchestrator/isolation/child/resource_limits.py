@@ -1,5 +1,5 @@
-"""What a child process does to itself before it loads anything: it must not outlive its worker,
-not be ended by signals that are meant for it, and not take more memory than it may.
+"""What a child process sets up before it loads anything: it ends with its worker, ignores the
+signals that are meant for the worker, and is limited in memory.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from types import FrameType
 from headrace.errors import InvalidSetting
 
 _PARENT_DEATH_SIGNAL = 1
-# What counts on Linux is memory that was written to, not address space that was reserved:
-# every thread reserves far more than it ever uses.
+# On Linux memory that is written to counts, not reserved address space: every thread reserves far
+# more than it ever uses.
 _KIND = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
 
 
 def protect(parent: int) -> None:
-    """End with the worker, whatever happens; leave it to the worker when to end before that."""
+    """End when the worker ends, however it does, and ignore signals until then."""
     faulthandler.enable()
     for number in (signal.SIGINT, signal.SIGTERM):
         # Not SIG_IGN: programs that a handler starts would inherit that.
-        signal.signal(number, _leave_it_to_the_worker)
+        signal.signal(number, _ignore)
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
@@ -40,14 +40,14 @@ def protect(parent: int) -> None:
 
 
 def end_group() -> None:
-    """End this process and those it has started, now."""
+    """Kill this process and those that it has started."""
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(1)
 
 
 def cap_memory(limit: int) -> None:
-    """From now on an allocation that would go beyond `limit` bytes raises MemoryError."""
+    """Make every allocation beyond `limit` bytes raise MemoryError."""
     _, hard = resource.getrlimit(_KIND)
     try:
         resource.setrlimit(_KIND, (limit, hard))
@@ -56,14 +56,14 @@ def cap_memory(limit: int) -> None:
 
 
 def is_capped() -> bool:
-    """Whether this process has less memory than it could have."""
+    """Return whether memory is limited."""
     soft, hard = resource.getrlimit(_KIND)
     return soft != hard
 
 
 @contextlib.contextmanager
 def uncapped() -> Iterator[None]:
-    """A moment without the cap, for telling that it was reached."""
+    """Lift the limit for a moment, to report that it was reached."""
     soft, hard = resource.getrlimit(_KIND)
     resource.setrlimit(_KIND, (hard, hard))
     try:
@@ -74,7 +74,7 @@ def uncapped() -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_alarm_left() -> Iterator[None]:
-    """An alarm that a job has set and not taken back would ring in the next one."""
+    """Clear an alarm that a job has set and left: it would interrupt the next one."""
     before, _ = signal.getitimer(signal.ITIMER_REAL)
     try:
         yield
@@ -83,5 +83,5 @@ def no_alarm_left() -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _leave_it_to_the_worker(signum: int, frame: FrameType | None) -> None:
-    """A signal to the whole group or service: the worker decides when its children end."""
+def _ignore(signum: int, frame: FrameType | None) -> None:
+    """Do nothing: the signal is for the whole service, and the worker ends its children."""

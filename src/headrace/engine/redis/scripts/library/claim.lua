@@ -1,7 +1,11 @@
 -- claim: lease ready jobs of several queues by priority, then arrival.
--- KEYS jobs bodies ready reserved queues held workers
--- The ready lines of the queues, and of reserved jobs that the worker knows, are merged; each is read in small pieces, and what is taken from a
--- line is its beginning, so it is removed in one step.
+-- KEYS jobs bodies ready reserved queues held workers claimants
+-- The ready lines of the queues, and of reserved jobs that the worker knows, are merged; each is read
+-- in small pieces, and what is taken from a line is its beginning, so it is removed in one step.
+-- `claimants` has of a worker its name, then queue and task of each line of reserved jobs that it may
+-- claim from, with a zero byte between them. Reading all its tasks and all lines at each claim would
+-- cost more than the claim. An entry has every such line that is not empty, or does not exist: it is
+-- forgotten when the worker knows other tasks, and all are when a line begins (library/settle.lua).
 
 -- `name` is what the members of a line begin with: a queue, or a queue and a task.
 local function open_line(index, name, queue, piece)
@@ -34,50 +38,68 @@ local function queues_with_ready_jobs()
   end
 end
 
--- The tasks that a worker knows, or nothing if it knows all; see the script `register`.
-local function tasks_of(worker_id)
+-- What `claimants` has of a worker. It may know all tasks; see the script `register`. One step leads
+-- from each line to the next.
+local function look_up_claimant(worker_id)
   local worker = call('HGET', WORKERS, worker_id)
-  local tasks = cmsgpack.unpack(sub(worker, string.find(worker, '\0', 1, true) + 9)).tasks
-  if not tasks then return nil end
-  local known = {}
-  for _, task in ipairs(tasks) do known[task] = true end
-  return known
-end
-
--- Lines of reserved jobs whose task the worker knows, as queue and task: one step leads from each to
--- the next. `named` nil: of all queues.
-local function reserved_lines(worker_id, named)
-  local lines, from, tasks, served = {}, '-', nil, {}
-  for _, queue in ipairs(named or {}) do served[queue] = true end
+  local name = string.match(worker, '^[^%z]+')
+  local parts, from, known = { name }, '-', nil
   while true do
     local member = call('ZRANGE', RESERVED, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
-    if not member then return lines end
-    if from == '-' then tasks = tasks_of(worker_id) end
-    local queue, task = string.match(member, '^([^%z]+)%z([^%z]+)')
-    if (not named or served[queue]) and (not tasks or tasks[task])
-      and call('HGET', QUEUES, queue) ~= '1' then
-      lines[#lines + 1] = { queue, task }
+    if not member then break end
+    if not known then
+      local tasks = cmsgpack.unpack(sub(worker, #name + 10)).tasks
+      known = {}
+      for _, task in ipairs(tasks or {}) do known[task] = true end
+      if not tasks then setmetatable(known, { __index = function() return true end }) end
     end
-    from = '[' .. queue .. '\0' .. task .. '\1'
+    local line, task = string.match(member, '^([^%z]+%z([^%z]+))')
+    if known[task] then parts[#parts + 1] = line end
+    from = '[' .. line .. '\1'
   end
+  local found = table.concat(parts, '\0')
+  call('HSET', CLAIMANTS, worker_id, found)
+  return found
 end
 
-local function open_lines(worker_id, named, limit)
-  local queues, known, fronts = {}, {}, {}
-  for _, queue in ipairs(named or queues_with_ready_jobs()) do
-    if not known[queue] and call('HGET', QUEUES, queue) ~= '1' then queues[#queues + 1] = queue end
-    known[queue] = true
+-- Lines of reserved jobs that a worker may claim from, with their first jobs. `served` has the queues
+-- that it asks for and whether they are paused, and is added to. Lines that are empty by now are
+-- forgotten: who puts a job into one again has every worker look.
+local function open_reserved(fronts, worker_id, claimant, name, named, served, piece)
+  local left, ended = { name }, false
+  for queue, task in string.gmatch(claimant, '%z([^%z]+)%z([^%z]+)') do
+    local line_name = queue .. '\0' .. task
+    if not named and served[queue] == nil then
+      served[queue] = call('HGET', QUEUES, queue) ~= '1'
+    end
+    local line = served[queue] and open_line(RESERVED, line_name, queue, piece)
+    if line and not advance(line) then
+      ended = true
+    else
+      if line then fronts[#fronts + 1] = line end
+      left[#left + 1] = line_name
+    end
   end
-  local reserved = reserved_lines(worker_id, named)
-  local total = #queues + #reserved
+  if ended then call('HSET', CLAIMANTS, worker_id, table.concat(left, '\0')) end
+end
+
+local function open_lines(worker_id, claimant, name, named, limit)
+  local queues, served, fronts = {}, {}, {}
+  for _, queue in ipairs(named or queues_with_ready_jobs()) do
+    if served[queue] == nil then
+      served[queue] = call('HGET', QUEUES, queue) ~= '1'
+      if served[queue] then queues[#queues + 1] = queue end
+    end
+  end
+  local reserved = #claimant == #name and 0 or select(2, string.gsub(claimant, '%z', '')) / 2
+  local total = #queues + reserved
   local piece = total == 1 and limit or math.max(10, math.ceil(2 * limit / total))
   for _, queue in ipairs(queues) do
     local line = open_line(READY, queue, queue, piece)
     if advance(line) then fronts[#fronts + 1] = line end
   end
-  for _, each in ipairs(reserved) do
-    local line = open_line(RESERVED, each[1] .. '\0' .. each[2], each[1], piece)
-    if advance(line) then fronts[#fronts + 1] = line end
+  if reserved > 0 then
+    open_reserved(fronts, worker_id, claimant, name, named, served, piece)
   end
   return fronts
 end
@@ -109,8 +131,8 @@ local function take_from(line, limit)
 end
 
 -- Answers ids in the order in which they have to start.
-local function take(worker_id, named, limit)
-  local fronts = open_lines(worker_id, named, limit)
+local function take(worker_id, claimant, name, named, limit)
+  local fronts = open_lines(worker_id, claimant, name, named, limit)
   local taken, last
   if #fronts == 1 and (#fronts[1].members >= limit or #fronts[1].members < fronts[1].piece) then
     taken, last = take_from(fronts[1], limit)
@@ -123,10 +145,13 @@ local function take(worker_id, named, limit)
   return taken
 end
 
--- Adds id, record and body of each job in turn to `answer`. `named` nil: all queues.
-local function lease(answer, worker_id, name, named, limit)
+-- Adds id, record and body of each job in turn to `answer`, and answers the worker's name. `named` nil:
+-- all queues.
+local function lease(answer, worker_id, named, limit)
+  local claimant = call('HGET', CLAIMANTS, worker_id) or look_up_claimant(worker_id)
+  local name = string.match(claimant, '^[^%z]+')
   local worker = worker_id .. '\1' .. name
-  local taken = take(worker_id, named, limit)
+  local taken = take(worker_id, claimant, name, named, limit)
   local old, body = read(JOBS, taken), read(BODIES, taken)
   local changed, holding, left = {}, {}, {}
   for n, id in ipairs(taken) do
@@ -150,4 +175,5 @@ local function lease(answer, worker_id, name, named, limit)
   open_lanes(left)
   for _, lane in ipairs(left) do lane.heads, lane.change = lane.heads - lane.change, 0 end
   made_ready = made_ready - #taken
+  return name
 end

@@ -1,5 +1,5 @@
 -- settle: record how attempts ended.
--- KEYS jobs ready reserved due held finished ended results errors logs cancels
+-- KEYS jobs ready reserved claimants due held finished ended results errors logs cancels
 -- An outcome counts only while its job runs under its token. Lists are written at the end, so one
 -- call of the server serves all jobs; records come first, because lanes look at them.
 
@@ -92,14 +92,24 @@ local function settle_all(first)
     end
   end
 
+  -- Who may claim from a line that begins has to find out, so all claimants look again.
+  local function begin_reserved(queue, task)
+    reserved[queue] = reserved[queue] or {}
+    if reserved[queue][task] then return end
+    reserved[queue][task] = true
+    local line = queue .. '\0' .. task
+    local there = call('ZRANGE', RESERVED, '[' .. line .. '\0', '(' .. line .. '\1', 'BYLEX', 'LIMIT',
+      0, 1)
+    if #there == 0 then call('DEL', CLAIMANTS) end
+  end
+
   -- Given back unstarted: ready in its old place, which a better one may take.
   local function release(job, id, reserve)
     job.worker, job.state, job.started = '', PENDING, 0
     if reserve then
       put(lines.reserved, reserved_member(job, id))
       left_for_others = left_for_others + 1
-      reserved[job.queue] = reserved[job.queue] or {}
-      reserved[job.queue][string.match(job.tail, '^[^%z]*')] = true
+      begin_reserved(job.queue, string.match(job.tail, '^[^%z]*'))
     else
       add_ready(job.queue, job.order .. id)
     end

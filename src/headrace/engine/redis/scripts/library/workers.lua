@@ -1,5 +1,5 @@
 -- workers: who is alive. A worker that is not in `leases` is dead and never gets a job again.
--- KEYS leases dead orphans held workers worker_names beats idle
+-- KEYS leases dead orphans held workers worker_names beats idle claimants
 -- `held` has worker, zero byte, job id; a worker is its id, byte one, its name.
 
 -- Alive until declared dead. A lapsed lease alone changes nothing: somebody has to see it lapse.
@@ -26,6 +26,7 @@ local function forget(worker)
   call('HDEL', WORKERS, worker)
   call('HDEL', BEATS, worker)
   call('HDEL', IDLE, worker)
+  call('HDEL', CLAIMANTS, worker)
   call('ZREM', LEASES, worker)
   call('ZREM', DEAD, worker)
   call('ZREM', ORPHANS, worker)

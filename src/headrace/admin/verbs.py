@@ -1,0 +1,291 @@
+"""The verbs of an App beside those for single jobs. `Client` has the same over HTTP."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from headrace import job_tree
+from headrace.admin.records import RecordVerbs
+from headrace.errors import ArtifactNotFound
+from headrace.model.ids import parse_id
+from headrace.model.job import Job, JobFilter, Source
+from headrace.model.names import check_name, check_text
+from headrace.model.status import ACTIVE, Status
+from headrace.model.views import LaneView, QueueView
+from headrace.model.worker import Worker
+
+# Types of answers, drivers and extras are imported by the verbs that need them: a program that only
+# enqueues carries none of them.
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headrace.api_types.requests import Missed
+    from headrace.api_types.responses import (
+        BulkAnswer,
+        DispatcherView,
+        RunBegun,
+        Running,
+        ScheduleTimes,
+        ScheduleView,
+    )
+    from headrace.dispatchers.cron.schedules import Schedules
+    from headrace.model.artifact import Artifact
+    from headrace.model.durable.writes import StoredEntry
+    from headrace.workflows.catalog import Workflows
+    from headrace.workflows.model import Workflow
+    from headrace.workflows.steps import RunView
+
+FIRST_PAGE = 50
+SHOWN_IDS = 100
+
+
+class AdminVerbs(RecordVerbs):
+    """What is to be seen and done around jobs."""
+
+    @abstractmethod
+    async def get(self, job_id: str) -> Job:
+        """Return one job."""
+
+    @abstractmethod
+    async def rerun(self, jobs: Sequence[Job]) -> Sequence[str]:
+        """Run jobs again, and return the ids of those that were moved."""
+
+    @property
+    @abstractmethod
+    def schedules(self) -> Schedules:
+        """The schedules in the engine."""
+
+    @property
+    @abstractmethod
+    def workflows(self) -> Workflows:
+        """The workflows that the App knows."""
+
+    # -- queues, lanes, workers, dispatchers ---------------------------------------------------
+
+    async def running(self) -> Running:
+        """Return what runs now, and how many jobs wait in each queue."""
+        from headrace.monitor.running import running  # noqa: PLC0415
+
+        await self.open()
+        return (await running(self._engine, self.clock.now())).answer().data
+
+    async def queues(self) -> Sequence[QueueView]:
+        """Return every queue that has been used or paused, by name."""
+        await self.open()
+        return await self._engine.queues()
+
+    async def pause(self, queue: str) -> None:
+        """Start no more jobs of a queue. Running ones go on."""
+        await self.open()
+        await self._engine.pause(check_name("queue", queue), True)
+
+    async def resume(self, queue: str) -> None:
+        """Start the jobs of a queue again."""
+        await self.open()
+        await self._engine.pause(check_name("queue", queue), False)
+
+    async def lanes(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> Sequence[LaneView]:
+        """Return lanes with holders or waiting jobs, the most waiting first."""
+        await self.open()
+        return await self._engine.lanes(
+            queue=None if queue is None else check_name("queue", queue),
+            lane=None if lane is None else check_text("lane", lane),
+            limit=limit,
+        )
+
+    async def workers(self) -> Sequence[Worker]:
+        """Return workers, alive ones first, then by name."""
+        await self.open()
+        return await self._engine.workers()
+
+    async def dispatchers(self) -> Sequence[DispatcherView]:
+        """Return cron and event dispatchers, and how far behind they are."""
+        from headrace.api_types.responses import DispatcherView  # noqa: PLC0415
+        from headrace.monitor.dispatchers import dispatchers  # noqa: PLC0415
+
+        await self.open()
+        found = await dispatchers(self._engine, self.clock.utcnow())
+        return msgspec.convert(found, list[DispatcherView])
+
+    # -- jobs ----------------------------------------------------------------------------------
+
+    async def entries(self, job_id: str) -> Sequence[StoredEntry]:
+        """Return what is stored with a job: stages and the like, the oldest first."""
+        await self.open()
+        return await self._engine.entries(parse_id(job_id))
+
+    async def bulk(
+        self,
+        action: Literal["cancel", "retry"],
+        filter: JobFilter,
+        *,
+        dry_run: bool = False,
+        reason: str | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> BulkAnswer:
+        """Cancel or retry every job that matches; with `dry_run` only count them.
+
+        Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones.
+        """
+        from headrace.api_types.responses import BulkAnswer  # noqa: PLC0415
+        from headrace.monitor.paging import pages  # noqa: PLC0415
+
+        default = tuple(sorted(ACTIVE)) if action == "cancel" else (Status.FAILED, Status.TIMEOUT)
+        wanted = msgspec.structs.replace(filter, statuses=filter.statuses or default)
+        answer = BulkAnswer(matched=0, changed=0, ids=[])
+        await self.open()
+        # By descending id, so that jobs which come meanwhile are left alone; a page at a time, so
+        # that a million of them need no more memory.
+        async for jobs in pages(self._engine, wanted, first=FIRST_PAGE):
+            ids = [job.id for job in jobs]
+            answer.matched += len(ids)
+            answer.ids += ids[: SHOWN_IDS - len(answer.ids)]
+            if ids and not dry_run:
+                answer.changed += len(
+                    await job_tree.cancel(self._engine, ids, reason or "cancelled")
+                    if action == "cancel"
+                    else await self.rerun(jobs)
+                )
+            if on_progress is not None:
+                on_progress(answer.matched)
+        return answer
+
+    # -- files of jobs -------------------------------------------------------------------------
+
+    async def list_artifacts(self, job_id: str) -> Sequence[Artifact]:
+        """Return the files that a job has stored, and those that it was enqueued with."""
+        from headrace.artifacts.index import files_of  # noqa: PLC0415
+
+        return list((await files_of(self._engine, await self.get(job_id))).values())
+
+    async def stream(
+        self, job_id: str, name: str, *, layer: str = "artifacts"
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the content of a file. The checksum is compared at the end."""
+        from headrace.artifacts.index import file_of  # noqa: PLC0415
+
+        file = await file_of(self._engine, await self.get(job_id), layer, name)
+        if file is None:
+            raise ArtifactNotFound(f"job {job_id} has no file {layer[:20]}/{name[:200]}")
+        async for chunk in self.artifacts.stream(file.path, sha256=file.sha256):
+            yield chunk
+
+    async def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes:
+        """Return the content of a file at once."""
+        return b"".join([chunk async for chunk in self.stream(job_id, name, layer=layer)])
+
+    async def download_to(
+        self, job_id: str, name: str, target: Path, *, layer: str = "artifacts"
+    ) -> None:
+        """Save the content of a file of any size. It is there whole or not at all."""
+        from headrace.artifacts.content import save  # noqa: PLC0415
+
+        await save(self.stream(job_id, name, layer=layer), target)
+
+    # -- schedules -----------------------------------------------------------------------------
+
+    async def list_schedules(self) -> Sequence[ScheduleView]:
+        """Return every schedule in words, with its next times and its last jobs."""
+        schedules = self.schedules  # says what to install if the extra is missing
+        from headrace.admin.views import schedule_views  # noqa: PLC0415
+
+        await self.open()
+        return await schedule_views(schedules, self.clock.utcnow())
+
+    async def get_schedule(self, name: str) -> ScheduleView:
+        """Return one schedule. Raises `UnknownSchedule`."""
+        schedules = self.schedules
+        from headrace.admin.views import schedule_view  # noqa: PLC0415
+
+        return await schedule_view(schedules, name, self.clock.utcnow())
+
+    async def put_schedule(
+        self,
+        name: str,
+        expression: str,
+        task: str,
+        *,
+        tz: str = "UTC",
+        params: Mapping[str, Any] | None = None,
+        allow_overlap: bool = True,
+        enabled: bool = True,
+        missed: Missed = "latest",
+        replace: bool = True,
+        source: str = "app",
+    ) -> ScheduleView:
+        """Add a schedule, or change the one of this name. It fires from its next time on."""
+        schedules = self.schedules
+        from headrace.model.schedule import Schedule  # noqa: PLC0415
+
+        schedule = Schedule(
+            name=name,
+            expression=expression,
+            task=task,
+            tz=tz,
+            params=dict(params or {}),
+            allow_overlap=allow_overlap,
+            enabled=enabled,
+            missed=missed,
+        )
+        await schedules.add(schedule, origin=source, replace=replace)
+        return await self.get_schedule(name)
+
+    async def remove_schedule(self, name: str) -> None:
+        """Remove a schedule. Jobs that it has made stay."""
+        await self.schedules.remove(name)
+
+    async def enable_schedule(self, name: str, enabled: bool = True) -> ScheduleView:
+        """Let a schedule fire, or not. Times while it was disabled are skipped."""
+        await self.schedules.enable(name, enabled)
+        return await self.get_schedule(name)
+
+    async def trigger_schedule(
+        self, name: str, *, force: bool = False, source: Source = "code"
+    ) -> Job:
+        """Make a job of a schedule now; with `force` also while one of it is unfinished."""
+        return await self.schedules.trigger(name, source=source, force=force)
+
+    async def next_times(self, name: str, count: int = 5) -> ScheduleTimes:
+        """Return when a schedule fires next."""
+        schedule = (await self.schedules.get(name)).schedule
+        from headrace.admin.views import schedule_times  # noqa: PLC0415
+
+        return schedule_times(schedule, self.clock.utcnow(), count)
+
+    # -- workflows and their runs --------------------------------------------------------------
+
+    async def list_workflows(self) -> Sequence[Workflow]:
+        """Return the newest version of each workflow."""
+        return self.workflows.all()
+
+    async def get_workflow(self, workflow_id: str, version: int | str | None = None) -> Workflow:
+        """Return one workflow with its steps. Raises `UnknownWorkflow`."""
+        return self.workflows.find(workflow_id, version)
+
+    async def run_workflow(
+        self,
+        workflow_id: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        version: int | str | None = None,
+        key: str | None = None,
+    ) -> RunBegun:
+        """Begin a run. With a key, asking again makes no second one."""
+        from headrace.api_types.responses import RunBegun  # noqa: PLC0415
+
+        job = await self.workflows.run(workflow_id, dict(params or {}), version=version, key=key)
+        return RunBegun(job.id, workflow_id, job.meta["workflow_version"], job.status.value)
+
+    async def follow_run(self, job_id: str) -> RunView:
+        """Return a run with the state of each of its steps."""
+        return await self.workflows.look(await self.get(job_id))
+
+    async def retry_run(self, job_id: str, from_step: str | None = None) -> Sequence[str]:
+        """Begin a finished run again: from a step, or what did not complete. Return the steps."""
+        return await self.workflows.retry(await self.get(job_id), from_step)

@@ -1,0 +1,166 @@
+"""Bodies of requests. The server checks them when it decodes; the client fills them in."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from headrace.model.job import Source
+from headrace.model.names import NAME_LIMIT, TEXT_LIMIT
+from headrace.model.policy import LONGEST_TIMEOUT
+from headrace.model.status import Status
+from headrace.model.times import LONGEST_WAIT
+
+NAME = rf"^[A-Za-z0-9_][A-Za-z0-9_.:\-]{{0,{NAME_LIMIT - 1}}}$"
+TEXT = rf"^[^\x00-\x1f\x7f]{{1,{TEXT_LIMIT}}}$"
+UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+BATCH_JOBS = 1_000
+FASTEST = 1_000_000.0
+
+Scope = Literal["read", "write", "admin"]
+Missed = Literal["skip", "latest", "all"]
+Name = Annotated[str, Meta(pattern=NAME)]
+Text = Annotated[str, Meta(pattern=TEXT)]
+Moment = Annotated[datetime, Meta(tz=True)]
+Reason = Annotated[str, Meta(min_length=1, max_length=1_000)]
+
+
+class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A job to enqueue. What is left out, or null, is as the task has it; `timeout` null is none.
+
+    A client makes it with `client.job(…)`.
+    """
+
+    task: Name
+    # A factory of its own, so that a client sends it also when it is empty.
+    args: dict[str, Any] = msgspec.field(default_factory=lambda: {})
+    queue: Name | None = None
+    priority: int | float | None = None
+    delay: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] | None = None
+    run_at: Moment | None = None
+    key: Text | None = None
+    lane: Text | None = None
+    retries: int | float | None = None
+    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT)] | UnsetType | None = UNSET
+    meta: dict[str, Any] | None = None
+
+
+class BatchRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Jobs that are all stored, or none."""
+
+    jobs: Annotated[list[JobRequest], Meta(min_length=1, max_length=BATCH_JOBS)]
+
+
+class CancelRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Why a job is to stop."""
+
+    reason: Reason = "cancelled over the API"
+
+
+class RetryRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """From which stage on; without one, from the first that is unfinished."""
+
+    from_stage: Text | None = msgspec.field(name="from", default=None)
+
+
+class EmptyRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """No fields."""
+
+
+# Lists only: with "or a single one" msgspec 0.22 now and then crashes when Python exits.
+Names = Annotated[list[Name], Meta(min_length=1, max_length=100)]
+Statuses = Annotated[list[Status], Meta(min_length=1, max_length=len(Status))]
+
+
+class FilterRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Which jobs a bulk action is for, by the names that `GET /jobs` has."""
+
+    status: Statuses | UnsetType = UNSET
+    queue: Names | UnsetType = UNSET
+    task: Names | UnsetType = UNSET
+    lane: Text | UnsetType = UNSET
+    key: Text | UnsetType = UNSET
+    source: Source | UnsetType = UNSET
+    parent: Annotated[str, Meta(pattern=UUID)] | UnsetType = UNSET
+    group: Text | UnsetType = UNSET
+    since: Moment | UnsetType = UNSET
+    until: Moment | UnsetType = UNSET
+
+
+class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An action on all jobs that match. With `dry_run` they are only counted."""
+
+    action: Literal["cancel", "retry"]
+    filter: FilterRequest
+    dry_run: bool = False
+    reason: Reason = "cancelled over the API"
+
+
+CronExpression = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        description="Five fields of cron.",
+        examples=["*/5 * * * *"],
+        extra_json_schema={"format": "cron"},
+    ),
+]
+TimeZone = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        description="A name of the IANA time zone database.",
+        examples=["Europe/Berlin"],
+        extra_json_schema={"format": "time-zone"},
+    ),
+]
+
+
+class ScheduleRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """When a task runs by the clock, and with which arguments."""
+
+    expression: CronExpression
+    task: Name
+    tz: TimeZone = "UTC"
+    params: dict[str, Any] = {}
+    allow_overlap: bool = True
+    enabled: bool = True
+    missed: Missed = "latest"
+
+
+class TriggerRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """With `force`, also while a job of the schedule is unfinished."""
+
+    force: bool = False
+
+
+class KeyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A key to be made."""
+
+    name: Text
+    scope: Scope = "read"
+    user: Text | None = None
+    queues: Annotated[list[Name], Meta(max_length=100)] = []
+    rate: Annotated[float, Meta(gt=0, le=FASTEST)] | None = None
+
+
+class ExecuteRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A workflow to run. With `key`, a second request makes no second run."""
+
+    workflow_id: Name
+    params: dict[str, Any] = {}
+    version: int | Annotated[str, Meta(max_length=100)] | None = None
+    key: Text | None = None
+
+
+class RunRetryRequest(
+    msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename={"step": "from"}
+):
+    """From which step to run again; null: what did not complete."""
+
+    step: Annotated[str, Meta(max_length=64)] | None = None

@@ -1,0 +1,311 @@
+-- A worker's exchange: record outcomes, then lease ready jobs.
+--
+-- Rows of lane_admission are taken and their lanes filled together with those of settled jobs: all
+-- lanes of a transaction are locked at once, or two of them could wait for each other.
+--
+-- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
+-- 7 cancelled.
+-- Outcome kinds: 0 retry, 1 released, 2 snoozed, 3 reserved; 4 and more (NULL: 4) the final state.
+CREATE OR REPLACE FUNCTION exchange(
+    p_offset double precision,
+    -- One token stands for all if they are the same, as they are for jobs that run first time.
+    p_id uuid[], p_token integer[], p_kind smallint[], p_delay double precision[],
+    p_result bytea[], p_error_type text[], p_error text[], p_entry bytea[],
+    p_awaits text[],
+    -- Whether lanes are to be expected: a hint that saves a statement, and no more.
+    p_lanes boolean,
+    p_worker text, p_queues text[], p_limit integer,
+    -- Ready jobs that came before this one are passed over (0: none are); see claim.py.
+    p_from bigint,
+    -- The lanes of the jobs that settle, each once, with its queue and how many of them are in it, if
+    -- all have one and the caller knows it: a job never changes its lane. Else empty.
+    p_lane_queue text[] DEFAULT '{}', p_lane text[] DEFAULT '{}', p_lane_jobs integer[] DEFAULT '{}'
+)
+-- Claimed jobs in no order. If there is something else to say, it comes first, as a row without an
+-- id: ids whose outcome was refused (NULL: none), whether other workers should be notified that jobs
+-- are ready, and how many milliseconds it took to find jobs (NULL: few).
+RETURNS TABLE (
+    id uuid, token integer, attempt integer, task text, queue text, args bytea,
+    max_attempts integer, timeout double precision, fail_on_crash boolean, priority smallint,
+    lane text, key text, meta bytea, wait double precision, seq bigint, parent uuid,
+    refused uuid[], notify boolean, scan_ms integer
+)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    settling integer := coalesce(cardinality(p_id), 0);
+    some_return boolean := cardinality(p_kind) > 0 AND 4 > ANY (p_kind);
+    -- Those that finish and those that come back are moved by two statements.
+    in_two_steps boolean := some_return AND settling > 1;
+    known boolean := settling > 0 AND cardinality(p_lane) > 0;
+    settled uuid[] := '{}';
+    raised integer := 0;
+    rivals boolean := false;
+    step record; occupied record;
+    unlaned integer; lane_widths integer[]; lane_jobs integer[] := p_lane_jobs;
+    lane_queues text[] := p_lane_queue; lane_names text[] := nullif(p_lane, '{}');
+    admit_queues text[]; admit_lanes text[]; admit_widths integer[];
+    freed_queues text[]; freed_lanes text[]; freed integer[];
+    worker_number integer; worker_name text;
+    candidates text[]; names text[]; amounts integer[]; wanted integer;
+    places tid[] := '{}'; taken tid[]; drained text[] := '{}';
+    reserving uuid[]; tasks text[];
+    scan_began timestamptz;
+BEGIN
+    IF settling > 1 AND cardinality(p_token) = 1 THEN
+        p_token := array_fill(p_token[1], ARRAY[settling]);
+    END IF;
+
+    IF cardinality(p_kind) > 0 AND 3 = ANY (p_kind) THEN
+        reserving := ARRAY(SELECT t.id FROM unnest(p_id, p_kind) AS t (id, kind) WHERE t.kind = 3);
+    END IF;
+
+    -- Jobs without a lane first, without reading lanes. It takes a second round only if the
+    -- cancel of one was requested between two statements.
+    FOR round IN 1..3 LOOP
+        EXIT WHEN settling = 0 OR known;
+        IF NOT p_lanes OR round > 1 THEN
+            IF in_two_steps THEN
+                PERFORM lock_running(false, p_id, p_token);
+            END IF;
+            SELECT * INTO step FROM finish_jobs(moment, false, p_id, p_token, p_kind, p_result,
+                p_error_type, p_error, p_entry);
+            settled := settled || step.settled;
+            IF some_return THEN
+                SELECT * INTO step FROM return_jobs(moment, false, p_id, p_token, p_kind, p_delay,
+                    p_error_type, p_error, p_entry, p_awaits);
+                settled := settled || step.settled;
+                raised := raised + step.raised;
+            END IF;
+            EXIT WHEN cardinality(settled) = settling;
+            -- Those that are settled need not be looked up again: often but one of hundreds is left.
+            IF cardinality(settled) > 0 THEN
+                SELECT array_agg(t.id), array_agg(t.token), array_agg(t.kind), array_agg(t.delay),
+                    array_agg(t.result), array_agg(t.error_type), array_agg(t.error),
+                    array_agg(t.entry), array_agg(t.awaits)
+                INTO p_id, p_token, p_kind, p_delay, p_result, p_error_type, p_error, p_entry,
+                    p_awaits
+                FROM unnest(p_id, p_token, p_kind, p_delay, p_result, p_error_type, p_error,
+                        p_entry, p_awaits)
+                    AS t (id, token, kind, delay, result, error_type, error, entry, awaits)
+                WHERE t.id NOT IN (SELECT unnest(settled));
+            END IF;
+        END IF;
+        SELECT * INTO lane_queues, lane_names, lane_widths, lane_jobs, unlaned
+        FROM lanes_of_running(p_id, p_token);
+        EXIT WHEN unlaned = 0;
+    END LOOP;
+
+    IF p_limit > 0 AND EXISTS (SELECT FROM lane_admission) THEN
+        WITH requested AS (
+            DELETE FROM lane_admission a WHERE a.id = ANY (ARRAY(
+                SELECT a.id FROM lane_admission a ORDER BY a.id LIMIT 1000 FOR UPDATE SKIP LOCKED
+            ))
+            RETURNING a.id, a.queue, a.lane, a.width
+        )
+        SELECT array_agg(r.queue ORDER BY r.id), array_agg(r.lane ORDER BY r.id),
+            array_agg(r.width ORDER BY r.id)
+        INTO admit_queues, admit_lanes, admit_widths FROM requested r;
+    END IF;
+
+    IF lane_names IS NOT NULL OR admit_lanes IS NOT NULL THEN
+        IF admit_lanes IS NULL THEN
+            SELECT * INTO occupied FROM lock_occupied_lanes(lane_queues, lane_names, lane_jobs);
+        ELSE
+            IF known THEN
+                -- All at once, also new lanes of lane_admission: these are locked with their widths.
+                SELECT * INTO lane_queues, lane_names, lane_widths, lane_jobs, unlaned
+                FROM lanes_of_running(p_id, p_token);
+            END IF;
+            PERFORM lock_lanes(lane_queues || admit_queues, lane_names || admit_lanes,
+                lane_widths || admit_widths, false);
+        END IF;
+        IF lane_names IS NOT NULL THEN
+            IF in_two_steps THEN
+                PERFORM lock_running(true, p_id, p_token);
+            END IF;
+            SELECT * INTO step FROM finish_jobs(moment, true, p_id, p_token, p_kind, p_result,
+                p_error_type, p_error, p_entry);
+            settled := settled || step.settled;
+            freed_queues := step.queues;
+            freed_lanes := step.lanes;
+            freed := array_fill(1, ARRAY[coalesce(cardinality(step.lanes), 0)]);
+            IF some_return THEN
+                SELECT * INTO step FROM return_jobs(moment, true, p_id, p_token, p_kind, p_delay,
+                    p_error_type, p_error, p_entry, p_awaits);
+                settled := settled || step.settled;
+                freed_queues := freed_queues || step.queues;
+                freed_lanes := freed_lanes || step.lanes;
+                freed := freed || step.freed;
+                raised := raised + step.raised;
+                rivals := step.rivals;
+            END IF;
+        END IF;
+        IF admit_lanes IS NOT NULL THEN
+            PERFORM lock_lanes(admit_queues, admit_lanes, admit_widths, true);
+            freed_queues := freed_queues || admit_queues;
+            freed_lanes := freed_lanes || admit_lanes;
+            freed := freed || array_fill(0, ARRAY[cardinality(admit_lanes)]);
+            rivals := true;
+        END IF;
+        IF rivals THEN
+            raised := raised + admit_to_lanes(freed_queues, freed_lanes, freed);
+        ELSIF cardinality(settled) = settling AND NOT some_return THEN
+            -- All have left that were to leave, so nothing has to be counted or looked up again.
+            raised := raised + promote_waiting(
+                occupied.queues, occupied.lanes, occupied.lane_jobs, occupied.free);
+        ELSIF freed_lanes IS NOT NULL THEN
+            raised := raised + fill_lanes(freed_queues, freed_lanes, freed);
+        END IF;
+    END IF;
+
+    IF cardinality(settled) < settling THEN
+        refused := ARRAY(
+            SELECT t.id FROM unnest(p_id) AS t (id) WHERE t.id NOT IN (SELECT unnest(settled))
+        );
+    END IF;
+
+    IF p_limit > 0 THEN
+        SELECT w.number, w.name INTO worker_number, worker_name FROM worker w
+        WHERE w.id = p_worker AND w.died_at IS NULL;
+    END IF;
+    scan_began := clock_timestamp();
+    IF reserving IS NOT NULL THEN
+        PERFORM reserve_next(reserving);
+    END IF;
+    IF worker_number IS NOT NULL AND cardinality(p_queues) = 1 THEN
+        IF NOT EXISTS (SELECT FROM queue q WHERE q.name = p_queues[1] AND q.paused) THEN
+            candidates := p_queues;
+        END IF;
+    ELSIF worker_number IS NOT NULL THEN
+        candidates := open_queues(p_queues, p_from);
+    END IF;
+    names := candidates;
+    IF names IS NOT NULL AND EXISTS (SELECT FROM job j WHERE j.state = 2 AND j.reserved) THEN
+        SELECT * INTO step FROM reserved_lines(worker_number, p_queues);
+    ELSE
+        step := NULL;
+    END IF;
+    IF step IS NOT NULL THEN
+        tasks := array_fill(NULL::text, ARRAY[cardinality(names)]) || step.tasks;
+        SELECT * INTO step FROM best_lines(p_limit, p_from, names || step.queues, tasks);
+        names := step.queues;
+        amounts := step.amounts;
+        tasks := step.tasks;
+        wanted := (SELECT sum(a.amount) FROM unnest(amounts) AS a (amount));
+    ELSIF cardinality(names) = 1 THEN
+        amounts := ARRAY[p_limit];
+        wanted := 0;
+    END IF;
+    -- Whether there is anything to take: lines that were counted above, or several queues.
+    IF amounts IS NOT NULL OR cardinality(names) > 1 THEN
+        LOOP
+            IF amounts IS NULL THEN
+                -- How many of the best jobs are in which queue. This locks nothing, because one branch
+                -- for each queue would lock more jobs than it takes and hide them from others.
+                SELECT array_agg(x.queue), array_agg(x.amount), sum(x.amount) + cardinality(places)
+                INTO names, amounts, wanted
+                FROM (
+                    SELECT best.queue, count(*)::integer AS amount
+                    FROM (
+                        SELECT b.queue
+                        FROM unnest(candidates) AS q (name)
+                        CROSS JOIN LATERAL (
+                            SELECT j.queue, j.priority, j.seq FROM job j
+                            WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved
+                                AND j.seq >= p_from AND j.ctid <> ALL (places)
+                            ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
+                        ) b
+                        WHERE q.name <> ALL (drained)
+                        ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)
+                    ) best
+                    GROUP BY best.queue
+                ) x;
+            END IF;
+            EXIT WHEN amounts IS NULL;
+            taken := ARRAY(
+                SELECT b.place
+                FROM unnest(names, amounts, tasks) AS q (name, amount, task)
+                CROSS JOIN LATERAL (
+                    SELECT j.ctid AS place FROM job j
+                    WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
+                        AND j.ctid <> ALL (places)
+                    ORDER BY j.priority DESC, j.seq LIMIT q.amount
+                    -- Not FOR UPDATE: a job to which an event is being delivered can be claimed.
+                    FOR NO KEY UPDATE SKIP LOCKED
+                ) b
+                WHERE q.task IS NULL
+            );
+            IF tasks IS NOT NULL THEN
+                taken := taken || ARRAY(
+                    SELECT b.place
+                    FROM unnest(names, amounts, tasks) AS q (name, amount, task)
+                    CROSS JOIN LATERAL (
+                        SELECT j.ctid AS place FROM job j
+                        WHERE j.queue = q.name AND j.task = q.task AND j.state = 2 AND j.reserved
+                        ORDER BY j.priority DESC, j.seq LIMIT q.amount
+                        FOR NO KEY UPDATE SKIP LOCKED
+                    ) b
+                );
+            END IF;
+            places := places || taken;
+            EXIT WHEN cardinality(places) >= wanted;
+            -- Another claim is taking some of those: take the next best instead, as before, so that no
+            -- job is locked that is not taken. A queue that has given less than was wanted of it has no
+            -- more; each round there is one fewer, at least. Reserved jobs are not made up for by
+            -- others of theirs.
+            drained := drained || ARRAY(
+                SELECT q.name FROM unnest(names, amounts, tasks) AS q (name, amount, task)
+                WHERE q.task IS NULL AND q.amount > (
+                    SELECT count(*) FROM job j
+                    WHERE j.ctid = ANY (taken) AND j.queue = q.name AND NOT j.reserved
+                )
+            );
+            amounts := NULL;
+            tasks := NULL;
+        END LOOP;
+    END IF;
+
+    scan_ms := 1000 * date_part('epoch', clock_timestamp() - scan_began);
+    IF scan_ms < 30 THEN
+        scan_ms := NULL;
+    END IF;
+
+    -- A claim that takes fewer than it may leaves none in its queues; but rows of lane_admission
+    -- are taken whatever their queue, a worker that is gone claims nothing, there may be more rows, and
+    -- reserved jobs are for others whatever this claim has found.
+    notify := raised > 0 AND (
+        cardinality(places) >= p_limit OR worker_number IS NULL OR NOT admit_queues <@ p_queues
+    ) OR cardinality(admit_lanes) = 1000 OR reserving IS NOT NULL;
+
+    IF refused IS NOT NULL OR notify OR scan_ms IS NOT NULL THEN
+        RETURN NEXT;
+    END IF;
+
+    IF cardinality(places) > 0 THEN
+        -- Does not hinder a renewal, but the worker cannot be deleted while jobs are given to it.
+        -- Not earlier: an exchange that finds nothing should write nothing.
+        PERFORM FROM worker w WHERE w.number = worker_number AND w.died_at IS NULL FOR KEY SHARE;
+        IF NOT FOUND THEN
+            RETURN;
+        END IF;
+        RETURN QUERY
+        UPDATE job j SET state = 3, reserved = false, token = j.token + 1, attempt = j.attempt + 1,
+            holder = worker_number, worker = worker_name,
+            started_at = greatest(moment, j.created_at)
+        WHERE j.ctid = ANY (places)
+        RETURNING j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
+            j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
+            greatest(date_part('epoch', moment - j.run_at), 0), j.seq, j.parent,
+            NULL::uuid[], NULL::boolean, NULL::integer;
+    END IF;
+END $$;

@@ -1,0 +1,33 @@
+-- Move jobs that are not running to history as cancelled; with a lane (locked) or without.
+--
+-- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
+-- 7 cancelled.
+CREATE OR REPLACE FUNCTION cancel_unstarted(
+    p_moment timestamptz, p_laned boolean, p_id uuid[], p_reason text,
+    OUT ids uuid[], OUT queues text[], OUT lanes text[], OUT freed integer[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH gone AS (
+        DELETE FROM job WHERE id = ANY (ARRAY(
+            SELECT j.id FROM job j
+            WHERE j.id = ANY (p_id) AND j.state + 0 < 3 AND (j.lane IS NOT NULL) = p_laned
+            ORDER BY j.id FOR UPDATE
+        ))
+        RETURNING *
+    ), kept AS (
+        INSERT INTO history (
+            id, created_at, run_at, started_at, completed_at, timeout, progress, token, attempt,
+            max_attempts, width, state, priority, hold, fail_on_crash, queue, task, source, lane,
+            key, worker, stage, message, error_type, error, cancel_reason, args, meta, log, result,
+            parent, child_group
+        )
+        SELECT id, created_at, run_at, NULL, greatest(p_moment, created_at), timeout, progress,
+            token, attempt, max_attempts, width, 7, priority, hold, fail_on_crash, queue, task,
+            source, lane, key, NULL, stage, message, NULL, p_reason, NULL, args, meta, log, NULL,
+            parent, child_group
+        FROM gone
+    )
+    SELECT array_agg(g.id), array_agg(g.queue), array_agg(g.lane),
+        array_agg(CASE WHEN g.state = 2 OR g.pinned THEN 1 ELSE 0 END)
+    INTO ids, queues, lanes, freed FROM gone g;
+END $$;

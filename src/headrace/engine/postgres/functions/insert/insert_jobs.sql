@@ -1,0 +1,120 @@
+-- Store jobs in a transaction of our own. A column whose values are all the same is sent as one
+-- element; `p_key`, `p_lane`, `p_run_at`, `p_meta`, `p_parent` and `p_group` are NULL if no job has
+-- one; a timeout of -1 means none. Returns the jobs that were not stored, with the id of the one
+-- that exists instead. Each id comes once. One that is stored already is left alone, so that a call
+-- can be repeated.
+--
+-- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
+-- 7 cancelled.
+CREATE OR REPLACE FUNCTION insert_jobs(
+    p_offset double precision,
+    p_id uuid[], p_args bytea[], p_task text[], p_queue text[], p_priority smallint[],
+    p_delay double precision[], p_run_at double precision[], p_key text[], p_lane text[],
+    p_width integer[], p_hold boolean[], p_max_attempts integer[], p_timeout double precision[],
+    p_fail_on_crash boolean[], p_source text[], p_meta bytea[],
+    p_parent uuid[], p_group text[]
+)
+RETURNS TABLE (ordinal integer, existing uuid)
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    owners uuid[];
+    known uuid[];
+    stored uuid[];
+    ready boolean;
+    lane_queues text[]; lane_names text[]; lane_widths integer[];
+BEGIN
+    -- A job without key and lane leaves nothing behind if its insert meets the same id.
+    known := known_ids(p_id, p_key IS NOT NULL OR p_lane IS NOT NULL);
+    -- Keys before lanes: who waits for another's key must not hold up a lane meanwhile.
+    IF p_key IS NOT NULL THEN
+        owners := own_keys_soon(
+            p_id,
+            CASE WHEN cardinality(p_task) = 1
+                THEN array_fill(p_task[1], ARRAY[cardinality(p_id)]) ELSE p_task END,
+            CASE WHEN cardinality(known) = 0 THEN p_key ELSE ARRAY(
+                SELECT CASE WHEN u.id NOT IN (SELECT unnest(known)) THEN u.key END
+                FROM unnest(p_id, p_key) WITH ORDINALITY AS u (id, key, ordinal)
+                ORDER BY u.ordinal
+            ) END
+        );
+    END IF;
+    IF p_lane IS NOT NULL THEN
+        SELECT array_agg(u.queue), array_agg(u.lane), array_agg(u.width)
+        INTO lane_queues, lane_names, lane_widths
+        FROM (
+            SELECT u.id, u.lane, u.owner, coalesce(u.queue, p_queue[1]) AS queue,
+                coalesce(u.width, p_width[1]) AS width,
+                coalesce(
+                    to_timestamp(u.run_at),
+                    moment + coalesce(u.delay, p_delay[1]) * interval '1 second'
+                ) AS run_at
+            FROM unnest(p_id, p_lane, p_queue, p_width, p_delay, p_run_at, owners)
+                AS u (id, lane, queue, width, delay, run_at, owner)
+        ) u
+        WHERE u.lane IS NOT NULL AND u.run_at <= moment
+            AND (u.owner IS NULL OR u.owner = u.id) AND u.id NOT IN (SELECT unnest(known));
+        IF lane_names IS NOT NULL THEN
+            PERFORM lock_lanes(lane_queues, lane_names, lane_widths, true);
+        END IF;
+    END IF;
+
+    WITH fresh AS (
+        INSERT INTO job (
+            id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
+            fail_on_crash, queue, task, source, lane, key, args, meta,
+            parent, child_group
+        )
+        SELECT u.id, moment, u.run_at,
+            nullif(coalesce(u.timeout, p_timeout[1]), -1),
+            coalesce(u.max_attempts, p_max_attempts[1]), coalesce(u.width, p_width[1]),
+            CASE WHEN u.run_at > moment THEN 0 WHEN u.lane IS NULL THEN 2 ELSE 1 END,
+            coalesce(u.priority, p_priority[1]), coalesce(u.hold, p_hold[1]),
+            coalesce(u.fail_on_crash, p_fail_on_crash[1]), coalesce(u.queue, p_queue[1]),
+            coalesce(u.task, p_task[1]), coalesce(u.source, p_source[1]), u.lane, u.key,
+            coalesce(u.args, p_args[1]), u.meta, u.parent, u.child_group
+        FROM (
+            SELECT u.*, coalesce(
+                to_timestamp(u.run_at_epoch),
+                moment + coalesce(u.delay, p_delay[1]) * interval '1 second'
+            ) AS run_at
+            FROM unnest(
+                p_id, p_args, p_task, p_queue, p_priority, p_delay, p_run_at, p_key, p_lane,
+                p_width, p_hold, p_max_attempts, p_timeout, p_fail_on_crash, p_source, p_meta,
+                p_parent, p_group, owners
+            ) AS u (
+                id, args, task, queue, priority, delay, run_at_epoch, key, lane,
+                width, hold, max_attempts, timeout, fail_on_crash, source, meta,
+                parent, child_group, owner
+            )
+        ) u
+        WHERE (u.owner IS NULL OR u.owner = u.id) AND u.id NOT IN (SELECT unnest(known))
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id, state
+    )
+    SELECT array_agg(f.id), bool_or(f.state = 2) INTO stored, ready FROM fresh f;
+    stored := without_finished(stored);
+
+    IF lane_names IS NOT NULL THEN
+        ready := admit_to_lanes(lane_queues, lane_names,
+            array_fill(0, ARRAY[cardinality(lane_names)])) > 0 OR ready;
+    END IF;
+    IF ready THEN
+        PERFORM pg_notify(current_schema(), 'work');
+    END IF;
+    IF coalesce(cardinality(stored), 0) < cardinality(p_id) THEN
+        RETURN QUERY
+        SELECT u.ordinal::integer, coalesce(u.owner, u.id)
+        FROM unnest(p_id, owners) WITH ORDINALITY AS u (id, owner, ordinal)
+        WHERE u.id NOT IN (SELECT unnest(stored));
+    END IF;
+END $$;

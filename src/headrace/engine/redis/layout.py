@@ -1,0 +1,59 @@
+"""Versions of the layout of a store, and which programs may use it.
+
+The hash `meta` has two numbers: `version`, the newest layout that was applied, and `schema`, the
+lowest that a program must know. Programs from before `version` obey `schema`, too. Scripts come
+with the program, so each program uses its own; scripts/upkeep/migrate.lua changes what is stored.
+"""
+
+from __future__ import annotations
+
+from headrace.engine.redis.connection.address import RedisAddress
+from headrace.engine.schema import check_program
+from headrace.engine.sql_files import Migration
+from headrace.model.views import SchemaState
+
+LAYOUTS = (
+    Migration(1, "0001_layout", "", min_program=1),
+    # `version` beside `schema`. Older programs do not read it.
+    Migration(2, "0002_version", ""),
+)
+
+
+def newest() -> int:
+    """Return the newest layout that this program knows."""
+    return LAYOUTS[-1].number
+
+
+def limits() -> list[int]:
+    """Return, one after the other, each version that states a lowest program, and that program."""
+    return [
+        number
+        for each in LAYOUTS
+        if each.min_program is not None
+        for number in (each.number, each.min_program)
+    ]
+
+
+def state_of(version: int | bytes | None, schema: int | bytes | None) -> SchemaState:
+    """Return the state of a store with these fields in `meta`."""
+    min_program = int(schema or 0)
+    found = int(version or min_program)
+    return SchemaState(
+        version=found,
+        min_program=min_program,
+        known=newest(),
+        pending=tuple(f"layout {each.name}" for each in LAYOUTS if each.number > found),
+    )
+
+
+def check(state: SchemaState, address: RedisAddress, *, allowed: bool) -> None:
+    """Raise if this program must not use a store in this state."""
+    check_program(
+        f"namespace {address.namespace!r} at {address}",
+        version=state.version,
+        min_program=state.min_program,
+        known=state.known,
+        pending=state.pending,
+        allowed=allowed,
+        elsewhere="another namespace",
+    )
