@@ -1,11 +1,13 @@
 """Does a figure grow with the jobs that have been, or has it come to rest?
 
 Only the second half of a run counts, and of each process that is replaced the second half of its
-life: before that, caches fill. The slope is the median of the slopes between all pairs of points
-(Theil and Sen), which a few odd ones cannot move. What it adds over the judged part is compared
-with a bound. Processes are judged twice: while they live, and by what each has at the end of its
-life compared with those before it. Figures that are bound to grow for a while, because Headrace
-keeps something for a day, are judged by what is left when the day is over.
+life, but not its first few thousand jobs: before that, caches fill. The slope is the median of the
+slopes between all pairs of points (Theil and Sen), which a few odd ones cannot move. What it adds
+over the judged part is compared with a bound; what is kept of recent jobs follows the load up and
+down, so the level has to be above that of the quarter before as well. Processes that are replaced
+are judged twice: while they live, and by what each has at the end of its life compared with those
+before it. Figures that are bound to grow for a while, because Headrace keeps something for a day,
+are judged by what is left when the day is over.
 """
 
 from __future__ import annotations
@@ -23,8 +25,12 @@ Verdict = Literal["flat", "grows", "kept", "too short"]
 
 # The least that is judged: jobs that end while it is looked at, points of a life, and lives.
 LEAST_JOBS = 800.0
+# A process that is replaced is not judged before so many jobs have ended in its life.
+WARM_UP = 5_000.0
 LEAST_POINTS = 6
 LEAST_LIVES = 4
+# Of two processes, the later one has more in so many cases if each leaves the next one more.
+MOST_RISING = 0.8
 # More points than this tell nothing more, and take long.
 MOST_POINTS = 150
 
@@ -90,14 +96,15 @@ def judge(
 ) -> Judgement:
     """Judge one series. `left` is what remains a day later, by name."""
     lives = series.lives()
-    judged = [late(life) for life in lives] if len(lives) > 1 else [late(series.points)]
+    judged = [late(life, WARM_UP) for life in lives] if len(lives) > 1 else [late(series.points)]
     judged = [thinned(each) for each in judged if len(each) >= LEAST_POINTS]
     points = [point for life in judged for point in life]
     slope = median_slope(judged)
     longest = max((life[-1].jobs - life[0].jobs for life in judged), default=0.0)
     level = median(point.value for point in points or series.points)
     bound = BOUNDS[series.unit].at(level)
-    across = growth_over_lives(lives)
+    ends = ends_of(lives)
+    across = growth_over(ends)
     added = slope * longest
     kept, most = kept_for(series)
     # Tables that vanish when they are empty are not in `left`.
@@ -105,10 +112,10 @@ def judge(
     verdict: Verdict = "flat"
     if remains is not None and remains > max(most, BOUNDS["rows"].least):
         verdict = "grows"
-    elif longest < least_jobs:
-        verdict = "too short"
-    elif max(added, across) > bound:
+    elif across > bound or (longest >= least_jobs and added > bound and risen(lives, bound)):
         verdict = "kept" if kept else "grows"
+    elif longest < least_jobs and len(ends) < LEAST_LIVES:
+        verdict = "too short"
     return Judgement(
         series.name,
         series.unit,
@@ -125,10 +132,27 @@ def judge(
     )
 
 
-def late(points: Sequence[Point]) -> Sequence[Point]:
-    """The second half, by jobs."""
-    middle = (points[0].jobs + points[-1].jobs) / 2
-    return [point for point in points if point.jobs >= middle]
+def late(points: Sequence[Point], warm_up: float = 0.0) -> Sequence[Point]:
+    """The second half, by jobs, but for those of the warm-up."""
+    first, last = points[0].jobs, points[-1].jobs
+    begin = max((first + last) / 2, first + warm_up)
+    return [point for point in points if point.jobs >= begin]
+
+
+def risen(lives: Sequence[Sequence[Point]], bound: float) -> bool:
+    """Whether a figure has more in the second half of a run than in the quarter before.
+
+    One that has grown in all that time has three quarters of what the second half adds. Lives of
+    processes begin anew, so they are not compared in this way.
+    """
+    if len(lives) > 1:
+        return True
+    [points] = lives
+    first, last = points[0].jobs, points[-1].jobs
+    begin, middle = first + (last - first) / 4, (first + last) / 2
+    before = [point.value for point in points if begin <= point.jobs < middle]
+    after = [point.value for point in points if point.jobs >= middle]
+    return not before or median(after) - median(before) > bound / 2
 
 
 def thinned(points: Sequence[Point]) -> Sequence[Point]:
@@ -148,19 +172,28 @@ def median_slope(lives: Iterable[Sequence[Point]]) -> float:
     return median(slopes) if slopes else 0.0
 
 
-def growth_over_lives(lives: Sequence[Sequence[Point]]) -> float:
-    """What the end of a life has more, from the first process that counts to the last one.
+def ends_of(lives: Sequence[Sequence[Point]]) -> list[Point]:
+    """What each process had at the end of its life.
 
-    Of the lives that are much shorter than the others nothing is known; the first comes before
-    everything that fills.
+    Of the lives that are much shorter than the others nothing is known. The first is always
+    shorter, since its turn to be replaced comes sooner.
     """
     usual = median(life[-1].jobs - life[0].jobs for life in lives)
-    ends = [
+    return [
         Point(life[-1].jobs, median(point.value for point in life[-5:]), 0)
         for life in lives[1:]
         if life[-1].jobs - life[0].jobs >= usual / 2 and len(life) >= LEAST_POINTS
     ]
-    if len(ends) < LEAST_LIVES:
+
+
+def growth_over(ends: Sequence[Point]) -> float:
+    """What the last process has more than the first one; nothing if there were too few.
+
+    They are few and differ by chance: most have to have more than those before them.
+    """
+    pairs = list(combinations(ends, 2))
+    rising = sum(later.value > earlier.value for earlier, later in pairs)
+    if len(ends) < LEAST_LIVES or rising < MOST_RISING * len(pairs):
         return 0.0
     return median_slope([ends]) * (ends[-1].jobs - ends[0].jobs)
 

@@ -6,8 +6,8 @@ import math
 import random
 
 import pytest
-from soak.judge import BOUNDS, KEPT, judge
-from soak.series import Book, Series
+from soak.judge import BOUNDS, KEPT, ends_of, growth_over, judge
+from soak.series import Book, Point, Series
 
 JOBS = 40_000
 
@@ -58,6 +58,21 @@ def test_saw_teeth_are_flat() -> None:
     assert found.verdict == "flat"
 
 
+def test_what_follows_the_load_down_and_up_again_is_flat() -> None:
+    made = a_series(
+        lambda jobs, _: 500 + 150 * abs(jobs / JOBS - 0.5), of="store", what="history", unit="rows"
+    )
+    found = judge(made)
+    assert found.added > found.bound
+    assert found.verdict == "flat"
+
+
+def test_a_leak_that_is_seen_late_is_found() -> None:
+    # The heap has room at first, so that it takes a while until more memory is needed.
+    found = judge(a_series(lambda jobs, _: 40 + max(0.0, jobs - JOBS / 2) * 2e-4))
+    assert found.verdict == "grows"
+
+
 @pytest.mark.parametrize("unit", BOUNDS)
 def test_every_unit_has_a_bound_on_both_sides_of_which_is_a_verdict(unit: str) -> None:
     level = 20.0
@@ -90,12 +105,37 @@ def test_processes_that_warm_up_again_and_again_are_flat() -> None:
     assert judge(made).verdict == "flat"
 
 
+def test_processes_that_end_before_they_are_warm_are_judged_by_those_before_them() -> None:
+    made = a_series(lambda _, own: 40 + own * 1e-3, lives=10)
+    assert judge(made).verdict == "flat"
+    few = a_series(lambda _, own: 40 + own * 1e-3, lives=3, points=30)
+    assert judge(few, least_jobs=JOBS).verdict == "too short"
+
+
 def test_what_each_process_has_more_than_the_one_before_is_found() -> None:
     made = a_series(lambda jobs, own: 40 + (jobs - own) * 2e-4, lives=10)
     found = judge(made)
     assert found.per_thousand == pytest.approx(0.0)
     assert found.verdict == "grows"
     assert found.across > found.bound
+
+
+def a_life(jobs: int, end: float, number: int) -> list[Point]:
+    return [Point(jobs + each * 10, end, number) for each in range(10)]
+
+
+def test_a_first_life_that_is_shorter_tells_nothing() -> None:
+    ends = [20.0, 30.0, 31.0, 29.0, 38.0, 30.5]
+    lives = [a_life(number * 1_000, end, number) for number, end in enumerate(ends)]
+    assert [point.value for point in ends_of(lives)] == ends[1:]
+
+
+def test_processes_that_differ_by_chance_are_flat() -> None:
+    ends = [40.0, 46.7, 43.0, 50.2, 44.1, 45.0, 47.3, 51.0]
+    points = [Point(number * 1_000.0, end, 0) for number, end in enumerate(ends)]
+    assert growth_over(points) == 0.0
+    in_order = [Point(number * 1_000.0, end, 0) for number, end in enumerate(sorted(ends))]
+    assert growth_over(in_order) > 8
 
 
 @pytest.mark.parametrize("pattern", KEPT)
