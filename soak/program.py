@@ -15,7 +15,6 @@ from chaos.clocks import CLOCK, follow
 
 import headrace
 import headrace.opening as opening_module
-from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from headrace.model.outcome import Cancelled, Completed, Failed, Settlement, TimedOut
@@ -54,8 +53,8 @@ def counted(engine: Engine) -> Engine:
 def make_app() -> headrace.App:
     """The App of a process, or of a child process of a worker."""
 
-    def open_counted(url: str, *, clock: Clock | None = None) -> Engine:
-        return counted(open_engine(url, clock=clock))
+    def open_counted(url: str, **options: Any) -> Engine:
+        return counted(open_engine(url, **options))
 
     # Whenever the App opens an engine, now or with other settings, its jobs are counted.
     setattr(opening_module, "open_engine", open_counted)  # noqa: B010

@@ -8,7 +8,6 @@ from typing import Any
 from soak.program import app
 
 import headrace.opening as opening_module
-from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
@@ -36,8 +35,8 @@ def leaking(engine: Engine) -> Engine:
 _open: Callable[..., Engine] = getattr(opening_module, "open_engine")  # noqa: B009
 
 
-def open_leaking(url: str, *, clock: Clock | None = None) -> Engine:
-    return leaking(_open(url, clock=clock))
+def open_leaking(url: str, **options: Any) -> Engine:
+    return leaking(_open(url, **options))
 
 
 # Commands open the engine of the App anew, with their own settings.
