@@ -10,7 +10,7 @@ from headrace.artifacts import ArtifactStore
 from headrace.clock import Clock
 from headrace.config import Settings
 from headrace.engine.base import Engine
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 from headrace.upkeep.due import Due
 from headrace.upkeep.files import Files
 from headrace.upkeep.prune import Prune

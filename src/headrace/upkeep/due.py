@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.engine.base import Engine
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 
 BATCH = 500
 LONGEST_PAUSE = 1.0
