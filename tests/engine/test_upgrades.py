@@ -185,3 +185,17 @@ async def test_a_store_that_lacks_nothing_says_so(outside: Engine) -> None:
     assert (done.version, done.pending, done.script) == (done.known, (), "")
     await outside.migrate()
     assert await outside.schema() == done
+
+
+async def test_a_worker_says_which_schema_its_program_knows(
+    open_with: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = await open_with("auto")
+    await a_worker(older, "older")
+    known = (await older.schema()).known
+    with newer_program(monkeypatch):
+        newer = await open_with("auto")
+        await a_worker(newer, "newer")
+    for engine in (older, newer):
+        workers = {each.name: each.schema_version for each in await engine.workers()}
+        assert workers == {"older": known, "newer": known + 1}

@@ -148,6 +148,7 @@ def worker(row: Row) -> Worker:
         heartbeat_at=row[13],
         lease_until=row[14],
         tasks=None if row[15] is None else tuple(row[15]),
+        schema_version=row[16],
     )
 
 

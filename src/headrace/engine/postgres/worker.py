@@ -8,6 +8,7 @@ from time import monotonic
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.claim_cursor import Line
+from headrace.engine.postgres.connection import migrate
 from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.lease import PostgresLeaseKeeper
 from headrace.engine.postgres.notes import columns as note_columns
@@ -49,6 +50,7 @@ class Working(Store):
             worker.slots,
             lease_seconds,
             worker.tasks,
+            migrate.NEWEST,
         )
 
     async def know(self, worker: WorkerInfo) -> None:
