@@ -6,10 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help up venv test lint types imports kills chaos soak bench clean
+.PHONY: help up venv test lint types imports docs docs-serve kills chaos soak bench clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 venv: $(STAMP) ## Make .venv with everything for development
 
@@ -35,6 +35,12 @@ WORKERS ?= 3
 test: lint ## Run the whole suite on SQLite, PostgreSQL and Redis
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
+docs: $(STAMP) ## Build the documentation as a site with search, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-serve: $(STAMP) ## Show the documentation on http://127.0.0.1:8000, and again after each change
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
 kills: $(STAMP) ## Kill a thousand workers at every point around a stage
 	HEADRACE_TEST_KILLS=1000 $(BIN)/pytest -q -s tests/crash/test_killed_stages.py
 
@@ -52,4 +58,4 @@ bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 clean: ## Remove what make built
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist site

@@ -26,7 +26,7 @@ from headrace.model.ids import new_id
 from headrace.model.job import Job
 from headrace.model.status import State
 from headrace.server.auth.redact import Redactor
-from headrace.server.listen import BACKLOG, Listener, bind, listening, url_of
+from headrace.server.listen import BACKLOG, HttpServer, bind, listening, url_of
 from headrace.server.responses import Answers
 
 BODY = {"task": "send", "args": {"to": "ada@example.com", "subject": "Hello", "number": 7}}
@@ -60,7 +60,7 @@ async def serve_bare(place: Path) -> None:
     _tell(place, url_of(sock), "none")
     # With the same settings as ours.
     config = uvicorn.Config(bare(), log_config=None, access_log=False, backlog=BACKLOG)
-    await Listener(config).serve(sockets=[sock])
+    await HttpServer(config).serve(sockets=[sock])
 
 
 def bare() -> FastAPI:

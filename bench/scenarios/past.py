@@ -23,7 +23,7 @@ from bench.figures import Finding
 from bench.program import WARM_UP
 from bench.scenarios.stage import Stage
 from headrace.engine.postgres.connection.address import parse_address
-from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.address import RedisAddress
 
 PROGRAM = "bench.scenarios.past_program"
 TURNS = 5
@@ -212,11 +212,11 @@ def _postgres(url: str) -> Iterator[tuple[str, int]]:
 
 
 def _redis(url: str) -> Iterator[tuple[str, int]]:
-    prefix = Address.parse(url).prefix
+    prefix = RedisAddress.parse(url).prefix
     with redis.Redis.from_url(url.partition("?")[0]) as client:
         for key in client.scan_iter(match=f"{glob.escape(prefix)}*"):
             kind = client.type(key).decode()
             count = client.execute_command(SIZES[kind], key)
-            # A field without a name is always there; see scripts/migrate.lua.
+            # A field without a name is always there; see scripts/upkeep/migrate.lua.
             count -= kind == "hash" and client.hexists(key, "")
             yield key.decode().removeprefix(prefix), count

@@ -1,4 +1,4 @@
-"""The one door in: what has been validated is stored, in as few round trips as possible."""
+"""Stores validated jobs, in as few round trips as possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.model.job import Inserted, Job, NewJob
 from headrace.model.status import State
 from headrace.model.times import kept_delay, moment_of
 
-# One call to the engine takes at most so many jobs and bytes, so that no transaction grows large.
+# One call to the engine has at most this many jobs and bytes, so that no transaction grows large.
 BATCH_JOBS = 1_000
 BATCH_BYTES = 4 * 1_048_576
 
@@ -27,9 +27,9 @@ _Group = list[tuple[NewJob, asyncio.Future[Inserted]]]
 
 
 class Enqueuer:
-    """Stores jobs. Calls that come at the same time share a round trip.
+    """Stores jobs. Concurrent calls share a round trip.
 
-    None of them waits for a key of another that is in doubt: such a job goes on alone.
+    None of them waits for the key of another that is in doubt: such a job is sent alone.
     """
 
     def __init__(self, engine: Engine, *, clock: Clock) -> None:
@@ -38,15 +38,15 @@ class Enqueuer:
         self._waiting: _Group = []
         self._busy = False
         self._sender: asyncio.Task[None] | None = None
-        self._apart: set[asyncio.Task[None]] = set()
+        self._separate_sends: set[asyncio.Task[None]] = set()
 
     async def one(self, job: NewJob) -> Job:
-        """Store one job, together with whatever else is being stored at this moment."""
+        """Store one job, in one round trip with others that are stored at this moment."""
         if self._busy:
             future: asyncio.Future[Inserted] = asyncio.get_running_loop().create_future()
             self._waiting.append((job, future))
-            return await self._answer(job, await future)
-        # Alone: a detour over a task and a future would cost more than the rest of this.
+            return await self._stored(job, await future)
+        # Alone: a task and a future would cost more than the rest of this.
         self._busy = True
         inserted: Inserted | None = None
         try:
@@ -58,14 +58,14 @@ class Enqueuer:
             pass
         finally:
             if self._waiting:
-                # A task of its own: a caller that is cancelled must not take the others with it.
+                # A task of its own: cancelling one caller must not cancel the others.
                 self._sender = asyncio.get_running_loop().create_task(self._send())
             else:
                 self._busy = False
         if inserted is None:
-            # Nobody is behind this one any more, so it may wait.
+            # No other job waits behind this one any more, so it may wait.
             [inserted] = await self._engine.insert([job])
-        return await self._answer(job, inserted)
+        return await self._stored(job, inserted)
 
     async def within(self, connection: Any, job: NewJob) -> Job:
         """Store one job as part of the caller's own transaction."""
@@ -76,9 +76,9 @@ class Enqueuer:
         engine = cast(TransactionalProducing, self._engine)
         [inserted] = await engine.insert_within(connection, [job])
         if not inserted.created and not await self._engine.get([inserted.id]):
-            # The other job belongs to the same open transaction: it cannot be read from here.
+            # The existing job belongs to the same open transaction: it cannot be read from here.
             return stored(job, self._clock.utcnow(), job_id=inserted.id)
-        return await self._answer(job, inserted)
+        return await self._stored(job, inserted)
 
     async def many(
         self,
@@ -90,52 +90,52 @@ class Enqueuer:
 
         Each batch is atomic. If one fails, those before it are stored: the error says how many.
         """
-        answers: list[Job] = []
-        under_way: _Sent | None = None
+        results: list[Job] = []
+        in_flight: _Sent | None = None
         try:
             async for batch in batches(jobs):
-                sent, under_way = under_way, None
+                sent, in_flight = in_flight, None
                 if sent is not None:
-                    await self._take_in(sent, answers, on_progress)
-                under_way = batch, asyncio.ensure_future(self._engine.insert(batch))
-                # Off it goes; the next batch is made while the engine stores this one.
+                    await self._collect(sent, results, on_progress)
+                in_flight = batch, asyncio.ensure_future(self._engine.insert(batch))
+                # Let it start: the next batch is made while the engine stores this one.
                 await asyncio.sleep(0)
         finally:
-            if under_way is not None:
-                await self._take_in(under_way, answers, on_progress)
-        return answers
+            if in_flight is not None:
+                await self._collect(in_flight, results, on_progress)
+        return results
 
-    async def _take_in(
+    async def _collect(
         self,
-        under_way: _Sent,
-        answers: list[Job],
+        in_flight: _Sent,
+        results: list[Job],
         on_progress: OnProgress | None,
     ) -> None:
-        batch, sent = under_way
+        batch, sent = in_flight
         try:
             inserted = await sent
         except HeadraceError as error:
-            error.add_note(f"{len(answers)} jobs of this call were stored before the error")
+            error.add_note(f"{len(results)} jobs of this call were stored before the error")
             raise
         now = self._clock.utcnow()
         existing = [each.id for each in inserted if not each.created]
         known = {job.id: job for job in await self._engine.get(existing)} if existing else {}
         for job, each in zip(batch, inserted, strict=True):
             found = None if each.created else known.get(each.id)
-            answers.append(found or stored(job, now, job_id=each.id))
+            results.append(found or stored(job, now, job_id=each.id))
         if on_progress is not None:
-            on_progress(len(answers))
+            on_progress(len(results))
 
     async def _send(self) -> None:
         try:
             while self._waiting:
                 await self._send_group(self._take())
-                # Those who were answered just now may have more: it travels with what waits.
+                # Callers that just got their result may enqueue more: send it in one batch.
                 await asyncio.sleep(0)
         finally:
             self._busy, self._sender = False, None
             rest, self._waiting = self._waiting, []
-            _refuse(rest, EngineUnavailable(CLOSED))
+            _fail(rest, EngineUnavailable(CLOSED))
 
     def _take(self) -> _Group:
         size = count = 0
@@ -151,47 +151,47 @@ class Enqueuer:
         try:
             jobs = [job for job, _ in group]
             if all(job.key is None for job in jobs):
-                answers = await self._engine.insert(jobs)
+                results = await self._engine.insert(jobs)
             else:
-                answers = await self._engine.insert(jobs, wait=False)
+                results = await self._engine.insert(jobs, wait=False)
         except KeyInDoubt:
-            await self._part(group)
+            await self._separate(group)
         except EngineUnavailable as error:
-            _refuse(group, error)
+            _fail(group, error)
         except Exception as error:
             if len(group) == 1:
-                _refuse(group, error)
+                _fail(group, error)
                 return
-            # One bad job must not poison the others that happened to travel with it.
+            # One bad job must not fail the others of its batch.
             for each in group:
                 await self._send_group([each])
         except BaseException:
-            _refuse(group, EngineUnavailable(CLOSED))
+            _fail(group, EngineUnavailable(CLOSED))
             raise
         else:
-            _give(group, answers)
+            _resolve(group, results)
 
-    async def _part(self, group: _Group) -> None:
-        """Which key is in doubt is not known: each goes by itself, those without one together."""
+    async def _separate(self, group: _Group) -> None:
+        """Send jobs with a key one by one, since a key is in doubt, and the others together."""
         for each in group:
             if each[0].key is not None:
                 waiting = asyncio.get_running_loop().create_task(self._send_alone(each))
-                self._apart.add(waiting)
-                waiting.add_done_callback(self._apart.discard)
+                self._separate_sends.add(waiting)
+                waiting.add_done_callback(self._separate_sends.discard)
         others = [each for each in group if each[0].key is None]
         if others:
             await self._send_group(others)
 
     async def _send_alone(self, each: tuple[NewJob, asyncio.Future[Inserted]]) -> None:
         try:
-            _give([each], await self._engine.insert([each[0]]))
+            _resolve([each], await self._engine.insert([each[0]]))
         except Exception as error:
-            _refuse([each], error)
+            _fail([each], error)
         except BaseException:
-            _refuse([each], EngineUnavailable(CLOSED))
+            _fail([each], EngineUnavailable(CLOSED))
             raise
 
-    async def _answer(self, job: NewJob, inserted: Inserted) -> Job:
+    async def _stored(self, job: NewJob, inserted: Inserted) -> Job:
         if inserted.created:
             return stored(job, self._clock.utcnow())
         existing = await self._engine.get([inserted.id])
@@ -200,7 +200,7 @@ class Enqueuer:
 
 
 def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:
-    """The job as it is right after it was stored, without reading it back."""
+    """Return the job as it is right after it was stored, without reading it back."""
     due = now
     if job.run_at is not None:
         due = moment_of(job.run_at)
@@ -240,13 +240,13 @@ def batches(jobs: Iterable[NewJob] | AsyncIterable[NewJob]) -> AsyncIterator[lis
     return batched(jobs, lambda job: len(job.args), length=BATCH_JOBS, size=BATCH_BYTES)
 
 
-def _give(group: _Group, answers: list[Inserted]) -> None:
-    for (_, future), answer in zip(group, answers, strict=True):
+def _resolve(group: _Group, results: list[Inserted]) -> None:
+    for (_, future), result in zip(group, results, strict=True):
         if not future.done():
-            future.set_result(answer)
+            future.set_result(result)
 
 
-def _refuse(group: _Group, error: BaseException) -> None:
+def _fail(group: _Group, error: BaseException) -> None:
     for _, future in group:
         if not future.done():
             future.set_exception(error)

@@ -1,6 +1,7 @@
-"""The life of every background loop: start, tick, wait, wake, stop.
+"""The base of every background loop: start, tick, wait, wake, stop.
 
-A loop never ends by itself: an error is logged, waited out and tried again, and shows in `healthy`.
+A loop never ends by itself: after an error it logs, backs off and tries again, and `healthy` shows
+it.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ from headrace.errors import EngineError, EngineUnavailable
 
 log = logging.getLogger("headrace.loop")
 
-# One error may be chance; this many in a row are a state that people should see.
+# One error may be chance; this many in a row are reported as unhealthy.
 UNHEALTHY_AFTER = 3
 LONGEST_BACKOFF = 30.0
-# … but where nobody would tell that the engine is back, it is asked at least so often.
+# … but without a lease whose renewal ends the backoff, this is the longest.
 LONGEST_ALONE = 5.0
 
 
 def backoff(failures: int) -> float:
-    """Seconds to wait after this many failures in a row: 1, 2, 4 … at most 30."""
+    """Return the seconds to wait after this many failures in a row: 1, 2, 4 … at most 30."""
     return min(2.0 ** min(max(failures - 1, 0), 16), LONGEST_BACKOFF)
 
 
 def spread(seconds: float) -> float:
-    """Half of it at least, so that those who lost the engine at once do not come back in step."""
+    """Return a random part, at least half: workers must not all retry at the same moment."""
     return seconds * random.uniform(0.5, 1.0)  # noqa: S311 - not for secrets
 
 
 class Loop:
-    """Calls `tick` again and again, each time after the seconds that the last one answered."""
+    """Calls `tick` again and again, each time after the seconds that the last call returned."""
 
     name = "loop"
 
@@ -49,25 +50,25 @@ class Loop:
         self._parked = asyncio.Event()
 
     async def tick(self) -> float | None:
-        """Do one round. Answer seconds until the next; None waits until somebody calls `wake`."""
+        """Do one round. Return the seconds until the next; None waits for `wake`."""
         raise NotImplementedError
 
     def failed(self, error: Exception) -> None:
-        """Called after a round raised. What this raises ends the loop, loudly."""
+        """Called after a round raised. If this raises, the loop ends with that error."""
 
     @property
     def running(self) -> bool:
-        """Whether the loop has been started and goes on."""
+        """Return whether the loop has been started and has not ended."""
         return self.task is not None and not self.task.done()
 
     @property
     def cancelled(self) -> bool:
-        """Whether it has been told to end at once, by `stop` or because the program ends."""
+        """Return whether its task is being cancelled, by `stop` or because the program ends."""
         return self.task is not None and self.task.cancelling() > 0
 
     @property
     def healthy(self) -> bool:
-        """False while rounds fail again and again, or after the loop gave up."""
+        """Return False while rounds fail again and again, or after the loop gave up."""
         if self.task is not None and self.task.done() and not self._stopping:
             return False
         return self.failures < UNHEALTHY_AFTER
@@ -83,14 +84,14 @@ class Loop:
         return self.task
 
     async def stop(self, patience: float = 5.0) -> None:
-        """End after the round that is under way, or cancel it when it takes too long."""
+        """End after the round in progress, or cancel it when it takes too long."""
         task, parked = self.task, self._parked
         if task is None:
             return
         self._stopping = True
         self.wake()
         if not task.done():
-            # Cancelling a round half-way would leave open what it has changed.
+            # A round that is cancelled half-way leaves it unknown what it has changed.
             waiter = asyncio.ensure_future(parked.wait())
             await asyncio.wait({waiter, task}, timeout=patience, return_when="FIRST_COMPLETED")
             waiter.cancel()
@@ -105,8 +106,8 @@ class Loop:
             waiter.set_result(None)
 
     def retry_now(self) -> None:
-        """The engine has just answered somebody else: do not wait out its absence any longer. Only
-        on the event loop's own thread. A loop that has other trouble goes on waiting.
+        """End the backoff: the engine has just replied to another call. A loop that failed for
+        another reason goes on waiting. Only on the event loop's own thread.
         """
         if isinstance(self.last_error, EngineError):
             self._retry = True
@@ -115,8 +116,8 @@ class Loop:
             _resolve(waiter)
 
     async def wait_out(self, failures: int) -> None:
-        """Wait as after this many failures in a row, or until `retry_now` is called: for others
-        who ask the same engine again and again.
+        """Wait as after this many failures in a row, or until `retry_now` is called. For calls
+        outside of the loop that are repeated.
         """
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting_out.add(waiter)
@@ -126,7 +127,7 @@ class Loop:
             self._waiting_out.discard(waiter)
 
     async def next_round(self, timeout: float) -> None:
-        """Wait until a round has ended well, or for `timeout` seconds."""
+        """Wait until a round has succeeded, or for `timeout` seconds."""
         ended = asyncio.get_running_loop().create_future()
         self._watching.append(ended)
         await asyncio.wait({ended}, timeout=timeout)
@@ -137,12 +138,12 @@ class Loop:
             while not self._stopping:
                 try:
                     pause = await self.tick()
-                except Exception as error:  # a loop survives whatever its round does
+                except Exception as error:  # a loop survives every error of a round
                     self._failing(error)
                     self.failed(error)
-                    await self._rest(spread(self.backoff()))
+                    await self._back_off(spread(self.backoff()))
                 else:
-                    self._healed()
+                    self._recovered()
                     while self._watching:
                         _resolve(self._watching.pop())
                     await self._wait(pause)
@@ -151,17 +152,17 @@ class Loop:
         await asyncio.get_running_loop().create_future()  # parked until `stop` cancels
 
     def backoff(self) -> float:
-        """Seconds to wait, at most, after `failures` errors in a row."""
+        """Return the longest pause after `failures` errors in a row."""
         return backoff(self.failures)
 
     def _failing(self, error: Exception) -> None:
         self.failures += 1
         self.last_error = error
-        said = f"{type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {error}"
         unhealthy = self.failures == UNHEALTHY_AFTER
-        if said == self._last_logged and not unhealthy:
+        if message == self._last_logged and not unhealthy:
             return  # an outage of an hour is one line, not thousands
-        self._last_logged = said
+        self._last_logged = message
         trace = None if isinstance(error, EngineUnavailable) else error
         log.error(
             "%s failed (%d in a row), trying again within %g s%s: %s",
@@ -169,24 +170,24 @@ class Loop:
             self.failures,
             self.backoff(),
             "; it is unhealthy now" if unhealthy else "",
-            said,
+            message,
             exc_info=trace,
         )
 
-    def _healed(self) -> None:
+    def _recovered(self) -> None:
         if self.failures:
             log.warning("%s works again after %d failures", self.name, self.failures)
             self.failures = 0
             self.last_error = None
             self._last_logged = None
 
-    async def _rest(self, seconds: float) -> None:
-        """Wait out an error. Only `stop` and `retry_now` end it early: signals must not hammer a
-        sick server.
+    async def _back_off(self, seconds: float) -> None:
+        """Wait after an error. Only `stop` and `retry_now` end it early: signals must not hammer an
+        overloaded server.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        self._retry = False  # what was answered before the error says nothing about now
+        self._retry = False  # a reply before the error says nothing about now
         while not (self._stopping or self._retry) and (left := end - loop.time()) > 0:
             self._woken = False
             await self._wait(left)

@@ -149,7 +149,7 @@ def test_a_child_that_was_forked_while_others_were_at_it_starts_afresh(
 ) -> None:
     client = SyncClient(one_server.url)
     client.list()
-    with held_by_another(client._thread._serving().lock):
+    with held_by_another(client._thread._current().lock):
         assert forked(lambda: client.enqueue("add", {"a": 2}, queue=ELSEWHERE)) == 0
     assert len(client.list().jobs) == 1
     client.close()

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from headrace.model.status import Status
-from headrace.monitor.change_reconstruction import Seen
-from headrace.monitor.subscribers import Change, Follower
+from headrace.monitor.change_reconstruction import JobFingerprint
+from headrace.monitor.subscribers import Change, Subscriber
 from headrace.server.http.sse import EventStream
 
 
 async def test_a_stream_notices_between_two_events_that_its_caller_has_gone() -> None:
     """A transport tells of its end in the next turn of the loop, however much there is to send."""
-    follower = Follower()
+    subscriber = Subscriber()
     gone = asyncio.Event()
     sent = 0
 
@@ -32,11 +32,11 @@ async def test_a_stream_notices_between_two_events_that_its_caller_has_gone() ->
         return True
 
     for number in range(500):
-        follower.offer(Change(number, "j", "t", "q", Seen(1, Status.RUNNING, 0), b"{}"))
-    service: Any = SimpleNamespace(followers=set())
+        subscriber.offer(Change(number, "j", "t", "q", JobFingerprint(1, Status.RUNNING, 0), b"{}"))
+    service: Any = SimpleNamespace(subscribers=set())
     stream = EventStream(
         service,
-        follower,
+        subscriber,
         leave=lambda: None,
         identify=lambda change: "1",
         still_welcome=welcome,

@@ -12,7 +12,7 @@ import pytest
 import headrace
 from headrace.admin.keys import revoke_key
 from headrace.monitor import changes, subscribers
-from headrace.monitor.change_reconstruction import Seen
+from headrace.monitor.change_reconstruction import JobFingerprint
 from headrace.server.http import sse
 from headrace.server.service import Service
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
@@ -187,8 +187,8 @@ async def test_one_who_leaves_leaves_nothing(
             ):
                 assert not one.over
                 assert not two.over
-                await until(lambda: len(service.followers) == 2)
-            await until(lambda: not service.followers)
+                await until(lambda: len(service.subscribers) == 2)
+            await until(lambda: not service.subscribers)
         watch = service.changes
         await until(lambda: watch._task is None or watch._task.done(), "the end of the look")
         assert not watch._known
@@ -197,15 +197,15 @@ async def test_one_who_leaves_leaves_nothing(
 
 
 async def test_one_who_is_too_slow_is_let_go_and_can_come_back() -> None:
-    follower = subscribers.Follower()
+    subscriber = subscribers.Subscriber()
     for number in range(subscribers.LONGEST_QUEUE + 1):
-        follower.offer(subscribers.Change(number, "j", "t", "q", _SEEN, b"{}"))
-    assert follower.lost
-    assert follower.over
-    assert await follower.next(0.01) is None
+        subscriber.offer(subscribers.Change(number, "j", "t", "q", _SEEN, b"{}"))
+    assert subscriber.lost
+    assert subscriber.over
+    assert await subscriber.next(0.01) is None
 
 
-_SEEN = Seen(0, headrace.Status.PENDING, 0)
+_SEEN = JobFingerprint(0, headrace.Status.PENDING, 0)
 
 
 async def test_no_more_streams_than_the_process_can_carry(local_app: headrace.App) -> None:

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 import headrace
 import headrace.server
 from headrace.errors import MissingDriver
-from headrace.server.listen import Listener, listening
+from headrace.server.listen import HttpServer, listening
 from tests.server.conftest import a_key, address_of, bearer, client_of, make_app, problem, run_jobs
 from tests.server.reader import Stream
 from tests.support.processes import Processes, until
@@ -185,7 +185,7 @@ async def test_a_server_stops_although_somebody_waits_for_a_result(
 
 
 def test_signals_are_left_to_the_program() -> None:
-    assert "capture_signals" in vars(Listener)
+    assert "capture_signals" in vars(HttpServer)
 
 
 def test_without_fastapi_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

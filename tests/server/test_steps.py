@@ -12,7 +12,12 @@ from headrace.model.ids import new_id
 from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry, Failure
 from headrace.model.status import State, Status
-from headrace.monitor.change_reconstruction import birth, look, parse_seen, steps
+from headrace.monitor.change_reconstruction import (
+    changes_since,
+    changes_since_creation,
+    fingerprint,
+    parse_fingerprint,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -48,7 +53,7 @@ JOB = new_id()
 
 
 def path(before: Job, after: Job) -> list[str]:
-    return [step.status.value for step in steps(look(before), after)]
+    return [step.status.value for step in changes_since(fingerprint(before), after)]
 
 
 PENDING = a_job(State.READY)
@@ -102,28 +107,32 @@ def test_no_change_of_status_is_missed(before: Job, after: Job, expected: list[s
 
 
 def test_a_job_that_nobody_knew_is_told_from_its_birth() -> None:
-    assert [step.status for step in birth(COMPLETED)] == ["pending", "running", "completed"]
-    assert [step.status for step in birth(WAITING)] == ["scheduled"]
+    assert [step.status for step in changes_since_creation(COMPLETED)] == [
+        "pending",
+        "running",
+        "completed",
+    ]
+    assert [step.status for step in changes_since_creation(WAITING)] == ["scheduled"]
 
 
 def test_an_earlier_status_shows_nothing_of_what_came_later() -> None:
     done = a_job(State.COMPLETED, 1, result_json=b"3", completed_at=at(2), started_at=at(1))
-    running, _ = steps(look(PENDING), done)
+    running, _ = changes_since(fingerprint(PENDING), done)
     assert (running.result, running.completed_at, running.started_at) == (None, None, at(1))
 
 
 def test_progress_is_a_change_too() -> None:
     moved = msgspec.structs.replace(RUNNING, progress=10.0)
-    assert [step.progress for step in steps(look(RUNNING), moved)] == [10.0]
+    assert [step.progress for step in changes_since(fingerprint(RUNNING), moved)] == [10.0]
 
 
 def test_a_job_that_was_claimed_very_often_is_told_in_short() -> None:
-    assert len(steps(look(PENDING), a_job(State.RUNNING, 10_000))) < 200
+    assert len(changes_since(fingerprint(PENDING), a_job(State.RUNNING, 10_000))) < 200
 
 
 def test_what_was_seen_survives_as_text() -> None:
-    seen = look(RUNNING)
-    assert parse_seen(seen.text) == seen
+    seen = fingerprint(RUNNING)
+    assert parse_fingerprint(seen.text) == seen
     for text in ("", "1", "1.running", "x.running.00", "1.nope.00000000", "1.running.0", "٣.a.b"):
-        assert parse_seen(text) is None
+        assert parse_fingerprint(text) is None
     assert Status.RUNNING in seen.text

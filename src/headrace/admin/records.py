@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from headrace.opening import Opening
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Replayed,
     )
     from headrace.dispatchers.events.dead_letters import DeadLetters
+    from headrace.task.app_like import AppLike
 
 
 class RecordVerbs(Opening):
@@ -28,7 +29,7 @@ class RecordVerbs(Opening):
     def _letters(self) -> DeadLetters:
         from headrace.dispatchers.events.dead_letters import DeadLetters  # noqa: PLC0415
 
-        return DeadLetters(self)
+        return DeadLetters(cast("AppLike", self))  # nothing but an App has these verbs
 
     async def dead_letters(
         self, *, topic: str | None = None, cursor: str | None = None, limit: int = 50

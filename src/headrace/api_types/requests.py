@@ -99,12 +99,34 @@ class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     reason: Reason = "cancelled over the API"
 
 
+CronExpression = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        description="Five fields of cron.",
+        examples=["*/5 * * * *"],
+        extra_json_schema={"format": "cron"},
+    ),
+]
+TimeZone = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        description="A name of the IANA time zone database.",
+        examples=["Europe/Berlin"],
+        extra_json_schema={"format": "time-zone"},
+    ),
+]
+
+
 class ScheduleRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """When a task runs by the clock, and with which arguments."""
 
-    expression: Annotated[str, Meta(min_length=1, max_length=200)]
+    expression: CronExpression
     task: Name
-    tz: Annotated[str, Meta(min_length=1, max_length=100)] = "UTC"
+    tz: TimeZone = "UTC"
     params: dict[str, Any] = {}
     allow_overlap: bool = True
     enabled: bool = True

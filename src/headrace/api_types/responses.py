@@ -22,7 +22,7 @@ class BulkAnswer(msgspec.Struct, kw_only=True):
     ids: list[str] = []
 
 
-class Entry(msgspec.Struct, kw_only=True):
+class EntryView(msgspec.Struct, kw_only=True):
     """An entry of a job: a stage, an artifact. `body` is any JSON."""
 
     kind: str
@@ -311,7 +311,7 @@ class BegunAgain(msgspec.Struct):
 # -- refusals and lists ------------------------------------------------------------------------
 
 
-class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ProblemDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A refusal (RFC 9457). `type` ends in a word that names the kind of problem."""
 
     type: str = "about:blank"

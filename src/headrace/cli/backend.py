@@ -1,143 +1,94 @@
-"""What commands that look and steer ask for: of an engine, or of a server over HTTP."""
+"""Where commands find jobs: an App on its engine, or a Client of a server, with the same verbs."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal, Protocol
+import re
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from headrace import job_tree
 from headrace.app import App
-from headrace.model.durable.writes import StoredEntry
-from headrace.model.job import Job, JobFilter
-from headrace.model.views import Delivery, JobPage, LaneView, QueueView
-from headrace.model.worker import Worker
+from headrace.model.artifact import Artifact
+from headrace.model.job import JobFilter
+from headrace.model.views import JobPage, QueueView
 from headrace.monitor.running import RUNNING, RunningJobs
-from headrace.monitor.worker_metrics import KIND, decode
 
-Action = Literal["cancel", "retry"]
-Advance = Callable[[int], None]
+if TYPE_CHECKING:
+    from headrace.api_types.responses import ScheduleView
+    from headrace.client import Client
+    from headrace.workflows.model import Workflow
+
+    Backend: TypeAlias = App | Client
 
 PAGE = 500
+_ATTEMPTS = re.compile(r"headrace_attempts_total\{(.*)\} (\S+)")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
-class Verbs(Protocol):
-    """Jobs, wherever they are."""
-
-    def now(self) -> datetime:
-        """The time that ages are counted from."""
-
-    async def get(self, job_id: str) -> Job:
-        """One job."""
-
-    async def list(
-        self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
-    ) -> JobPage:
-        """A page of jobs, newest first."""
-
-    async def result(self, job_id: str, timeout: float | None) -> Any:
-        """Wait for a job and answer what its handler returned."""
-
-    async def why(self, job_id: str) -> Sequence[str]:
-        """Why is it not running? In sentences."""
-
-    async def entries(self, job_id: str) -> Sequence[StoredEntry]:
-        """What is kept with a job."""
-
-    async def cancel(self, job_id: str, reason: str) -> Job:
-        """Cancel a job."""
-
-    async def retry(self, job_id: str, *, from_stage: str | None = None) -> Job:
-        """Run a finished job again, from a stage on if one is given; or a scheduled one now."""
-
-    async def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
-        """Deliver an event to a job."""
-
-    async def count(self, action: Action, wanted: JobFilter) -> int:
-        """How many jobs a bulk change would reach."""
-
-    async def change(
-        self, action: Action, wanted: JobFilter, reason: str | None, advance: Advance
-    ) -> int:
-        """Cancel or retry all that match, and answer how many were changed."""
-
-    async def queues(self) -> Sequence[QueueView]:
-        """Every queue."""
-
-    async def pause(self, queue: str) -> None:
-        """Stop handing out a queue's jobs."""
-
-    async def resume(self, queue: str) -> None:
-        """Hand them out again."""
-
-    async def lanes(self, *, queue: str | None, lane: str | None, limit: int) -> Sequence[LaneView]:
-        """Lanes with holders or waiting jobs."""
-
-    async def workers(self) -> Sequence[Worker]:
-        """Workers, alive ones first."""
-
-    async def outcomes(self) -> Mapping[str, Mapping[str, int]]:
-        """How many attempts ended how, by worker, as far as those have told."""
+def time_now(backend: Backend) -> datetime:
+    """Return the time that ages are counted from."""
+    return backend.clock.utcnow() if isinstance(backend, App) else datetime.now(UTC)
 
 
-class Direct:
-    """The verbs on an engine."""
-
-    def __init__(self, app: App) -> None:
-        engine = app.engine
-        self._app = app
-        self.get = app.get
-        self.list = app.list
-        self.result = app.result
-        self.why = app.why
-        self.cancel = app.cancel
-        self.retry = app.retry
-        self.signal = app.signal
-        self.entries = engine.entries
-        self.queues = engine.queues
-        self.lanes = engine.lanes
-        self.workers = engine.workers
-
-    def now(self) -> datetime:
-        return self._app.clock.utcnow()
-
-    async def pause(self, queue: str) -> None:
-        await self._app.engine.pause(queue, True)
-
-    async def resume(self, queue: str) -> None:
-        await self._app.engine.pause(queue, False)
-
-    async def count(self, action: Action, wanted: JobFilter) -> int:
-        return sum([len(page.jobs) async for page in pages(self, wanted)])
-
-    async def change(
-        self, action: Action, wanted: JobFilter, reason: str | None, advance: Advance
-    ) -> int:
-        """Page by page, so that a million jobs need no more memory than a page."""
-        seen = changed = 0
-        async for page in pages(self, wanted):
-            batch = [job.id for job in page.jobs]
-            match action:
-                case "cancel":
-                    changed += len(
-                        await job_tree.cancel(self._app.engine, batch, reason or "cancelled")
-                    )
-                case "retry":
-                    changed += len(await self._app.rerun(page.jobs))
-            seen += len(batch)
-            advance(seen)
-        return changed
-
-    async def outcomes(self) -> Mapping[str, Mapping[str, int]]:
-        told = decode(await self._app.engine.record_list(KIND))
-        return {worker: counted.outcomes() for worker, counted in told.items()}
+def from_cli(backend: Backend) -> dict[str, Any]:
+    """Return what marks a change as made here; a server marks it as its own."""
+    return {"source": "cli"} if isinstance(backend, App) else {}
 
 
-async def pages(verbs: Verbs, wanted: JobFilter) -> AsyncIterator[JobPage]:
-    """All jobs that match, page by page, newest first."""
+async def list_schedules(backend: Backend) -> Sequence[ScheduleView]:
+    """Return every schedule."""
+    return await (backend.list_schedules() if isinstance(backend, App) else backend.schedules())
+
+
+async def get_schedule(backend: Backend, name: str) -> ScheduleView:
+    """Return one schedule."""
+    return await (
+        backend.get_schedule(name) if isinstance(backend, App) else backend.schedule(name)
+    )
+
+
+async def list_workflows(backend: Backend) -> Sequence[Workflow]:
+    """Return the newest version of each workflow."""
+    return await (backend.list_workflows() if isinstance(backend, App) else backend.workflows())
+
+
+async def get_workflow(backend: Backend, workflow_id: str, version: str | None) -> Workflow:
+    """Return one workflow."""
+    return await (
+        backend.get_workflow(workflow_id, version)
+        if isinstance(backend, App)
+        else backend.workflow(workflow_id, version)
+    )
+
+
+async def list_artifacts(backend: Backend, job_id: str) -> Sequence[Artifact]:
+    """Return the files of a job."""
+    return await (
+        backend.list_artifacts(job_id) if isinstance(backend, App) else backend.artifacts(job_id)
+    )
+
+
+async def outcomes(backend: Backend) -> Mapping[str, Mapping[str, int]]:
+    """Return how many attempts ended how, by worker, as far as workers have published it."""
+    if isinstance(backend, App):
+        from headrace.monitor.worker_metrics import KIND, decode  # noqa: PLC0415 - only `top` needs it
+
+        published = decode(await backend.engine.record_list(KIND))
+        return {worker: counted.outcomes() for worker, counted in published.items()}
+    found: dict[str, dict[str, int]] = defaultdict(Counter)
+    for line in (await backend.metrics()).splitlines():
+        if sample := _ATTEMPTS.match(line):
+            labels = dict(_LABEL.findall(sample[1]))
+            found[labels["worker"]][labels["outcome"]] += int(float(sample[2]))
+    return found
+
+
+async def pages(backend: Backend, wanted: JobFilter) -> AsyncIterator[JobPage]:
+    """Yield all jobs that match, page by page, newest first."""
     cursor = None
     while True:
-        page = await verbs.list(wanted, cursor=cursor, limit=PAGE)
+        page = await backend.list(wanted, cursor=cursor, limit=PAGE)
         if page.jobs:
             yield page
         cursor = page.cursor
@@ -145,7 +96,7 @@ async def pages(verbs: Verbs, wanted: JobFilter) -> AsyncIterator[JobPage]:
             return
 
 
-async def running_now(verbs: Verbs, queues: Sequence[QueueView]) -> RunningJobs:
-    """What runs now, and what waits in these queues."""
-    jobs = [job async for page in pages(verbs, RUNNING) for job in page.jobs]
-    return RunningJobs.of(jobs, queues, verbs.now().timestamp())
+async def running_now(backend: Backend, queues: Sequence[QueueView]) -> RunningJobs:
+    """Return what runs now, and what waits in these queues."""
+    jobs = [job async for page in pages(backend, RUNNING) for job in page.jobs]
+    return RunningJobs.of(jobs, queues, time_now(backend).timestamp())

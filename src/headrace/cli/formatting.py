@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from headrace.errors import InvalidInput
 from headrace.model.times import in_utc
+from headrace.model.worker import Worker
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|w)?")
 _SECONDS = {
@@ -108,6 +109,11 @@ def bytes_of(size: float) -> str:
 def plural(count: int, noun: str) -> str:
     """ "1 job", "2,000 jobs"."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def worker_state(worker: Worker) -> str:
+    """Return a worker's state in one word."""
+    return "lost" if not worker.alive else "ok" if worker.healthy else "unhealthy"
 
 
 def clean(text: str, *, lines: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""What every command is given: where the jobs live, which App, and how to answer."""
+"""What every command is given: where the jobs live, which App, and how to print."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from headrace.app import App
 from headrace.cli.app_loader import load_app, reconfigure
-from headrace.cli.backend import Direct, Verbs
 from headrace.cli.errors import notice
 from headrace.config import Settings, load
 from headrace.engine.open import redacted
@@ -17,10 +16,11 @@ from headrace.engine.sqlite.connection.address import parse_address
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
     from headrace.client import Client
 
 TOUR = "headrace.cli.up.tour:app"
-# How often a request is repeated while a server is away. A person waits: tell soon.
+# How often a request is repeated while a server is away: a person waits, so fail soon.
 RETRIES = 2
 
 
@@ -42,7 +42,7 @@ class Session:
         self.settings: Settings = load(url=url, app=app)
 
     def load_app(self, task: str | None = None) -> App:
-        """The App that was named. A task of the built-in tour needs no name."""
+        """Return the App that was named. A task of the built-in tour needs no name."""
         reference = self.settings.app
         if reference is None and task is not None and task.startswith("tour."):
             reference = TOUR
@@ -56,12 +56,12 @@ class Session:
 
     @property
     def remote(self) -> bool:
-        """Whether to ask the server of API_URL. What is typed wins over the environment."""
+        """Whether to ask the server of API_URL. What is typed overrides the environment."""
         return self.settings.api_url is not None and self.url is None and not self.app_named
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
-        """The server of API_URL."""
+        """Yield a client of the server of API_URL."""
         # Only those who use a server pay for its imports.
         from headrace.client import Client  # noqa: PLC0415
 
@@ -70,20 +70,30 @@ class Session:
             yield client
 
     @asynccontextmanager
-    async def verbs(self) -> AsyncIterator[Verbs]:
-        """What looks at jobs and steers them: on the server of API_URL, or on the engine."""
-        if not self.remote:
-            async with self.store() as app:
-                yield Direct(app)
-            return
-        from headrace.cli.remote_backend import Remote  # noqa: PLC0415
+    async def backend(
+        self, *, needs_app: bool = False, task: str | None = None
+    ) -> AsyncIterator[Backend]:
+        """Yield the server of API_URL, or an open App on the engine.
 
-        async with self.client() as client:
-            yield Remote(client)
+        `needs_app` if the tasks of the App have to be known there; `task` is the one in question.
+        """
+        if self.remote:
+            async with self.client() as client:
+                yield client
+        elif needs_app:
+            app = self.load_app(task)
+            self.settings = app.settings
+            try:
+                yield app  # opened by the first verb, after everything has been checked
+            finally:
+                await app.close()
+        else:
+            async with self.store() as app:
+                yield app
 
     @asynccontextmanager
     async def store(self) -> AsyncIterator[App]:
-        """An open App for looking at jobs and steering them; tasks need not be known.
+        """Yield an open App for viewing and changing jobs; tasks need not be known.
 
         Jobs live where the named App keeps them; without one, where HEADRACE_URL says.
         """
@@ -117,12 +127,12 @@ class Session:
 
     @property
     def shown_url(self) -> str:
-        """Where the jobs live, without the password."""
+        """Where the jobs live, without any password."""
         return redacted(self.settings.url)
 
 
 def missing_file(url: str) -> Path | None:
-    """The file of an embedded store that does not exist yet."""
+    """Return the file of an embedded store if it does not exist yet."""
     if not url.startswith("sqlite:"):
         return None
     path = parse_address(url).path

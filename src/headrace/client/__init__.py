@@ -31,9 +31,9 @@ from headrace.api_types.responses import (
 )
 from headrace.client.client import Client
 from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
+from headrace.client.files import File
 from headrace.client.job_codec import JobOptions
 from headrace.client.sync import SyncClient
-from headrace.client.uploads import File
 from headrace.model.artifact import Artifact
 
 __all__ = [

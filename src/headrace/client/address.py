@@ -1,4 +1,4 @@
-"""Where the server is, and who asks."""
+"""The URL of the server, and its credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.errors import InvalidSetting
 FORM = "use http://host:port or https://host"
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
     """A checked server URL without any secret in it, and the secrets beside it.
 
     `login` is for a proxy before the server that asks for a user and a password.
@@ -24,10 +24,10 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     login: tuple[str, str] | None = None
 
     def __repr__(self) -> str:
-        return f"<Address {self.base}>"
+        return f"<ServerAddress {self.base}>"
 
     def headers(self) -> Mapping[str, str]:
-        """The headers that name the caller."""
+        """Return the headers with the key."""
         if self.api_key is None:
             return {}
         if self.login is not None:
@@ -36,14 +36,14 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         return {"Authorization": f"Bearer {self.api_key}"}
 
 
-def find_address(url: str | None, api_key: str | None, settings: Settings) -> Address:
-    """What was given in code, else `API_URL` and `HEADRACE_API_KEY`, else the local server."""
+def find_address(url: str | None, api_key: str | None, settings: Settings) -> ServerAddress:
+    """Return what was given in code, else the settings, else the local server."""
     shown_host = f"[{settings.host}]" if ":" in settings.host else settings.host
     found = url or settings.api_url or f"http://{shown_host}:{settings.port}"
     return parse_address(found, api_key or settings.api_key)
 
 
-def parse_address(url: str, api_key: str | None = None) -> Address:
+def parse_address(url: str, api_key: str | None = None) -> ServerAddress:
     """Check a server URL. No error shows its password."""
     try:
         parts = urlsplit(url.strip())
@@ -62,7 +62,7 @@ def parse_address(url: str, api_key: str | None = None) -> Address:
     )
     if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
         raise InvalidSetting("HEADRACE_API_KEY has characters that no key has; copy it again")
-    return Address(
+    return ServerAddress(
         base=f"{parts.scheme}://{place}{parts.path.rstrip('/')}",
         api_key=api_key,
         login=login,

@@ -1,15 +1,12 @@
-"""The verbs of those who run the place: schedules, dead letters, keys, the audit."""
+"""Verbs for administrators: schedules, dispatchers, dead letters, keys, the audit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
 from headrace.api_types.requests import (
-    EmptyRequest,
     KeyRequest,
     Missed,
     ScheduleRequest,
@@ -19,37 +16,33 @@ from headrace.api_types.requests import (
 from headrace.api_types.responses import (
     AuditPage,
     DeadLetterPage,
+    DeadLetterRemoved,
     DeadLetterView,
     DispatcherView,
     KeyView,
     NewKey,
     Replayed,
+    ScheduleRemoved,
     ScheduleTimes,
     ScheduleView,
 )
-from headrace.client.base import given
-from headrace.client.cluster import Surroundings
-from headrace.client.job_codec import decode, decode_list
-from headrace.client.request import Call
+from headrace.client.base import BaseClient, given, path_to
 from headrace.model.job import Job
-from headrace.model.names import check_name, check_text
-
-T = TypeVar("T")
+from headrace.model.names import check_text
 
 
-class Administration(Surroundings):
-    """A server, as somebody with a key of scope admin sees it. Looking needs scope read."""
+class AdminApi(BaseClient):
+    """A server, for keys of scope admin; reading needs scope read."""
 
     # -- schedules -----------------------------------------------------------------------------
 
     async def schedules(self) -> Sequence[ScheduleView]:
-        """Every schedule in words, with its next times and what became of its last jobs."""
-        content = await self._read("/schedules")
-        return decode_list(content, "schedules", ScheduleView, "a list of schedules")
+        """Every schedule in words, with its next times and its last jobs."""
+        return await self._list("/schedules", "schedules", ScheduleView)
 
     async def schedule(self, name: str) -> ScheduleView:
         """One schedule. Raises `UnknownSchedule`."""
-        return decode(await self._read(_schedule(name)), ScheduleView, "a schedule")
+        return await self._get(_schedule(name), ScheduleView, "a schedule")
 
     async def put_schedule(
         self,
@@ -73,61 +66,57 @@ class Administration(Surroundings):
             enabled=enabled,
             missed=missed,
         )
-        # The same twice is the same once.
-        return await self._change("PUT", _schedule(name), ScheduleView, asked, safe=True)
+        return await self._send("PUT", _schedule(name), ScheduleView, asked, idempotent=True)
 
     async def remove_schedule(self, name: str) -> None:
-        """Forget a schedule. Jobs that it has made stay."""
-        await self._change("DELETE", _schedule(name), dict[str, Any])
+        """Remove a schedule. Jobs that it has made stay."""
+        await self._send("DELETE", _schedule(name), ScheduleRemoved, None)
 
     async def enable_schedule(self, name: str, enabled: bool = True) -> ScheduleView:
-        """Let a schedule fire, or not. Times while it was disabled are not made up for."""
+        """Enable or disable a schedule. Times while it was disabled are not made up for."""
         verb = "enable" if enabled else "disable"
-        return await self._change(
-            "POST", f"{_schedule(name)}/{verb}", ScheduleView, EmptyRequest(), safe=True
-        )
+        return await self._send("POST", f"{_schedule(name)}/{verb}", ScheduleView, idempotent=True)
 
     async def trigger_schedule(self, name: str, *, force: bool = False) -> Job:
         """Make a job of a schedule now; with `force` also while one of it is unfinished."""
-        return await self._steer(f"{_schedule(name)}/trigger", TriggerRequest(force=force))
+        return await self._change_job(f"{_schedule(name)}/trigger", TriggerRequest(force=force))
 
     async def next_times(self, name: str, count: int = 5) -> ScheduleTimes:
         """When a schedule fires next."""
-        content = await self._read(f"{_schedule(name)}/next", {"count": count})
-        return decode(content, ScheduleTimes, "times of a schedule")
+        path = f"{_schedule(name)}/next"
+        return await self._get(path, ScheduleTimes, "times of a schedule", {"count": count})
 
     # -- dispatchers and dead letters ----------------------------------------------------------
 
     async def dispatchers(self) -> Sequence[DispatcherView]:
-        """Who makes jobs by the clock or of messages, and how far behind they are."""
-        content = await self._read("/dispatchers")
-        return decode_list(content, "dispatchers", DispatcherView, "a list of dispatchers")
+        """Cron and event dispatchers, and how far behind they are."""
+        return await self._list("/dispatchers", "dispatchers", DispatcherView)
 
     async def dead_letters(
         self, *, topic: str | None = None, cursor: str | None = None, limit: int = 50
     ) -> DeadLetterPage:
         """Messages that made no job, by id, with the reason but without the message itself."""
-        params = given({"topic": topic, "cursor": cursor, "limit": limit})
-        return decode(await self._read("/dead-letters", params), DeadLetterPage, "dead letters")
+        params = given(topic=topic, cursor=cursor, limit=limit)
+        return await self._get("/dead-letters", DeadLetterPage, "dead letters", params)
 
     async def dead_letter(self, letter_id: str) -> DeadLetterView:
-        """One message with all that is known about it. Raises `NotFound`."""
-        return decode(await self._read(_letter(letter_id)), DeadLetterView, "a dead letter")
+        """One message with its content. Raises `NotFound`."""
+        return await self._get(_letter(letter_id), DeadLetterView, "a dead letter")
 
     async def replay_dead_letter(self, letter_id: str) -> Replayed:
         """Try a message again. It is gone once its job is stored; if it makes none, it stays."""
         # Replaying twice makes one job, but the second time nothing is found.
-        return await self._change("POST", f"{_letter(letter_id)}/replay", Replayed, EmptyRequest())
+        return await self._send("POST", f"{_letter(letter_id)}/replay", Replayed)
 
     async def remove_dead_letter(self, letter_id: str) -> None:
-        """Forget a message for good."""
-        await self._change("DELETE", _letter(letter_id), dict[str, Any])
+        """Remove a message for good."""
+        await self._send("DELETE", _letter(letter_id), DeadLetterRemoved, None)
 
     # -- keys and the audit --------------------------------------------------------------------
 
     async def keys(self) -> Sequence[KeyView]:
         """All keys, also revoked ones; never their secrets."""
-        return decode_list(await self._read("/keys"), "keys", KeyView, "a list of keys")
+        return await self._list("/keys", "keys", KeyView)
 
     async def create_key(
         self,
@@ -140,33 +129,22 @@ class Administration(Surroundings):
     ) -> NewKey:
         """Make a key. Its secret is in the answer, and never shown again."""
         asked = KeyRequest(name=name, scope=scope, user=user, queues=list(queues), rate=rate)
-        return await self._change("POST", "/keys", NewKey, asked)
+        return await self._send("POST", "/keys", NewKey, asked)
 
     async def revoke_key(self, key_id: str) -> KeyView:
-        """Let a key be refused from now on. Revoking twice is fine."""
-        return await self._change("DELETE", f"/keys/{quote(key_id, safe='')}", KeyView, safe=True)
+        """Revoke a key: it is refused from now on. Revoking twice is fine."""
+        return await self._send(
+            "DELETE", f"/keys/{quote(key_id, safe='')}", KeyView, None, idempotent=True
+        )
 
     async def audit(self, *, cursor: str | None = None, limit: int = 50) -> AuditPage:
         """Every change that was made over the API, the newest first."""
-        params = given({"cursor": cursor, "limit": limit})
-        return decode(await self._read("/audit", params), AuditPage, "a list of changes")
-
-    async def _change(
-        self,
-        method: str,
-        path: str,
-        kind: type[T],
-        asked: msgspec.Struct | None = None,
-        *,
-        safe: bool = False,
-    ) -> T:
-        body = None if asked is None else msgspec.json.encode(asked)
-        answer = await self._transport.send(Call(method=method, path=path, body=body, safe=safe))
-        return decode(answer.content, kind, "an answer to this change")
+        params = given(cursor=cursor, limit=limit)
+        return await self._get("/audit", AuditPage, "a list of changes", params)
 
 
 def _schedule(name: str) -> str:
-    return f"/schedules/{quote(check_name('schedule', name), safe='')}"
+    return path_to("schedules", "schedule", name)
 
 
 def _letter(letter_id: str) -> str:

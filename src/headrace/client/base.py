@@ -1,22 +1,28 @@
-"""A server, as every verb reaches it."""
+"""What all verbs of a client share: one server, and how to ask it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
 from headrace.api_types.requests import EmptyRequest
 from headrace.client.address import find_address
-from headrace.client.job_codec import decode_job
-from headrace.client.request import Call, open_transport
+from headrace.client.job_codec import decode, decode_job, decode_list
+from headrace.client.request import Request, open_transport
 from headrace.config import load
 from headrace.model.job import Job
+from headrace.model.names import check_name
+
+T = TypeVar("T")
+
+_EMPTY = EmptyRequest()
 
 
-class Remote:
-    """A server, with connections that are made at the first request and kept."""
+class BaseClient:
+    """A server, with connections that are made at the first request and kept open."""
 
     def __init__(
         self,
@@ -49,18 +55,52 @@ class Remote:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _read(self, path: str, params: Mapping[str, Any] | None = None) -> bytes:
-        call = Call(method="GET", path=path, params=params or {}, safe=True)
-        return (await self._transport.send(call)).content
+    # -- for verbs -----------------------------------------------------------------------------
 
-    async def _post(self, path: str, body: msgspec.Struct | None = None) -> bytes:
-        call = Call(method="POST", path=path, body=msgspec.json.encode(body or EmptyRequest()))
-        return (await self._transport.send(call)).content
+    async def _content(self, path: str, params: Mapping[str, Any] | None = None) -> bytes:
+        request = Request(method="GET", path=path, params=params or {}, idempotent=True)
+        return (await self._transport.send(request)).content
 
-    async def _steer(self, path: str, body: msgspec.Struct | None = None) -> Job:
-        return decode_job(await self._post(path, body))
+    async def _get(
+        self, path: str, kind: type[T], what: str, params: Mapping[str, Any] | None = None
+    ) -> T:
+        return decode(await self._content(path, params), kind, what)
+
+    async def _list(
+        self, path: str, noun: str, item: type[T], params: Mapping[str, Any] | None = None
+    ) -> list[T]:
+        return decode_list(await self._content(path, params), noun, item)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        body: msgspec.Struct | None = _EMPTY,
+        *,
+        idempotent: bool = False,
+        read_timeout: float | None = None,
+    ) -> T:
+        request = Request(
+            method=method,
+            path=path,
+            body=None if body is None else msgspec.json.encode(body),
+            idempotent=idempotent,
+            read_timeout=read_timeout,
+        )
+        response = await self._transport.send(request)
+        return decode(response.content, kind, f"an answer to {method} {path}")
+
+    async def _change_job(self, path: str, body: msgspec.Struct = _EMPTY) -> Job:
+        request = Request(method="POST", path=path, body=msgspec.json.encode(body))
+        return decode_job((await self._transport.send(request)).content)
 
 
-def given(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that were given."""
+def given(**params: Any) -> dict[str, Any]:
+    """Return the parameters that are not None."""
     return {name: value for name, value in params.items() if value is not None}
+
+
+def path_to(collection: str, kind: str, name: str) -> str:
+    """Return the path of something that has a name."""
+    return f"/{collection}/{quote(check_name(kind, name), safe='')}"

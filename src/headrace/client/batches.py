@@ -14,19 +14,21 @@ BATCH_JOBS = 1_000
 BATCH_BYTES = 3 * 1_048_576
 
 
-class Batch(msgspec.Struct, frozen=True):
+class RequestBatch(msgspec.Struct, frozen=True):
     """The body of one request. If all its jobs have keys, it may be sent twice."""
 
     body: bytes
-    safe: bool
+    idempotent: bool
 
 
-async def batches(jobs: Iterable[JobRequest] | AsyncIterable[JobRequest]) -> AsyncIterator[Batch]:
+async def batches(
+    jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
+) -> AsyncIterator[RequestBatch]:
     """Read jobs one by one and put them together; a large one travels alone."""
     encoded = ((msgspec.json.encode(job), job.key is not None) async for job in each(jobs))
     async for batch in batched(encoded, _size, length=BATCH_JOBS, size=BATCH_BYTES):
         body = b'{"jobs":[' + b",".join(part for part, _ in batch) + b"]}"
-        yield Batch(body, all(has_key for _, has_key in batch))
+        yield RequestBatch(body, all(has_key for _, has_key in batch))
 
 
 def _size(part: tuple[bytes, bool]) -> int:

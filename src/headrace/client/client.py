@@ -1,4 +1,4 @@
-"""Client: the verbs of an App, spoken to a server over HTTP."""
+"""Client: the verbs of an App, over HTTP."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from headrace.api_types.requests import (
     JobRequest,
     RetryRequest,
 )
-from headrace.api_types.responses import BulkAnswer, Delivered, Entry, JobResult, Reasons
+from headrace.api_types.responses import BulkAnswer, Delivered, EntryView, JobResult, Reasons
+from headrace.client.admin import AdminApi
 from headrace.client.base import given
 from headrace.client.batches import batches
-from headrace.client.files import Files
+from headrace.client.cluster import ClusterApi
+from headrace.client.files import File, FileApi, form_fields, read_files
 from headrace.client.job_codec import (
     JobOptions,
     decode,
     decode_job,
-    decode_list,
     filter_fields,
     make_request,
 )
-from headrace.client.request import Call
+from headrace.client.request import Request
 from headrace.client.sse import follow
-from headrace.client.uploads import File, form_fields, read_files
-from headrace.client.workflows import Runs
 from headrace.errors import (
     HeadraceError,
     InvalidArguments,
@@ -49,26 +48,26 @@ from headrace.task.codec import encode
 
 OnProgress = Callable[[int], None]
 
-# How long the server holds one request that waits for a result; we ask again until we have it.
-LONGEST_HOLD = 30.0
-SHORTEST_HOLD = 0.1
-BULK_PATIENCE = 600.0
+# How long one request waits for a result on the server; it is repeated until there is one.
+LONGEST_POLL = 30.0
+SHORTEST_POLL = 0.1
+BULK_TIMEOUT = 600.0
 
 
-class Client(Files, Runs):
+class Client(FileApi, ClusterApi, AdminApi):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.
-    Nothing is connected until the first verb; connections are kept. Requests that read, and those
+    Nothing is connected until the first verb; connections stay open. Requests that read, and those
     that carry a key, are tried again `retries` times while the server is away.
     """
 
-    # -- handing in ----------------------------------------------------------------------------
+    # -- enqueue -------------------------------------------------------------------------------
 
     def job(
         self, name: str, args: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]
     ) -> JobRequest:
-        """Make a job without handing it in, for `enqueue_many`."""
+        """Make a job without sending it, for `enqueue_many`."""
         return make_request(name, args, options)
 
     async def enqueue(
@@ -79,9 +78,9 @@ class Client(Files, Runs):
         files: Mapping[str, File] | None = None,
         **options: Unpack[JobOptions],
     ) -> Job:
-        """Hand in a job by task name. The options are those of `job`.
+        """Enqueue a job by task name. The options are those of `job`.
 
-        `files` go with it: each is kept as an artifact, and the argument of its name is its path.
+        `files` go with it: each is stored as an artifact, and the argument of its name is its path.
         With a key the request is sent again while the server is away; without one it is not, since
         the first may have arrived.
         """
@@ -105,13 +104,13 @@ class Client(Files, Runs):
             raise InvalidSetting(
                 "a job made by `job` has its arguments and options; give no others"
             )
-        call = Call(method="POST", path="/jobs", safe=request.key is not None)
+        asked = Request(method="POST", path="/jobs", idempotent=request.key is not None)
         if files:
-            call.files, call.fields = await read_files(files), form_fields(request)
+            asked.files, asked.fields = await read_files(files), form_fields(request)
         else:
-            call.body = msgspec.json.encode(request)
-        answer = await self._transport.send(call)
-        return decode_job(answer.content), answer.status != 200
+            asked.body = msgspec.json.encode(request)
+        response = await self._transport.send(asked)
+        return decode_job(response.content), response.status != 200
 
     async def enqueue_many(
         self,
@@ -119,7 +118,7 @@ class Client(Files, Runs):
         *,
         on_progress: OnProgress | None = None,
     ) -> list[Job]:
-        """Hand in any number of jobs in order, in bounded requests.
+        """Enqueue any number of jobs in order, in bounded requests.
 
         Each request is stored whole or not at all. If one fails, those before it are stored: a
         note on the error says how many jobs that was.
@@ -135,15 +134,17 @@ class Client(Files, Runs):
     ) -> list[tuple[Job, bool]]:
         """The same, and for each whether it is new: False if one with its key was there already."""
         answers: list[tuple[Job, bool]] = []
-        session = self._transport.session
+        lifetime = self._transport.lifetime
         async for batch in batches(jobs):
-            call = Call(method="POST", path="/jobs/batch", body=batch.body, safe=batch.safe)
+            asked = Request(
+                method="POST", path="/jobs/batch", body=batch.body, idempotent=batch.idempotent
+            )
             try:
-                answer = await self._transport.send(call, session)
+                response = await self._transport.send(asked, lifetime)
             except HeadraceError as error:
                 error.add_note(f"{len(answers)} jobs of this call were stored before the error")
                 raise
-            stored = decode(answer.content, BatchAnswer, "the answer to a batch")
+            stored = decode(response.content, BatchAnswer, "the answer to a batch")
             answers += [
                 (each.to_job(), created)
                 for each, created in zip(stored.jobs, stored.created, strict=True)
@@ -156,33 +157,33 @@ class Client(Files, Runs):
 
     async def get(self, job_id: str) -> Job:
         """One job, with its status, stage, progress, attempt, error and result."""
-        return decode_job(await self._read(f"/jobs/{parse_id(job_id)}"))
+        return decode_job(await self._content(f"/jobs/{parse_id(job_id)}"))
 
     async def result(self, job_id: str, timeout: float | None = None) -> Any:
-        """Wait for a job and answer what its handler returned."""
+        """Wait for a job and return what its handler returned."""
         end = None if timeout is None else time.monotonic() + timeout
         path = f"/jobs/{parse_id(job_id)}/result"
-        session = self._transport.session
+        lifetime = self._transport.lifetime
         while True:
-            left = LONGEST_HOLD if end is None else max(end - time.monotonic(), 0.0)
-            hold = min(left, LONGEST_HOLD)
+            left = LONGEST_POLL if end is None else max(end - time.monotonic(), 0.0)
+            hold = min(left, LONGEST_POLL)
             asked = time.monotonic()
-            answer = await self._transport.send(
-                Call(
+            response = await self._transport.send(
+                Request(
                     method="GET",
                     path=path,
                     params={"timeout": f"{hold:.3f}"},
-                    safe=True,
-                    patience=hold + self._timeout,
-                    conflict=JobFailed,
+                    idempotent=True,
+                    read_timeout=hold + self._timeout,
+                    conflict_error=JobFailed,
                 ),
-                session,
+                lifetime,
             )
-            if answer.status != 202:
-                return decode(answer.content, JobResult, "a result").result
+            if response.status != 202:
+                return decode(response.content, JobResult, "a result").result
             if asked + hold > time.monotonic():
-                # It answered early, as it may when the job has been run again: do not rush.
-                await session.pause(min(hold, SHORTEST_HOLD))
+                # The response was early, as when the job is retried: do not poll without a pause.
+                await lifetime.pause(min(hold, SHORTEST_POLL))
             if end is not None and time.monotonic() >= end:
                 raise ResultTimeout(
                     f"job {job_id} has not finished within {timeout:g} s; it goes on"
@@ -190,30 +191,31 @@ class Client(Files, Runs):
 
     async def cancel(self, job_id: str, reason: str = "cancelled") -> Job:
         """Cancel a job: at once, or as soon as its running handler has stopped."""
-        return await self._steer(f"/jobs/{parse_id(job_id)}/cancel", CancelRequest(reason=reason))
+        return await self._change_job(
+            f"/jobs/{parse_id(job_id)}/cancel", CancelRequest(reason=reason)
+        )
 
     async def retry(self, job_id: str, *, from_stage: str | None = None) -> Job:
         """Run a finished job again, from a stage on if one is given; or a scheduled one now."""
         asked = RetryRequest(from_stage=from_stage)
-        return await self._steer(f"/jobs/{parse_id(job_id)}/retry", asked)
+        return await self._change_job(f"/jobs/{parse_id(job_id)}/retry", asked)
 
     async def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
         """Deliver an event to a job that waits for it, or will. The first of a name counts."""
         path = f"/jobs/{parse_id(job_id)}/events/{quote(check_text('event', event), safe='')}"
-        answer = await self._transport.send(
-            Call(method="POST", path=path, body=_encode(event, value), safe=True)
+        response = await self._transport.send(
+            Request(method="POST", path=path, body=_encode(event, value), idempotent=True)
         )
-        return decode(answer.content, Delivered, "a delivery").delivery
+        return decode(response.content, Delivered, "a delivery").delivery
 
     async def why(self, job_id: str) -> Sequence[str]:
         """Why is it not running? In sentences."""
-        content = await self._read(f"/jobs/{parse_id(job_id)}/why")
-        return decode(content, Reasons, "a list of reasons").reasons
+        path = f"/jobs/{parse_id(job_id)}/why"
+        return (await self._get(path, Reasons, "a list of reasons")).reasons
 
     async def entries(self, job_id: str) -> Sequence[StoredEntry]:
-        """What was kept with a job: stages and the like, in the order they were first written."""
-        content = await self._read(f"/jobs/{parse_id(job_id)}/entries")
-        found = decode_list(content, "entries", Entry, "a list of entries")
+        """The entries of a job: stages and the like, in the order they were first written."""
+        found = await self._list(f"/jobs/{parse_id(job_id)}/entries", "entries", EntryView)
         return [
             StoredEntry(each.kind, each.name, bytes(each.body), each.token, each.at)
             for each in found
@@ -235,9 +237,9 @@ class Client(Files, Runs):
         if job_id is not None and (task is not None or queue is not None):
             raise InvalidSetting("task and queue choose among all jobs; leave them out with an id")
         path = "/events" if job_id is None else f"/jobs/{parse_id(job_id)}/events"
-        params = {"task": task, "queue": queue}
-        call = Call(method="GET", path=path, params=given(params), safe=True)
-        async for event in follow(self._transport, call, retries=self._retries):
+        params = given(task=task, queue=queue)
+        asked = Request(method="GET", path=path, params=params, idempotent=True)
+        async for event in follow(self._transport, asked, retries=self._retries):
             if event.kind == "gap" and on_gap is not None:
                 on_gap()
             if event.kind != "job":
@@ -258,7 +260,7 @@ class Client(Files, Runs):
         params = filter_fields(filter or JobFilter()) | {"limit": limit}
         if cursor is not None:
             params["cursor"] = parse_id(cursor)
-        page = decode(await self._read("/jobs", params), JobList, "a list of jobs")
+        page = await self._get("/jobs", JobList, "a list of jobs", params)
         return JobPage([each.to_job() for each in page.jobs], page.cursor)
 
     async def bulk(
@@ -274,16 +276,14 @@ class Client(Files, Runs):
         asked = BulkRequest(action=action, filter=wanted, dry_run=dry_run)
         if reason is not None:
             asked.reason = reason
-        answer = await self._transport.send(
-            Call(
-                method="POST",
-                path="/jobs/bulk",
-                body=msgspec.json.encode(asked),
-                safe=dry_run,
-                patience=BULK_PATIENCE,
-            )
+        return await self._send(
+            "POST",
+            "/jobs/bulk",
+            BulkAnswer,
+            asked,
+            idempotent=dry_run,
+            read_timeout=BULK_TIMEOUT,
         )
-        return decode(answer.content, BulkAnswer, "the count of a bulk change")
 
 
 def _encode(event: str, value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""From a refusal of the server to the error that an App would raise."""
+"""Turns a refusal of the server into the error that an App would raise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from headrace import errors
-from headrace.api_types.responses import Problem
+from headrace.api_types.responses import ProblemDetails
 from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
 from headrace.errors import HeadraceError
 
@@ -18,7 +18,7 @@ MEDIA_TYPE = "application/problem+json"
 SHOWN = 200
 
 
-def problem_text(problem: Problem) -> str:
+def problem_text(problem: ProblemDetails) -> str:
     """Return the problem in words: what, where, and the remedy, each once."""
     text = problem.detail or problem.title
     if problem.field and problem.field not in text:
@@ -73,7 +73,7 @@ _BY_STATUS: dict[int, type[HeadraceError]] = {
     507: errors.StorageFull,
 }
 
-# A proxy answers these in its own words while the server behind it is away.
+# A proxy sends these, with a text of its own, while the server behind it is away.
 _AWAY = (502, 503, 504)
 
 
@@ -83,20 +83,20 @@ def error_for(
     content: bytes,
     *,
     asked: str,
-    conflict: type[HeadraceError] | None = None,
+    conflict_error: type[HeadraceError] | None = None,
 ) -> HeadraceError:
-    """The error for an answer that is not a success. `conflict` is what 409 means here."""
+    """Return the error for a response that is not a success."""
     problem = _read(headers, content)
     if status == 429:
-        told = problem_text(problem) if problem else "too many requests"
-        return RateLimited(f"{asked}: {told}", retry_after=retry_after(headers.get("Retry-After")))
+        text = problem_text(problem) if problem else "too many requests"
+        return RateLimited(f"{asked}: {text}", retry_after=retry_after(headers.get("Retry-After")))
     if problem is None:
         return _foreign(status, content, asked)
     if status in (401, 403):
         return AccessDenied(_denied(status, problem_text(problem)))
     named = _BY_TYPE.get(_plain(re.split(r"[/#:]", problem.type)[-1]))
-    if status == 409 and conflict is not None:
-        named = conflict
+    if status == 409 and conflict_error is not None:
+        named = conflict_error
     kind = named or _BY_STATUS.get(status)
     if kind is None and status == 404 and problem.type.endswith("-not-found"):
         kind = NotFound
@@ -106,7 +106,7 @@ def error_for(
 
 
 def retry_after(text: str | None) -> float | None:
-    """The seconds of a `Retry-After` header, which may hold a date instead."""
+    """Return the seconds of a `Retry-After` header, which may be a date."""
     if text is None:
         return None
     try:
@@ -119,33 +119,33 @@ def retry_after(text: str | None) -> float | None:
         return None
 
 
-def _read(headers: Mapping[str, str], content: bytes) -> Problem | None:
+def _read(headers: Mapping[str, str], content: bytes) -> ProblemDetails | None:
     if not headers.get("Content-Type", "").startswith(MEDIA_TYPE):
         return None
     try:
-        return msgspec.json.decode(content, type=Problem)
+        return msgspec.json.decode(content, type=ProblemDetails)
     except msgspec.DecodeError:
         return None
 
 
-def _denied(status: int, told: str) -> str:
-    if "HEADRACE_API_KEY" in told:
-        return told
+def _denied(status: int, text: str) -> str:
+    if "HEADRACE_API_KEY" in text:
+        return text
     remedy = (
         "set HEADRACE_API_KEY to a key that is valid"
         if status == 401
         else "use a key that may do this in HEADRACE_API_KEY"
     )
-    return f"{told.rstrip('.')}; {remedy}"
+    return f"{text.rstrip('.')}; {remedy}"
 
 
 def _foreign(status: int, content: bytes, asked: str) -> HeadraceError:
-    """Something that is not a Headrace server has answered."""
-    said = " ".join(content.decode("utf-8", "replace").split())
-    said = said if len(said) <= SHOWN else f"{said[: SHOWN - 1]}…"
-    told = f"{asked} was answered with {status}" + (f": {said}" if said else "")
+    """Return the error for a response that is not of a Headrace server."""
+    body = " ".join(content.decode("utf-8", "replace").split())
+    body = body if len(body) <= SHOWN else f"{body[: SHOWN - 1]}…"
+    text = f"{asked} was answered with {status}" + (f": {body}" if body else "")
     if status in _AWAY:
-        return errors.EngineUnavailable(told)
+        return errors.EngineUnavailable(text)
     if status in (401, 403):
-        return AccessDenied(_denied(status, told))
-    return UnexpectedAnswer(f"{told}; is API_URL that of a Headrace server?")
+        return AccessDenied(_denied(status, text))
+    return UnexpectedAnswer(f"{text}; is API_URL that of a Headrace server?")

@@ -1,4 +1,4 @@
-"""What only a remote server can answer. Everything else is raised as by an App.
+"""Errors of a remote server. All others are those of an App.
 
     HeadraceError
     ├── AccessDenied        the key is missing, wrong, revoked, or may not do this
@@ -31,4 +31,4 @@ class RateLimited(HeadraceError):
 
 
 class UnexpectedAnswer(HeadraceError):
-    """The answer is not one that a Headrace server gives."""
+    """The response is not one of a Headrace server."""

@@ -1,30 +1,39 @@
-"""The verbs for the files of jobs. Downloads go on where a lost connection left off."""
+"""Files of jobs: sent with a job, listed, downloaded.
+
+A download goes on where a lost connection left off.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from headrace.client.base import Remote
+import msgspec
+
+from headrace.api_types.requests import JobRequest
+from headrace.client.base import BaseClient
 from headrace.client.errors import UnexpectedAnswer
-from headrace.client.job_codec import decode_list
-from headrace.client.request import Call, pause
-from headrace.errors import EngineUnavailable
+from headrace.client.request import Request, pause
+from headrace.errors import EngineUnavailable, InvalidInput
 from headrace.model.artifact import Artifact
 from headrace.model.ids import parse_id
 
+File = Path | tuple[str, bytes]
+"""A file on disk, or a name with its content."""
 
-class Files(Remote):
-    """A server with the files of its jobs."""
+_TEXTS = ("task", "queue", "key", "lane", "run_at")
+
+
+class FileApi(BaseClient):
+    """A server, with the files of its jobs."""
 
     async def artifacts(self, job_id: str) -> Sequence[Artifact]:
-        """The files that a job has kept, and those that it was handed in with."""
-        content = await self._read(f"/jobs/{parse_id(job_id)}/artifacts")
-        return decode_list(content, "artifacts", Artifact, "a list of files")
+        """The files that a job has stored, and those that were sent with it."""
+        return await self._list(f"/jobs/{parse_id(job_id)}/artifacts", "artifacts", Artifact)
 
     async def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes:
         """The content of one file of a job at once. Raises `NotFound`."""
@@ -48,20 +57,20 @@ class Files(Remote):
     ) -> AsyncGenerator[bytes, None]:
         """The same in chunks. The checksum is compared at the end. Raises `NotFound`."""
         path = f"/jobs/{parse_id(job_id)}/artifacts/{quote(layer, safe='')}/{quote(name)}"
-        call = Call(method="GET", path=path, safe=True)
+        request = Request(method="GET", path=path, idempotent=True)
         digest, had, tag, failures = hashlib.sha256(), 0, "", 0
         while True:
             headers = {"Accept-Encoding": "identity"}
             if had:
                 headers |= {"Range": f"bytes={had}-"} | ({"If-Range": tag} if tag else {})
             try:
-                async with self._transport.stream(call, headers=headers) as answer:
-                    if had and answer.status_code != 206:
+                async with self._transport.stream(request, headers=headers) as response:
+                    if had and response.status_code != 206:
                         raise UnexpectedAnswer(
                             f"{path} was replaced while it was downloaded; start again"
                         )
-                    tag = answer.headers.get("ETag", "")
-                    async for chunk in answer.aiter_bytes():
+                    tag = response.headers.get("ETag", "")
+                    async for chunk in response.aiter_bytes():
                         had += len(chunk)
                         digest.update(chunk)
                         failures = 0
@@ -76,3 +85,31 @@ class Files(Remote):
             raise UnexpectedAnswer(
                 f"{path} is damaged: its checksum is {digest.hexdigest()}, and should be {tag}"
             )
+
+
+async def read_files(files: Mapping[str, File]) -> dict[str, tuple[str, bytes]]:
+    """The files by argument, each with its name. Read whole, so that they can be sent twice."""
+    found = {}
+    for argument, file in files.items():
+        match file:
+            case Path():
+                found[argument] = (file.name, await asyncio.to_thread(_content, file))
+            case name, content:
+                found[argument] = (name, content)
+    return found
+
+
+def form_fields(request: JobRequest) -> dict[str, str]:
+    """A request as the fields of a form: text as it is, everything else as JSON."""
+    document = msgspec.json.decode(msgspec.json.encode(request), type=dict[str, msgspec.Raw])
+    return {
+        name: msgspec.json.decode(raw, type=str) if name in _TEXTS else bytes(raw).decode()
+        for name, raw in document.items()
+    }
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"cannot read {str(file)!r}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""What travels: requests as the server reads them, answers as the model knows them."""
+"""Makes requests from arguments, and decodes responses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class JobOptions(TypedDict, total=False):
 
 
 def make_request(name: str, args: Mapping[str, Any] | None, options: JobOptions) -> JobRequest:
-    """Check what can be checked without the server; it checks the rest."""
+    """Return a job to send. The server checks what cannot be checked here."""
     request = JobRequest(task=check_name("task", name), args=_plain(f'task "{name}"', args or {}))
     for option, value in options.items():
         if option not in _CHECKS:
@@ -90,7 +90,7 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def filter_fields(wanted: JobFilter) -> dict[str, Any]:
-    """A filter by the names that the server knows; what is empty is left out."""
+    """Return a filter by the names of the API, without what is empty."""
     fields = {
         "status": [status.value for status in wanted.statuses],
         "queue": list(wanted.queues),
@@ -114,7 +114,7 @@ _job_decoder = msgspec.json.Decoder(JobBody)
 
 
 def decode_job(content: bytes) -> Job:
-    """A job from its JSON."""
+    """Return a job from its JSON."""
     try:
         return _job_decoder.decode(content).to_job()
     except msgspec.DecodeError as error:
@@ -122,16 +122,16 @@ def decode_job(content: bytes) -> Job:
 
 
 def decode(content: bytes, kind: type[T], what: str) -> T:
-    """An answer of a known shape. Fields that a newer server adds are no harm."""
+    """Return a response as a `kind`. Fields that a newer server adds are ignored."""
     try:
         return msgspec.json.decode(content, type=kind)
     except msgspec.DecodeError as error:
         raise _unreadable(what, error) from None
 
 
-def decode_list(content: bytes, noun: str, item: type[T], what: str) -> list[T]:
+def decode_list(content: bytes, noun: str, item: type[T]) -> list[T]:
     """Return the items of `{"<noun>": […]}`."""
-    found: list[T] = getattr(decode(content, list_of(noun, item), what), noun)  # type: ignore[arg-type]
+    found: list[T] = getattr(decode(content, list_of(noun, item), f"a list of {noun}"), noun)  # type: ignore[arg-type]
     return found
 
 

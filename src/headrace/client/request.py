@@ -1,4 +1,4 @@
-"""Requests as values, and how long to wait between tries."""
+"""Requests and responses as values, and the pause between attempts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace.client.address import Address
+from headrace.client.address import ServerAddress
 from headrace.errors import HeadraceError, MissingDriver
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ FIRST_WAIT = 0.2
 LONGEST_WAIT = 5.0
 
 
-class Call(msgspec.Struct, kw_only=True):
-    """One request. A `safe` one may be sent twice; `patience` is time to answer, in seconds.
+class Request(msgspec.Struct, kw_only=True):
+    """One request. An `idempotent` one may be sent twice; `read_timeout` is in seconds.
 
-    `conflict` is the error that 409 stands for, where it is not JobConflict.
+    `conflict_error` is the error that 409 stands for, where it is not JobConflict.
     """
 
     method: str
@@ -30,12 +30,12 @@ class Call(msgspec.Struct, kw_only=True):
     body: bytes | None = None
     files: Mapping[str, Any] | None = None
     fields: Mapping[str, str] = {}
-    safe: bool = False
-    patience: float | None = None
-    conflict: type[HeadraceError] | None = None
+    idempotent: bool = False
+    read_timeout: float | None = None
+    conflict_error: type[HeadraceError] | None = None
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Response(msgspec.Struct, frozen=True):
     """A success: its status and its content."""
 
     status: int
@@ -43,13 +43,13 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def pause(tried: int) -> float:
-    """How long to wait before the next try: growing, and spread out over many clients."""
+    """Return the seconds before the next attempt: growing, and spread out over many clients."""
     spread: float = random.uniform(0.75, 1.25)  # noqa: S311 - no secret depends on it
     return min(FIRST_WAIT * 2.0**tried, LONGEST_WAIT) * spread
 
 
-def open_transport(address: Address, *, timeout: float, retries: int) -> Transport:
-    """The way to a server, or an error that names the extra that is missing."""
+def open_transport(address: ServerAddress, *, timeout: float, retries: int) -> Transport:
+    """Return the transport to a server. Raises `MissingDriver`, which names the extra."""
     try:
         from headrace.client.transport import Transport  # noqa: PLC0415
     except ModuleNotFoundError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.client.errors import UnexpectedAnswer
-from headrace.client.request import LONGEST_WAIT, Call, pause
+from headrace.client.request import LONGEST_WAIT, Request, pause
 from headrace.errors import EngineUnavailable
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MEDIA_TYPE = "text/event-stream"
 SILENCE = 60.0
 LONGEST_EVENT = 64 * 1_048_576
 
-# Only these end a line. A JSON text may hold other characters that look like line ends.
+# Only these end a line. JSON may contain others, such as U+2028.
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -33,7 +33,7 @@ class Event(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
-async def follow(transport: Transport, call: Call, *, retries: int) -> AsyncIterator[Event]:
+async def follow(transport: Transport, request: Request, *, retries: int) -> AsyncIterator[Event]:
     """Yield events, over as many connections as it takes.
 
     Gives up with EngineUnavailable after `retries` new connections in a row that were lost at
@@ -41,19 +41,19 @@ async def follow(transport: Transport, call: Call, *, retries: int) -> AsyncIter
     """
     last: str | None = None
     failures = 0
-    session = transport.session
+    lifetime = transport.lifetime
     while True:
         began = time.monotonic()
         headers = {"Accept": MEDIA_TYPE} | ({} if last is None else {"Last-Event-ID": last})
-        trouble = EngineUnavailable(f"the server ends {call.path} again and again")
+        trouble = EngineUnavailable(f"the server ends {request.path} again and again")
         try:
-            async with transport.stream(call, silence=SILENCE, headers=headers) as response:
+            async with transport.stream(request, silence=SILENCE, headers=headers) as response:
                 if response.status_code == 204:
                     return
                 kind = response.headers.get("Content-Type", "")
                 if not kind.startswith(MEDIA_TYPE):
                     raise UnexpectedAnswer(
-                        f"{call.path} was answered with {kind or 'no content type'} instead of "
+                        f"{request.path} was answered with {kind or 'no content type'} instead of "
                         "events; is API_URL that of a Headrace server?"
                     )
                 async for event in parse(response.aiter_bytes()):
@@ -65,15 +65,15 @@ async def follow(transport: Transport, call: Call, *, retries: int) -> AsyncIter
             trouble = error
         if time.monotonic() - began > LONGEST_WAIT:
             failures = 0  # proxies cut off streams on which nothing has happened for a while
-        session.check()
+        lifetime.check()
         if failures >= retries:
             raise trouble
-        await session.pause(pause(failures))
+        await lifetime.pause(pause(failures))
         failures += 1
 
 
 async def parse(chunks: AsyncIterable[bytes]) -> AsyncIterator[Event]:
-    """The events in a stream of bytes. One that is cut off at the end is left out."""
+    """Return the events in a stream of bytes, without one that is cut off at the end."""
     kind, size = "message", 0
     data: list[bytes] = []
     identity: str | None = None

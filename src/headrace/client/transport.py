@@ -1,31 +1,24 @@
-"""Requests over connections that are kept, tried again where that is safe."""
+"""Requests over connections that are kept open, sent again where that is safe."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import itertools
 import os
 import ssl
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 
-from headrace.client.address import Address
+from headrace.client.address import ServerAddress
 from headrace.client.error_mapping import error_for
 from headrace.client.errors import RateLimited
-from headrace.client.request import LONGEST_WAIT, Answer, Call, pause
+from headrace.client.request import LONGEST_WAIT, Request, Response, pause
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
 from headrace.version import __version__
-
-if importlib.util.find_spec("sniffio") is None:
-    # httpx looks for it several times in every request. Where it is not installed, each look goes
-    # through the whole path, and that is a quarter of what a request costs.
-    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 # Servers close a connection that was idle for a few seconds (uvicorn: 5). We let go of it first,
 # or a request could be sent into a connection that is just being closed.
@@ -34,9 +27,9 @@ CONNECTIONS = 100
 CLOSED = "the Client was closed while this was under way; it may have been done or not, ask again"
 
 
-class Session:
-    """The time from the first call, or a close, to the next close. What was begun in it ends with
-    it: whoever waits for an answer, or before trying again, is told at once.
+class ClientLifetime:
+    """The time up to the next close. Requests that were begun in it end with it: those that wait
+    for a response, or before another attempt, raise at once.
     """
 
     def __init__(self) -> None:
@@ -69,7 +62,7 @@ class Session:
 class Transport:
     """Sends calls to one server and turns refusals into errors."""
 
-    def __init__(self, address: Address, *, timeout: float, retries: int) -> None:
+    def __init__(self, address: ServerAddress, *, timeout: float, retries: int) -> None:
         if not timeout > 0:
             raise InvalidSetting(f"timeout must be more than 0 seconds, got {timeout!r}")
         if retries < 0:
@@ -80,77 +73,81 @@ class Transport:
         self._http: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
-        self.session = Session()
+        self.lifetime = ClientLifetime()
 
-    async def send(self, call: Call, session: Session | None = None) -> Answer:
-        """Send a call; once more, with growing pauses, where nothing can happen twice.
+    async def send(self, request: Request, lifetime: ClientLifetime | None = None) -> Response:
+        """Send a request; again, with growing pauses, where nothing can happen twice.
 
-        `session` is that of a verb that sends several calls: whatever was under way when the
-        Client was closed ends then, and does not open it again.
+        `lifetime` is that of a verb that sends several requests: if the Client is closed while it
+        is under way, it ends then, and does not connect again.
         """
-        session = session or self.session
-        session.check()
+        lifetime = lifetime or self.lifetime
+        lifetime.check()
         for tried in itertools.count():
             try:
-                return await self._once(call)
+                return await self._once(request)
             except RateLimited as error:
-                # It was turned away at the door, so it may be sent again whatever it is.
+                # It was refused before anything was done, so it may always be sent again.
                 asked = error.retry_after or 0.0
                 if tried >= self._retries or asked > LONGEST_WAIT:
                     raise
-                await session.pause(max(pause(tried), asked))
+                await lifetime.pause(max(pause(tried), asked))
             except EngineUnavailable:
-                session.check()
-                if not call.safe or tried >= self._retries:
+                lifetime.check()
+                if not request.idempotent or tried >= self._retries:
                     raise
-                await session.pause(pause(tried))
+                await lifetime.pause(pause(tried))
         raise AssertionError("unreachable")
 
-    async def _once(self, call: Call) -> Answer:
+    async def _once(self, request: Request) -> Response:
         content: dict[str, Any] = {}
         headers = {}
-        if call.files is not None:
-            content = {"files": call.files, "data": call.fields}
-        elif call.body is not None:
-            content = {"content": call.body}
+        if request.files is not None:
+            content = {"files": request.files, "data": request.fields}
+        elif request.body is not None:
+            content = {"content": request.body}
             headers["Content-Type"] = "application/json"
-        with self._trouble(call):
+        with self._reaching(request):
             response = await self._connected().request(
-                call.method,
-                call.path,
-                params=call.params,
+                request.method,
+                request.path,
+                params=request.params,
                 headers=headers,
-                timeout=self._limits(call.patience),
+                timeout=self._limits(request.read_timeout),
                 **content,
             )
         if not response.is_success:
-            raise self._refusal(call, response)
-        return Answer(response.status_code, response.content)
+            raise self._refusal(request, response)
+        return Response(response.status_code, response.content)
 
     @asynccontextmanager
     async def stream(
-        self, call: Call, *, silence: float | None = None, headers: Mapping[str, str] | None = None
+        self,
+        request: Request,
+        *,
+        silence: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[httpx.Response]:
-        """Begin to read an answer. It may go on for ever, but not in silence."""
-        with self._trouble(call):
+        """Begin to read a response. It may go on for ever, if not silent for `silence` seconds."""
+        with self._reaching(request):
             async with self._connected().stream(
-                call.method,
-                call.path,
-                params=call.params,
+                request.method,
+                request.path,
+                params=request.params,
                 headers=headers,
                 timeout=self._limits(silence),
             ) as response:
                 if not response.is_success:
                     await response.aread()
-                    raise self._refusal(call, response)
+                    raise self._refusal(request, response)
                 yield response
 
     async def close(self) -> None:
-        """Close every connection. The next call connects again."""
+        """Close every connection. The next request connects again."""
         http, self._http = self._http, None
-        session, self.session = self.session, Session()
+        lifetime, self.lifetime = self.lifetime, ClientLifetime()
         if self._process == os.getpid():
-            session.end()
+            lifetime.end()
             if http is not None:
                 await http.aclose()
 
@@ -180,38 +177,38 @@ class Transport:
             timeout=self._timeout,
             verify=_trusted(self.address.base),
             limits=httpx.Limits(max_connections=CONNECTIONS, keepalive_expiry=KEEP_IDLE),
-            # A server on this machine is never reached through somebody else's.
+            # A server on this machine is never reached through a proxy.
             mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},
         )
 
-    def _limits(self, patience: float | None) -> httpx.Timeout:
-        read = self._timeout if patience is None else patience
+    def _limits(self, read_timeout: float | None) -> httpx.Timeout:
+        read = self._timeout if read_timeout is None else read_timeout
         return httpx.Timeout(self._timeout, read=read)
 
     @contextlib.contextmanager
-    def _trouble(self, call: Call) -> Iterator[None]:
-        """Trouble on the way to the server becomes EngineUnavailable, with its cause."""
+    def _reaching(self, request: Request) -> Iterator[None]:
+        """Raise EngineUnavailable, with its cause, if the server cannot be reached."""
         try:
             yield
         except httpx.TimeoutException as error:
-            raise EngineUnavailable(f"{self._asked(call)}: no answer in time") from error
+            raise EngineUnavailable(f"{self._asked(request)}: no answer in time") from error
         except httpx.TransportError as error:
             raise EngineUnavailable(
-                f"{self._asked(call)}: {str(error) or type(error).__name__}; is the server running "
-                "(headrace server), and is API_URL right?"
+                f"{self._asked(request)}: {str(error) or type(error).__name__}; is the server "
+                "running (headrace server), and is API_URL right?"
             ) from error
 
-    def _refusal(self, call: Call, response: httpx.Response) -> HeadraceError:
+    def _refusal(self, request: Request, response: httpx.Response) -> HeadraceError:
         return error_for(
             response.status_code,
             response.headers,
             response.content,
-            asked=self._asked(call),
-            conflict=call.conflict,
+            asked=self._asked(request),
+            conflict_error=request.conflict_error,
         )
 
-    def _asked(self, call: Call) -> str:
-        return f"{call.method} {self.address.base}{call.path}"
+    def _asked(self, request: Request) -> str:
+        return f"{request.method} {self.address.base}{request.path}"
 
 
 def _trusted(base: str) -> ssl.SSLContext | bool:

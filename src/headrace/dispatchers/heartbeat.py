@@ -12,10 +12,10 @@ from datetime import timedelta
 
 import msgspec
 
-from headrace.dispatchers.host import Host
 from headrace.errors import EngineUnavailable, HeadraceError, RecordConflict
 from headrace.loop import Loop
 from headrace.model.ids import new_id
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.events")
 
@@ -43,7 +43,7 @@ class DispatcherHeartbeat(Loop):
     def __init__(
         self,
         *,
-        host: Host,
+        host: AppLike,
         type: str,
         adapter: str,
         report: Report,

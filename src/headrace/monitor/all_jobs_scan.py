@@ -1,4 +1,4 @@
-"""Which jobs may have changed, when somebody follows all of them."""
+"""Finds the jobs that may have changed, for subscribers to all jobs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Iterator
 from headrace.engine.base import Viewing
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
-from headrace.monitor.change_reconstruction import Seen, look
+from headrace.monitor.change_reconstruction import JobFingerprint, fingerprint
 from headrace.monitor.paging import pages, weight
-from headrace.monitor.subscribers import Follower
+from headrace.monitor.subscribers import Subscriber
 
-# Unfinished jobs beyond this many are told of only once they run.
+# Unfinished jobs beyond this many are reported only once they run.
 MOST_KNOWN = 50_000
 # Finished jobs stay known for a while: they may be run again.
 MOST_FINISHED = 5_000
@@ -25,20 +25,20 @@ MOST_HELD = 16 * 1_048_576
 HEAD = 500
 
 
-class Known:
-    """A job that is followed, alone or with all others, as it was last seen."""
+class WatchedJob:
+    """A job that is watched, alone or with all others, as it was last seen."""
 
-    __slots__ = ("followers", "seen")
+    __slots__ = ("seen", "subscribers")
 
-    def __init__(self, seen: Seen | None = None) -> None:
+    def __init__(self, seen: JobFingerprint | None = None) -> None:
         self.seen = seen
-        self.followers: list[Follower] = []
+        self.subscribers: list[Subscriber] = []
 
 
-class Survey:
-    """Keeps an eye on all jobs of a store, at a bounded cost for each look."""
+class AllJobsScan:
+    """Watches all jobs of a store, at a bounded cost for each poll."""
 
-    def __init__(self, known: dict[str, Known]) -> None:
+    def __init__(self, known: dict[str, WatchedJob]) -> None:
         self._known = known
         self._began = time.time()
         self._newest = self._floor = self._first = ""
@@ -47,27 +47,27 @@ class Survey:
         self._turn: Iterator[str] = iter(())
 
     async def begin(self, engine: Viewing) -> None:
-        """Get to know the jobs that are unfinished now, the oldest first."""
+        """Read the jobs that are unfinished now, the oldest first."""
         newest = await engine.list_jobs(JobFilter(), limit=1)
         self._newest = self._floor = self._first = newest.jobs[0].id if newest.jobs else ""
-        seen: list[tuple[str, Seen]] = []
+        seen: list[tuple[str, JobFingerprint]] = []
         wanted = JobFilter(statuses=tuple(ACTIVE))
         async for page in pages(engine, wanted):
-            seen += [(job.id, look(job)) for job in page]
+            seen += [(job.id, fingerprint(job)) for job in page]
             if len(seen) >= MOST_KNOWN:
                 break
         for job_id, each in reversed(seen):
             self._newest = max(self._newest, job_id)
-            known = self._known.setdefault(job_id, Known())
+            known = self._known.setdefault(job_id, WatchedJob())
             if known.seen is None:
                 known.seen = each
 
     def is_new(self, job: Job) -> bool:
-        """Whether a job that nobody knew was handed in since the survey began."""
+        """Return whether an unknown job was enqueued since the scan began."""
         return job.id > self._first or job.created_at.timestamp() > self._began - CLOCK_SKEW
 
     async def arrivals(self, engine: Viewing) -> AsyncIterator[Job]:
-        """Jobs that are new. Now and then also those that came late, with older ids."""
+        """Return new jobs; every few seconds also those that were stored late, with older ids."""
         now = time.monotonic()
         until = self._newest
         if now - self._late_at >= LATE_EVERY:
@@ -87,24 +87,24 @@ class Survey:
                     yield held.pop()
         while held:
             yield held.pop()
-        # Only now: if a page could not be read, all are looked for again.
+        # Only now: if a page could not be read, all are read again.
         self._newest = newest
 
     async def running(self, engine: Viewing) -> AsyncIterator[Job]:
-        """Jobs that run now."""
+        """Return the jobs that run now."""
         async for page in pages(engine, JobFilter(statuses=(Status.RUNNING,))):
             for job in page:
                 yield job
 
     def to_read(self, read: set[str]) -> list[str]:
-        """Jobs that may have left what was listed: those that ran, and some of the others."""
+        """Return the jobs to read one by one: those that ran, and some of the others."""
         known = self._known
         ids = {
             job_id
             for job_id, each in known.items()
             if each.seen is not None and each.seen.status is Status.RUNNING
         }
-        # The next to be claimed are mostly the oldest; all others have their turn.
+        # The next to be claimed are mostly the oldest; the others take turns.
         ids.update(itertools.islice(known, HEAD))
         turn = list(itertools.islice(self._turn, HEAD))
         if len(turn) < HEAD:
@@ -123,13 +123,13 @@ class Survey:
             forgotten = next(iter(self._finished))
             del self._finished[forgotten]
             seen = known[forgotten].seen if forgotten in known else None
-            if seen is not None and seen.status.final and not known[forgotten].followers:
+            if seen is not None and seen.status.final and not known[forgotten].subscribers:
                 del known[forgotten]
-                # What is forgotten must not be taken for new.
+                # A job that was dropped here must not be taken for new.
                 self._floor = max(self._floor, forgotten)
 
 
 def id_at(seconds: float) -> str:
-    """How an id begins that was made at this time."""
+    """Return the beginning of an id that is made at this time."""
     stamp = f"{int(seconds * 1000):012x}"
     return f"{stamp[:8]}-{stamp[8:]}"

@@ -1,37 +1,22 @@
-"""Reading single jobs. Those who ask at the same time share a round trip."""
+"""Reads single jobs. Concurrent callers share a round trip."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Protocol
 
-from headrace.config import Settings
-from headrace.engine.base import Engine
 from headrace.errors import JobNotFound
 from headrace.model.ids import parse_id
 from headrace.model.job import Job
+from headrace.task.app_like import AppLike
 
 MOST = 500
 
 
-class Host(Protocol):
-    """What is read: an App."""
-
-    settings: Settings
-
-    async def open(self) -> None:
-        """Connect, if that has not been done."""
-
-    @property
-    def engine(self) -> Engine:
-        """Where the jobs live."""
-
-
 class JobReader:
-    """`App.get` for many callers at once: while one trip is under way, the next fills up."""
+    """`App.get` for many callers: while one read is under way, the next batch fills up."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self._waiting: dict[str, list[asyncio.Future[Job]]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -53,7 +38,7 @@ class JobReader:
             try:
                 await self._host.open()
                 found = {job.id: job for job in await self._host.engine.get(ids)}
-            except Exception as error:  # each who asked is told
+            except Exception as error:  # every caller gets it
                 for futures in asked.values():
                     for future in futures:
                         if not future.done():

@@ -1,7 +1,7 @@
-"""From two looks at a job to every change of status between them. Pure.
+"""From two reads of a job to every change of status between them. No I/O.
 
-Nobody can look at a job so often that a fast one is seen running. But a job tells its past: its
-token grows with each claim, and its log has a line for each attempt that did not complete.
+No poll is frequent enough to see every fast job running. But a job has its past: its token grows
+with each claim, and its log has a line for each attempt that did not complete.
 """
 
 from __future__ import annotations
@@ -15,48 +15,48 @@ from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry
 from headrace.model.status import State, Status
 
-# Of a job that was claimed very often between two looks, only the last attempts are told.
+# Of a job that was claimed very often between two reads, only the last attempts are reported.
 MOST_ATTEMPTS = 50
 # A retry without a delay is claimed again sooner than this; one with a delay never is.
 SHORTEST_DELAY = timedelta(seconds=0.05)
 _WAITED = ("retry", "snoozed")
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """What is remembered of a look at a job."""
+class JobFingerprint(msgspec.Struct, frozen=True):
+    """What is remembered of a job. `checksum` covers all that people see besides the status."""
 
     token: int
     status: Status
-    mark: int
+    checksum: int
 
     @property
     def text(self) -> str:
-        """The same as a text, for those who come back and say where they were."""
-        return f"{self.token}.{self.status.value}.{self.mark:08x}"
+        """Return it as text, for the id of an event."""
+        return f"{self.token}.{self.status.value}.{self.checksum:08x}"
 
 
-def look(job: Job) -> Seen:
-    """What to remember of a job."""
-    told = (
+def fingerprint(job: Job) -> JobFingerprint:
+    """Return what to remember of a job."""
+    visible = (
         f"{job.state}|{job.attempt}|{job.stage}|{job.progress}|{job.message}"
         f"|{job.cancel_requested}|{job.run_at.timestamp()}"
     )
-    return Seen(job.token, job.status, zlib.crc32(told.encode("utf-8", "replace")))
+    return JobFingerprint(job.token, job.status, zlib.crc32(visible.encode("utf-8", "replace")))
 
 
-def parse_seen(text: str) -> Seen | None:
-    """The other way round; None for what we have not made."""
+def parse_fingerprint(text: str) -> JobFingerprint | None:
+    """Return the fingerprint in a text; None if it is not one of ours."""
     try:
-        token, status, mark = text.split(".")
-        seen = Seen(int(token), Status(status), int(mark, 16))
+        token, status, checksum = text.split(".")
+        seen = JobFingerprint(int(token), Status(status), int(checksum, 16))
     except ValueError:
         return None
     return seen if seen.text == text else None
 
 
-def steps(seen: Seen, job: Job) -> list[Job]:
-    """The job as it was after each change since that look, the last as it is now."""
-    if job.token < seen.token or look(job) == seen:
+def changes_since(seen: JobFingerprint, job: Job) -> list[Job]:
+    """Return the job as it was after each change since then; the last one as it is now."""
+    if job.token < seen.token or fingerprint(job) == seen:
         return []
     past = {entry.token: entry for entry in job.attempts} if job.log else {}
     path: list[Job] = []
@@ -79,12 +79,12 @@ def steps(seen: Seen, job: Job) -> list[Job]:
     return [*path, job]
 
 
-def birth(job: Job) -> list[Job]:
-    """The job as it was after each change since it was handed in."""
+def changes_since_creation(job: Job) -> list[Job]:
+    """Return the job as it was after each change since it was enqueued."""
     if job.token == 0:
         return [job]
-    born = _as_pending(job, 0)
-    return [born, *steps(look(born), job)]
+    created = _as_pending(job, 0)
+    return [created, *changes_since(fingerprint(created), job)]
 
 
 def _again(job: Job, past: dict[int, AttemptEntry], token: int) -> list[Job]:

@@ -1,4 +1,4 @@
-"""Waiting for jobs to finish. All waiters of a process share one look at the engine."""
+"""Waits for jobs to finish. All waiters of a process share one poll."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLOSED = "the App was closed while somebody waited for job {}; the job goes on, 
 
 
 class ResultWatch:
-    """Tells when jobs reach a final status."""
+    """Wakes waiters when their jobs reach a final status."""
 
     def __init__(self, engine: Viewing) -> None:
         self._engine = engine
@@ -25,13 +25,13 @@ class ResultWatch:
         self._fresh = asyncio.Event()
 
     async def finished(self, job_id: str, timeout: float | None) -> Job:
-        """The job once it is final. Raises TimeoutError, or JobNotFound."""
+        """Return the job once it is final. Raises TimeoutError, or JobNotFound."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Job] = loop.create_future()
         self._waiters[job_id].append(future)
         self._fresh.set()
         if self._task is None:
-            self._task = loop.create_task(self._look())
+            self._task = loop.create_task(self._poll())
         try:
             return await asyncio.wait_for(future, timeout)
         finally:
@@ -42,21 +42,21 @@ class ResultWatch:
                 self._waiters.pop(job_id, None)
 
     async def close(self) -> None:
-        """Stop looking, and tell those who wait."""
+        """Stop polling, and raise an error for every waiter."""
         for job_id in list(self._waiters):
             self._settle(job_id, EngineUnavailable(CLOSED.format(job_id)))
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         wait = SHORTEST_WAIT
         try:
             while self._waiters:
                 self._fresh.clear()
-                await self._look_once()
+                await self._poll_once()
                 try:
-                    # Somebody new may be waiting for a short job: look soon again.
+                    # A new waiter may wait for a short job: poll again soon.
                     await asyncio.wait_for(self._fresh.wait(), wait)
                     wait = SHORTEST_WAIT
                     await asyncio.sleep(wait)
@@ -65,12 +65,12 @@ class ResultWatch:
         finally:
             self._task = None
 
-    async def _look_once(self) -> None:
+    async def _poll_once(self) -> None:
         ids = list(self._waiters)
         try:
             found = {job.id: job for job in await self._engine.get(ids)}
         except EngineUnavailable:
-            return  # the waiters' own timeouts decide how long to hope
+            return  # until the waiters' own timeouts
         except Exception as error:
             for job_id in ids:
                 self._settle(job_id, error)

@@ -1,4 +1,4 @@
-"""What runs now, and what waits: one function for the command line and the API."""
+"""What runs now, and how many jobs wait."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RunningJobs(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, jobs: Iterable[Job], queues: Iterable[QueueView], now: float) -> RunningJobs:
-        """From what was found."""
+        """Sort the jobs, and count those that wait."""
         longest = sorted(jobs, key=lambda job: (job.started_at is None, job.started_at, job.id))
         return cls(longest, {each.name: each.waiting + each.ready for each in queues}, now)
 
@@ -46,12 +46,12 @@ class RunningJobs(msgspec.Struct, frozen=True):
         return RunningAnswer(data=Running(running=running, queued=self.queued, summary=summary))
 
     def elapsed(self, job: Job) -> float:
-        """For how many seconds a job has been running."""
+        """Return for how many seconds a job has been running."""
         return 0.0 if job.started_at is None else max(self.now - job.started_at.timestamp(), 0.0)
 
 
 async def running(engine: Viewing, now: float, *, queues: Collection[str] = ()) -> RunningJobs:
-    """Look at all queues, or only at these."""
+    """Return what runs in all queues, or only in these."""
     wanted = msgspec.structs.replace(RUNNING, queues=tuple(sorted(queues)))
     jobs: list[Job] = []
     async for page in pages(engine, wanted, first=FEW):

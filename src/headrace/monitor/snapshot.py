@@ -1,36 +1,20 @@
-"""The whole picture, looked at once a second at most, however many ask."""
+"""The state of the store, read at most once a second, however many ask."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from headrace.clock import Clock
-from headrace.engine.base import Engine
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.dispatchers import dispatchers
 from headrace.monitor.worker_metrics import KIND, decode
+from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
-
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Host(Protocol):
-        """What is looked at: an App."""
-
-        async def open(self) -> None: ...
-
-        @property
-        def engine(self) -> Engine: ...
-
-        @property
-        def clock(self) -> Clock: ...
-
 
 FRESH_SECONDS = 1.0
 MOST_LANES = 100
@@ -38,7 +22,7 @@ MOST_DISPATCHERS = 100
 
 
 class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
-    """Queues, workers, the longest lanes, and what dispatchers and workers said last."""
+    """Queues, workers, the longest lanes, and the last reports of dispatchers and workers."""
 
     queues: Sequence[QueueView]
     workers: Sequence[Worker]
@@ -48,21 +32,21 @@ class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Snapshots:
-    """Answers a picture that is at most a second old. Those who ask at once share a look."""
+    """Returns a snapshot that is at most a second old. Concurrent callers share a read."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self._last: Snapshot | None = None
         self._taken_at = float("-inf")
         self._taking: asyncio.Task[Snapshot] | None = None
 
     async def get(self) -> Snapshot:
-        """The picture. Raises `EngineUnavailable` while the engine is away."""
+        """Return the snapshot. Raises `EngineUnavailable` while the engine is away."""
         if self._last is not None and time.monotonic() - self._taken_at < FRESH_SECONDS:
             return self._last
         if self._taking is None or self._taking.done():
             self._taking = asyncio.create_task(self._take(), name="headrace snapshot")
-        # One caller that goes away must not take the picture from the others.
+        # A caller that is cancelled must not cancel the read of the others.
         return await asyncio.shield(self._taking)
 
     async def _take(self) -> Snapshot:

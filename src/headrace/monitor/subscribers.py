@@ -1,4 +1,4 @@
-"""Changes on their way to those who follow them."""
+"""Queues of changes, one for each open stream."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ from collections.abc import Callable
 
 import msgspec
 
-from headrace.monitor.change_reconstruction import Seen
+from headrace.monitor.change_reconstruction import JobFingerprint
 
-# A follower that is this many changes, or bytes, behind is let go; it can come back where it was.
+# A subscriber that is this many changes, or bytes, behind is dropped; it can come back and go on.
 LONGEST_QUEUE = 5_000
 LARGEST_QUEUE = 16 * 1_048_576
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One change of one job. All followers share it. `number` grows with every change."""
+    """One change of one job, shared by all subscribers. `number` grows with every change."""
 
     number: int
     job_id: str
     task: str
     queue: str
-    seen: Seen
+    seen: JobFingerprint
     data: bytes
 
 
 Wanted = Callable[[Change], bool]
 
 
-class Follower:
-    """One who follows one job, or all that are wanted."""
+class Subscriber:
+    """A stream of the changes of one job, or of all jobs that are `wanted`."""
 
     __slots__ = ("_bytes", "_changes", "_waiter", "after", "ended", "lost", "ready", "wanted")
 
-    def __init__(self, *, after: Seen | None = None, wanted: Wanted | None = None) -> None:
+    def __init__(
+        self, *, after: JobFingerprint | None = None, wanted: Wanted | None = None
+    ) -> None:
         self.after = after
         self.wanted = wanted
         self.ready = False
@@ -45,7 +47,7 @@ class Follower:
         self._waiter: asyncio.Future[None] | None = None
 
     def offer(self, change: Change) -> None:
-        """Pass on a change, if it is wanted."""
+        """Queue a change, if it is wanted."""
         if self.lost or self.ended or (self.wanted is not None and not self.wanted(change)):
             return
         self._bytes += len(change.data)
@@ -54,15 +56,14 @@ class Follower:
             self._changes.clear()
         else:
             self._changes.append(change)
-        self.ring()
+        self._wake()
 
     def end(self) -> None:
-        """There will be no more."""
+        """End the stream after what is queued."""
         self.ended = True
-        self.ring()
+        self._wake()
 
-    def ring(self) -> None:
-        """Look whether there is something."""
+    def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -71,7 +72,7 @@ class Follower:
         if not self._changes and not self.ended and not self.lost:
             loop = asyncio.get_running_loop()
             self._waiter = waiter = loop.create_future()
-            timer = loop.call_later(seconds, self.ring)
+            timer = loop.call_later(seconds, self._wake)
             try:
                 await waiter
             finally:

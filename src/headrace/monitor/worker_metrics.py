@@ -1,6 +1,6 @@
-"""What workers have counted, where a server in another process can read it.
+"""Counters of workers, stored where a server in another process can read them.
 
-Every worker runs `Publish` as one of its loops, so the metrics of any server tell of all workers.
+Every worker runs `Publish` as one of its loops, so any server has the metrics of all workers.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ COUNTERS = (
 
 
 class Publish(Loop):
-    """Writes a worker's counters down every few seconds, and takes them away when it stops.
+    """Stores a worker's counters every few seconds, and deletes them when it stops.
 
-    A worker that does nothing writes once a minute, and one that has done nothing never.
+    An idle worker writes once a minute, and one that has done nothing never.
     """
 
     name = "telemetry"
@@ -71,7 +71,7 @@ class Publish(Loop):
         self._pairs = Pairs(telemetry)
 
     async def tick(self) -> float:
-        """Write them down, if there is something to tell."""
+        """Store the counters, if they have changed."""
         now = self._clock.now()
         if abs(self._tidy_at - now) > 2 * TIDY_EVERY or now >= self._tidy_at:
             self._tidy_at = now + _spread(TIDY_EVERY)
@@ -82,7 +82,7 @@ class Publish(Loop):
         idle = work == self._work
         if idle and (self._written is None or now - self._written_at < IDLE_PAUSE):
             return PAUSE
-        # That the engine is away is told by those who need it.
+        # Others report that the engine is away.
         with contextlib.suppress(EngineUnavailable):
             name = self._worker()
             if self._written not in (None, name):
@@ -92,7 +92,7 @@ class Publish(Loop):
         return PAUSE
 
     async def stop(self, patience: float = PATIENCE) -> None:
-        """Take them away, if the engine is there."""
+        """Delete the counters, if the engine is there."""
         await super().stop(patience)
         with contextlib.suppress(HeadraceError, TimeoutError):
             async with asyncio.timeout(PATIENCE):
@@ -104,7 +104,7 @@ class Publish(Loop):
             self._written = None
 
     async def _tidy(self) -> None:
-        """Take away what workers left that were killed."""
+        """Delete the counters of workers that were killed."""
         oldest = self._clock.utcnow() - FORGET_AFTER
         after = ""
         while records := await self._engine.record_list(KIND, after=after, limit=TIDY_STEP):
@@ -115,25 +115,25 @@ class Publish(Loop):
 
 
 def _spread(seconds: float) -> float:
-    """So that many workers do not all ask at once."""
+    """Spread the work of many workers over time."""
     return seconds * random.uniform(0.8, 1.2)  # noqa: S311 - only a jitter
 
 
 class Pairs:
-    """Tasks and their queues as they are written down: few, each made anew only if it has changed.
+    """Encoded counters by task and queue: few, each encoded again only if it has changed.
 
-    Runs on the loop that counts, and lets go of it only between two of them.
+    Runs on the loop that counts, and yields only between two of them.
     """
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
-        # By task and queue: how many attempts there were at the last look, and since when.
+        # By task and queue: how many attempts there were at the last fold, and since when.
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
-        # The same, with how they are written down.
+        # The same, with the encoded counters.
         self._encoded: dict[tuple[str, str], tuple[int, msgspec.Raw]] = {}
 
     def fold(self, now: float) -> None:
-        """Count those among the others that had nothing for long, or longest if there are many."""
+        """Add those to OTHERS that were idle for long, or for longest if there are many."""
         seen, tasks = self._seen, self._telemetry.tasks
         for key, counters in tasks.items():
             attempts = counters.attempts
@@ -150,7 +150,7 @@ class Pairs:
             self._encoded.pop(key, None)
 
     async def encode(self) -> bytes:
-        """What is written down, made in pieces, so that jobs go on meanwhile."""
+        """Encode the counters in pieces, so that jobs go on meanwhile."""
         tasks: list[msgspec.Raw] = []
         made = 0
         for key, counters in list(self._telemetry.tasks.items()):
@@ -167,7 +167,7 @@ class Pairs:
 
 
 def _work(telemetry: Telemetry) -> object:
-    """What changes only when something was done; looking for jobs is nothing."""
+    """Return what changes only when something was done; polling does not count."""
     return telemetry.outcomes(), [
         getattr(telemetry, name) for name in COUNTERS if name != "renewals"
     ]
@@ -196,7 +196,7 @@ _decoder = msgspec.json.Decoder(_Counted)
 
 
 def encode(telemetry: Telemetry) -> bytes:
-    """What is written down, made at once."""
+    """Encode the counters at once."""
     tasks = [_task(each) for each in list(telemetry.tasks.values())]
     return msgspec.json.encode(_counted(telemetry, tasks))
 
@@ -212,7 +212,7 @@ def _counted(telemetry: Telemetry, tasks: list[Any]) -> _Counted:
 
 
 def decode(records: Sequence[Record]) -> dict[str, Telemetry]:
-    """What was written down, by worker. What another version wrote in another way is left out."""
+    """Return the counters by worker. Records in the form of another version are left out."""
     found = {}
     for record in records:
         try:

@@ -1,4 +1,4 @@
-"""Leases: renewed from a thread of their own, so that a blocked event loop loses no job."""
+"""The lease thread: renews the worker's lease, so that a blocked event loop loses no job."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ RETRY_INTERVAL = 1.0
 
 
 class LeaseThread:
-    """Renews the worker's lease, and watches the loop between two renewals.
+    """Renews the worker's lease, and monitors the event loop between two renewals.
 
-    `on_renewal` is called on the loop with each answer. `on_hang` is called on the thread, once,
+    `on_renewal` is called on the loop with each reply. `on_hang` is called on the thread, once,
     when the loop hangs for good: from then on nothing is renewed, so that others take over.
-    `on_death` is called on the loop if the thread ends before it is told to; no error of a round
-    ends it.
+    `on_death` is called on the loop if the thread ends before `stop`; no error of a round ends it.
     """
 
     def __init__(
@@ -73,17 +72,17 @@ class LeaseThread:
 
     @property
     def alive(self) -> bool:
-        """Whether there is somebody to renew the lease."""
+        """Return whether the thread runs."""
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin to watch the loop. Renewals begin with `keep`."""
+        """Begin to monitor the loop. Renewals begin with `renew_for`."""
         self._process.cpu_percent(None)
         self._thread.start()
 
     def renew_for(self, worker_id: str, since: float) -> None:
-        """Keep the lease of this worker from now on. It was asked for at `since`, and the engine
-        counts from some moment between then and now.
+        """Renew the lease of this worker from now on. The registration was sent at `since`, and the
+        engine counts from some moment between then and now.
         """
         self.renewed_at = since
         self._next = since + self.interval
@@ -91,16 +90,16 @@ class LeaseThread:
         self._wakeup.set()
 
     def let_lapse(self) -> None:
-        """Renew it no more, so that others take over."""
+        """Stop renewing, so that others take over."""
         self._worker_id = None
 
     def renew_now(self) -> None:
-        """Do not wait for the next time: something suggests that the lease is lost."""
+        """Renew at once: the lease may be lost."""
         self._next = 0.0
         self._wakeup.set()
 
     async def stop(self, patience: float = 5.0) -> None:
-        """End the thread. A renewal that hangs is left behind."""
+        """End the thread. A renewal that hangs is abandoned."""
         self._stopping = True
         self._wakeup.set()
         if self._thread.is_alive():
@@ -118,10 +117,10 @@ class LeaseThread:
                 self._wakeup.clear()
                 try:
                     self._round()
-                except Exception as error:  # the thread must outlive whatever goes wrong
+                except Exception as error:  # the thread must survive every error
                     if not self._loop.is_closed():  # then there is nothing left to renew for
                         self._failed(error)
-        except BaseException as error:  # not even SystemExit ends it without a word
+        except BaseException as error:  # not even SystemExit ends it silently
             fatal = error
         finally:
             self._close_keeper()
@@ -145,22 +144,22 @@ class LeaseThread:
                 self._hang()
             return
         if self.hung:
-            # It came back after all; whether the lease is still good, the engine will say.
+            # It recovered; the next renewal shows whether the lease is still valid.
             self.hung = False
             self._next = 0.0
-            log.warning("The event loop goes on; the worker asks for its lease again")
+            log.warning("The event loop has recovered; renewing the lease again")
         worker_id = self._worker_id
         if worker_id is not None and monotonic() >= self._next:
             self._renew(worker_id)
 
     def _hangs(self) -> bool:
-        """Whether the loop hangs for good. A look that fails must not cost the lease."""
+        """Return whether the loop hangs for good. A check that fails must not cost the lease."""
         try:
             return self.monitor.check()
         except Exception as error:
             if self._loop.is_closed():
                 raise
-            log.warning("The event loop could not be looked at", exc_info=error)
+            log.warning("The event loop could not be checked", exc_info=error)
             return False
 
     def _stats(self) -> WorkerStats:
@@ -169,7 +168,7 @@ class LeaseThread:
             telemetry.memory_bytes = self._process.memory_info().rss
             telemetry.cpu_percent = self._process.cpu_percent(None)
         except Exception as error:  # a job has opened every file there may be, for example
-            log.debug("Memory and load are told as they were: %s", error)
+            log.debug("Memory and CPU load could not be read: %s", error)
         return WorkerStats(
             running=self._running(),
             memory_bytes=telemetry.memory_bytes,
@@ -197,7 +196,7 @@ class LeaseThread:
         if renewal.alive:
             self.renewed_at = began
         elif self._worker_id == worker_id:
-            self._worker_id = None  # until `keep` is called with a new one
+            self._worker_id = None  # until `renew_for` is called with a new one
         self._loop.call_soon_threadsafe(self._on_renewal, worker_id, renewal)
 
     def _failed(self, error: Exception) -> None:
@@ -218,7 +217,7 @@ class LeaseThread:
         self.hung = True
         log.critical(
             "The event loop hangs in a job that is past its time by more than the grace of %g s; "
-            "the lease is given up, so that other workers take over",
+            "the lease is released, so that other workers take over",
             self.monitor.grace_seconds,
         )
         self._on_hang()

@@ -7,8 +7,8 @@
         finally:
             ctx.log.info("took %.3f s", time.perf_counter() - began)
 
-A layer may look at the job, change what the handler returned, or raise instead. Without layers
-there is no cost at all.
+A layer may read the job, change what the handler returned, or raise instead. Without layers there
+is no cost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Chain = Callable[[CallNext, ClaimedJob, Context], Awaitable[Any]]
 
 
 def chain_of(layers: Sequence[Middleware]) -> Chain | None:
-    """One layer out of many, the first outermost; None for none."""
+    """Return one layer made of many, the first outermost; None for none."""
     if not layers:
         return None
     outer, *inner = layers

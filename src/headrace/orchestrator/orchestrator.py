@@ -13,13 +13,13 @@ from typing import Any
 from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
 from headrace.model.names import check_name
 from headrace.orchestrator.claiming.prefetch import InternalQueue
-from headrace.orchestrator.host import Host
 from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
 from headrace.orchestrator.middleware import Middleware, chain_of
 from headrace.orchestrator.run_until_idle import run_until_idle
 from headrace.orchestrator.running.slots import Slot
 from headrace.orchestrator.runtime import WorkerRuntime
 from headrace.orchestrator.shutdown import shut_down
+from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.worker")
@@ -28,13 +28,13 @@ log = logging.getLogger("headrace.worker")
 class JobOrchestrator:
     """Runs the jobs of an App. `queues` None or empty: those of the settings, or all.
 
-    Slots take jobs only from `internal_queue`; the dispatcher alone claims. What it has claimed
-    and not started is given back by `stop`, and running jobs may finish within the grace time.
+    Slots take jobs only from `internal_queue`; only the dispatcher claims. `stop` releases jobs
+    that are claimed and not started, and lets running ones finish within the grace time.
     """
 
     def __init__(
         self,
-        app: Host,
+        app: AppLike,
         *,
         queues: Sequence[str] | None = None,
         max_workers: int | None = None,
@@ -62,7 +62,7 @@ class JobOrchestrator:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = asyncio.Lock()
         self._stopping: asyncio.Task[None] | None = None
-        # How often somebody wanted it to stop: a start that began before is void.
+        # How often `stop` was called: a start that began before is void.
         self._stops = 0
         self._ended = asyncio.Event()
 
@@ -70,48 +70,46 @@ class JobOrchestrator:
         state = "running" if self.running else "stopped"
         return f"<JobOrchestrator {state} max_workers={self.max_workers}>"
 
-    # --- what people look at
+    # --- state
 
     @property
     def dispatcher_task(self) -> asyncio.Task[None] | None:
-        """The task that exchanges outcomes for jobs; cancelled after `stop`."""
+        """Return the task that exchanges outcomes for jobs; cancelled after `stop`."""
         return None if self._runtime is None else self._runtime.dispatcher.task
 
     @property
     def workers(self) -> list[Slot]:
-        """The slots; empty after `stop`."""
+        """Return the slots; empty after `stop`."""
         return [] if self._runtime is None else self._runtime.slots.slots
 
     @property
     def worker_id(self) -> str | None:
-        """Under which id the engine knows this worker now."""
+        """Return the id that this worker is registered under now."""
         return None if self._runtime is None else self._runtime.dispatcher.worker_id
 
     @property
     def worker_name(self) -> str | None:
-        """Under which name people know this worker."""
+        """Return the name that people know this worker by."""
         return None if self._runtime is None else self._runtime.name
 
     @property
     def healthy(self) -> bool:
-        """Whether it runs, reaches its engine and keeps its lease."""
+        """Return whether it runs, reaches its engine and renews its lease."""
         return self.running and self._runtime is not None and self._runtime.healthy
 
     @property
     def stuck_threads(self) -> int:
-        """Threads of handlers that were told to stop and do not; they keep a process from
-        ending.
-        """
+        """Return how many threads of handlers do not stop; they keep a process from ending."""
         return 0 if self._runtime is None else len(self._runtime.threads.abandoned)
 
-    # --- what people do
+    # --- start and stop
 
     async def start(self) -> None:
-        """Connect, introduce the worker and begin to run jobs. Starting twice is fine, and so is
-        starting one that gave up.
+        """Connect, register the worker and begin to run jobs. Starting twice is fine, and so is
+        starting a worker that gave up.
 
-        Raises `EngineUnavailable` if the engine is away now; once started, it waits for it. Raises
-        `WorkerUnhealthy` if `stop` is called meanwhile.
+        Raises `EngineUnavailable` if the engine is unavailable now; once started, the worker waits
+        for it. Raises `WorkerUnhealthy` if `stop` is called meanwhile.
         """
         refuse_while_loading()
         self._move_to(asyncio.get_running_loop())
@@ -123,7 +121,7 @@ class JobOrchestrator:
             if self.running:
                 if self.failure is None or self._runtime is None:
                     return
-                # It gave up: what is left of it goes first.
+                # It gave up: stop what is left of it first.
                 await self._stop(self._runtime, 0.0)
                 self._check_wanted(stops)
             await self.app.open()
@@ -151,16 +149,16 @@ class JobOrchestrator:
             self.running = True
 
     async def stop(self, *, grace: float | None = None) -> None:
-        """Give unstarted jobs back, let running ones finish within the grace time, and take leave.
+        """Release unstarted jobs, let running ones finish within the grace time, and deregister.
 
-        `grace` is in seconds; None takes `grace_seconds`. Cancelling this call does not cut it
-        short; calling it again with a shorter grace does.
+        `grace` is in seconds; None takes `grace_seconds`. Cancelling this call does not shorten
+        it; calling it again with a shorter grace does.
         """
         self._stops += 1
         runtime = self._runtime
         if runtime is not None:
             await self._stop(runtime, grace)
-        # One that is just starting hears of it there, and takes back what it has done.
+        # A start in progress sees it, and undoes what it has done.
         async with self._starting:
             pass
 
@@ -183,19 +181,19 @@ class JobOrchestrator:
     async def run_until_idle(self) -> None:
         """Run everything that may run now, and what that makes ready, then return.
 
-        For tests and batch use. Jobs that are due later, or wait behind one that is, are left
-        alone. Starts the worker for the time if it is not running.
+        For tests and batches. Jobs that are due later, or wait behind one that is, are not run.
+        Starts the worker for this call if it is not running.
         """
-        visiting = not self.running
+        started_here = not self.running
         runtime = await self._started()
         try:
             await run_until_idle(runtime)
         finally:
-            if visiting:
+            if started_here:
                 await self.stop()
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Queues and locks belong to one event loop; a program may run several in turn."""
+        """Use this event loop: queues and locks belong to one, and a program may run several."""
         before, self._loop = self._loop, loop
         if before is None or before is loop:
             return
@@ -208,7 +206,7 @@ class JobOrchestrator:
         self._runtime = self._stopping = None
 
     def _check_wanted(self, stops: int) -> None:
-        """Whether nobody has called `stop` since there had been so many."""
+        """Raise `WorkerUnhealthy` if `stop` has been called since there were so many calls."""
         if stops != self._stops:
             self._ended.set()
             raise WorkerUnhealthy("the worker was stopped while it started")
@@ -226,13 +224,13 @@ class JobOrchestrator:
     async def __aexit__(self, *_: Any) -> None:
         await self.stop()
 
-    # --- what its parts tell
+    # --- called by its parts
 
     def _hung(self) -> None:
         self.on_hang()
 
     def _died(self, error: BaseException) -> None:
-        """The dispatcher gave up. Never a silent stop."""
+        """The dispatcher or the lease thread gave up. A worker never stops silently."""
         self.failure = (
             error
             if isinstance(error, WorkerUnhealthy)

@@ -1,4 +1,4 @@
-"""A worker as a program: signals, exit codes, and waiting for an engine that is not there yet."""
+"""A worker as a program: signals, exit codes, and waiting for an engine at the start."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ log = logging.getLogger("headrace.worker")
 
 UNHEALTHY = 1
 HUNG = 70
-# After a second signal handlers are cancelled at once; this long they may clean up.
-HURRY = 0.0
+# The grace time after a second signal: handlers are cancelled at once.
+NO_GRACE = 0.0
 FIRST_PROCESS = 1
 
 
 async def run_worker(orchestrator: JobOrchestrator) -> int:
-    """Run until SIGTERM or SIGINT, then stop in good order. Return the exit code.
+    """Run until SIGTERM or SIGINT, then stop gracefully. Return the exit code.
 
     A second signal cuts the grace time short and shows in the exit code; a third ends the process.
     """
     if os.getpid() == FIRST_PROCESS:
         log.warning(
-            "This is process number 1, which has to collect processes that lose their parent, and "
-            "a worker cannot: start it by `headrace worker`, or with an init (docker run --init)"
+            "This is process number 1, which has to reap processes that lose their parent, and a "
+            "worker cannot: start it by `headrace worker`, or with an init (docker run --init)"
         )
     stop = asyncio.Event()
     hurry: list[asyncio.Future[None]] = []
@@ -41,7 +41,7 @@ async def run_worker(orchestrator: JobOrchestrator) -> int:
 
     def stop_at_once(number: signal.Signals) -> None:
         log.warning("%s again: stopping at once", number.name)
-        hurry.append(asyncio.ensure_future(orchestrator.stop(grace=HURRY)))
+        hurry.append(asyncio.ensure_future(orchestrator.stop(grace=NO_GRACE)))
 
     orchestrator.on_hang = _hung
     with on_stop_signals(finish, stop_at_once, lambda number: exit_now(128 + number)) as received:
@@ -57,7 +57,7 @@ async def run_worker(orchestrator: JobOrchestrator) -> int:
 
 
 def exit_worker(orchestrator: JobOrchestrator, code: int) -> NoReturn:
-    """End the process, also when threads of handlers that cannot be stopped are left."""
+    """End the process, even if threads of handlers do not stop."""
     if orchestrator.stuck_threads:
         log.warning("%d threads do not stop; ending without them", orchestrator.stuck_threads)
         exit_now(code)
@@ -65,7 +65,7 @@ def exit_worker(orchestrator: JobOrchestrator, code: int) -> NoReturn:
 
 
 async def _start(orchestrator: JobOrchestrator, stop: asyncio.Event) -> bool:
-    """Start the worker. Return False if it was told to stop before the engine was there."""
+    """Start the worker. Return False if it was stopped before the engine was available."""
     retries = orchestrator.app.settings.connection_retries
     try:
         return await start_when_available(orchestrator.start, stop, retries=retries, log=log)
@@ -77,9 +77,9 @@ async def _start(orchestrator: JobOrchestrator, stop: asyncio.Event) -> bool:
 
 async def _serve(orchestrator: JobOrchestrator, stop: asyncio.Event) -> int:
     ended = asyncio.ensure_future(orchestrator.wait())
-    told = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({ended, told}, return_when="FIRST_COMPLETED")
-    told.cancel()
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({ended, stopping}, return_when="FIRST_COMPLETED")
+    stopping.cancel()
     await orchestrator.stop()
     try:
         await ended
@@ -89,6 +89,6 @@ async def _serve(orchestrator: JobOrchestrator, stop: asyncio.Event) -> int:
 
 
 def _hung() -> None:
-    """On the lease thread: the loop will not come back, so nothing orderly is possible."""
+    """On the lease thread: the loop hangs for good, so a graceful stop is impossible."""
     log.critical("The worker ends with code %d; its jobs are taken over by others", HUNG)
     exit_now(HUNG)

@@ -15,7 +15,6 @@ from headrace.model.worker import Renewal, WorkerInfo
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
 from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
-from headrace.orchestrator.host import Host
 from headrace.orchestrator.lease_thread import LeaseThread
 from headrace.orchestrator.middleware import Chain
 from headrace.orchestrator.running.attempt import Reason, monotonic
@@ -28,6 +27,7 @@ from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.orchestrator.settling.family_updates import FamilyUpdates
 from headrace.orchestrator.settling.settlements import AttemptRecorder
 from headrace.orchestrator.worker_info import make_worker_info, with_unique_suffix
+from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class WorkerRuntime:
     def __init__(
         self,
         *,
-        host: Host,
+        host: AppLike,
         queue: InternalQueue,
         queues: tuple[str, ...],
         slots: int,

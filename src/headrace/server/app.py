@@ -64,7 +64,7 @@ def create(
     user_argument: str | None = "user_id",
     most_streams: int = 2_000,
 ) -> FastAPI:
-    """The HTTP API over an App, to be served alone or mounted in another application.
+    """Return the HTTP API over an App, to be served alone or mounted in another application.
 
     `redact` names fields whose values are never shown. `rate` is how many requests a second a key
     may make, unless it has a rate of its own. A key with a user fills in, and is held to, the
@@ -90,7 +90,7 @@ def create(
     api = FastAPI(
         title="Headrace",
         version=__version__,
-        # Ours are behind a key, and load nothing from elsewhere.
+        # FastAPI's pages have no key, and load scripts from elsewhere.
         openapi_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
@@ -99,7 +99,7 @@ def create(
     problems.install(api)
     api.add_middleware(SecurityHeaders)
     for router in ROUTERS:
-        # As they are: each carries its guard, and `include_router` would make others of them.
+        # Not include_router(): it rebuilds routes and drops our guarded route class.
         api.router.routes.extend(router.routes)
 
     def openapi() -> dict[str, Any]:

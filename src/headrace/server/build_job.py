@@ -1,4 +1,4 @@
-"""From a request to a job that is ready to be stored."""
+"""Makes a job from a request."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
 
 
 def _fit(options: TaskOptions[..., Any], encoded: bytes) -> NewJob:
-    """Make the job. To JSON 5.0 is a whole number too, which some languages write for 5."""
+    """Make the job. Some languages write 5.0 for 5: decode that as an integer, too."""
     try:
         return options.job_from_json(encoded)
     except InvalidArguments:
@@ -109,7 +109,7 @@ def _whole(value: Any) -> Any:
 
 
 def _meta(caller: Caller, given: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What travels with the job. Whose key it was is not for the caller to say."""
+    """Return the `meta` of the job, with the key that was used."""
     if given is None and caller.key_id is None:
         return None
     meta = dict(given or {})
@@ -126,7 +126,7 @@ def _meta(caller: Caller, given: dict[str, Any] | None) -> dict[str, Any] | None
 def _for_user(
     service: Service, user: str, task: Task[..., Any], arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    """A key with a user acts for that user alone, so that a lane for each user is theirs."""
+    """Set or check the argument that names the user: a key of a user acts for that user only."""
     name = service.user_argument or ""
     if name not in arguments:
         kind = get_type_hints(task.function).get(name)
@@ -145,7 +145,7 @@ def _for_user(
 
 
 def _unfit(service: Service, error: InvalidArguments, encoded: bytes) -> Refused:
-    """The message shows what was given, unless that may hold a secret."""
+    """Return the refusal. It shows the arguments, unless they may hold a secret."""
     redactor = service.answers.redactor
     if redactor.may_hide(encoded):
         text, _, takes = str(error).partition("; got ")

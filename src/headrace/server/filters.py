@@ -1,4 +1,4 @@
-"""Which jobs a request is about: from query parameters, or from the body of a bulk action."""
+"""Filters of jobs: from query parameters, or from the body of a bulk action."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
     since: Time = None,
     until: Time = None,
 ) -> JobFilter:
-    """The filter in the query parameters. Those that name several things may be repeated."""
+    """Return the filter in the query parameters, some of which may be repeated."""
     return JobFilter(
         statuses=tuple(status or ()),
         queues=tuple(queue or ()),
@@ -56,7 +56,7 @@ async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
 
 
 def body_filter(wanted: FilterRequest, *, default: tuple[Status, ...]) -> JobFilter:
-    """The filter in the body of a bulk action. One that is empty would mean every job."""
+    """Return the filter in the body of a bulk action. An empty one would match every job."""
     given = {
         name: value
         for name, value in msgspec.structs.asdict(wanted).items()
@@ -81,7 +81,7 @@ def body_filter(wanted: FilterRequest, *, default: tuple[Status, ...]) -> JobFil
 
 
 def job_cursor(cursor: str | None) -> str | None:
-    """Where a page of jobs begins."""
+    """Return where a page of jobs begins."""
     return None if cursor is None else parse_id(cursor)
 
 

@@ -1,4 +1,4 @@
-"""Listening: on this machine, or further where keys exist."""
+"""Runs the API: on this machine only, or on others too where keys exist."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from headrace.server import app as factory
 from headrace.server.service import Service
 
 BACKLOG = 2_048
-# How long requests may take to finish when the server is told to stop.
+# How long requests may take to finish when the server stops.
 GRACE = 10
 
 
-class Listener(uvicorn.Server):
-    """Uvicorn without handlers for signals: what is around it decides when to stop."""
+class HttpServer(uvicorn.Server):
+    """Uvicorn without signal handlers: the caller decides when to stop."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -41,7 +41,7 @@ async def serve(
 ) -> None:
     """Serve the API of an App until cancelled; then let open requests finish.
 
-    `on_start` is called with the URL as soon as somebody can connect. The other options are those
+    `on_start` is called with the URL as soon as clients can connect. The other options are those
     of `headrace.server.create`. Refuses to listen beyond this machine without keys.
     """
     async with listening(app, host=host, port=port, **options) as url:
@@ -54,19 +54,19 @@ async def serve(
 async def listening(
     app: App, *, host: str | None = None, port: int | None = None, **options: Any
 ) -> AsyncIterator[str]:
-    """The same as a context: answers the URL, and stops at the end."""
+    """The same as a context, which yields the URL and stops at the end."""
     host = app.settings.host if host is None else host
     port = app.settings.port if port is None else port
     await check_reach(app, host)
     sock = bind(host, port)
     api = factory.create(app, **options)
-    listener = Listener(
+    listener = HttpServer(
         uvicorn.Config(
             api,
             log_config=None,
             access_log=False,
             backlog=BACKLOG,
-            # Who asks is who connects. Behind a proxy that is the proxy, never "this machine".
+            # The caller is the peer of the connection. Behind a proxy that is the proxy.
             proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE,
@@ -85,13 +85,13 @@ async def listening(
     finally:
         listener.should_exit = True
         # Streams never end by themselves, and some waits last a minute.
-        service.let_go()
+        service.begin_shutdown()
         await asyncio.gather(serving, return_exceptions=True)
         sock.close()
 
 
 async def check_reach(app: App, host: str) -> None:
-    """Refuse to be reached from other machines while everybody may do everything."""
+    """Refuse to listen on other interfaces while there are no keys."""
     if is_loopback(host) or await list_keys(app):
         return
     raise InvalidSetting(
@@ -101,16 +101,16 @@ async def check_reach(app: App, host: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine can reach what listens there."""
+    """Return whether only this machine can connect to a host."""
     try:
         found = {info[4][0] for info in socket.getaddrinfo(host, None)}
     except OSError:
-        return False  # `bind` tells what is wrong with it
+        return False  # `bind` raises the error
     return all(ipaddress.ip_address(address).is_loopback for address in found)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take the port now, so that a port that is taken is told in one clear line."""
+    """Take the port now, so that a taken port is one clear error."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -132,6 +132,6 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def url_of(sock: socket.socket) -> str:
-    """Where the API is."""
+    """Return the URL of the API."""
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

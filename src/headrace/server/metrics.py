@@ -1,4 +1,4 @@
-"""Numbers for Prometheus: what the engine shows, and what workers have counted."""
+"""Metrics for Prometheus: of the engine, and of workers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATES = ("scheduled", "waiting", "ready", "running")
 
 
 async def exposition(service: Service) -> tuple[bytes, str]:
-    """The text, and its content type. While the engine is away it says so, and what it can."""
+    """Return the text and its content type. While the engine is away it has what it can."""
     try:
         snapshot = await service.snapshots.get()
     except HeadraceError:
@@ -40,10 +40,10 @@ class _Numbers(Collector):
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
-        """Everything there is to tell now."""
+        """Return all metrics."""
         yield _one("headrace_build", "The version in the label.", 1, version=__version__)
         yield _one("headrace_engine_up", "Whether the engine answers.", self._snapshot is not None)
-        yield _one("headrace_event_streams", "Open event streams.", len(self._service.followers))
+        yield _one("headrace_event_streams", "Open event streams.", len(self._service.subscribers))
         if self._snapshot is not None:
             yield from _queues(self._snapshot)
             yield from _lanes(self._snapshot)
@@ -119,7 +119,7 @@ def _dispatchers(snapshot: Snapshot) -> Iterator[Metric]:
         place = [each["name"], str(each["adapter"])]
         seen.add_metric(place, each["seen_at"].timestamp())
         if each["silent"]:
-            continue  # what one that died said last would look as if it were so now
+            continue  # the last report of a dead one is not its state now
         if isinstance(each.get("lag"), int | float):
             lag.add_metric(place, each["lag"])
         if isinstance(each.get("late_seconds"), int | float):

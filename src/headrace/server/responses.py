@@ -1,4 +1,4 @@
-"""Answers: JSON made by msgspec, in the shape that `--json` prints."""
+"""Responses: JSON made by msgspec, in the shape that `--json` prints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from headrace.api_types.job import EMPTY, NULL, JobBody
-from headrace.api_types.responses import Entry
+from headrace.api_types.responses import EntryView
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry, Failure
@@ -19,13 +19,13 @@ JSON = "application/json"
 
 
 class Answers:
-    """Makes answers, without the values of fields that are to be hidden."""
+    """Makes bodies of responses, without the values of hidden fields."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
 
     def job(self, job: Job) -> JobBody:
-        """A job as callers see it."""
+        """Return a job as callers see it."""
         redactor = self.redactor
         documents = (job.args_json, job.result_json, job.meta_json)
         args, result, meta = documents
@@ -73,17 +73,19 @@ class Answers:
         )
 
     def data(self, job: Job) -> bytes:
-        """A job as the data of an event."""
+        """Return a job as the data of an event."""
         return msgspec.json.encode(self.job(job))
 
     def jobs(self, jobs: Iterable[Job]) -> list[JobBody]:
-        """Several jobs."""
+        """Return several jobs."""
         return [self.job(job) for job in jobs]
 
-    def entry(self, entry: StoredEntry) -> Entry:
+    def entry(self, entry: StoredEntry) -> EntryView:
         """Return an entry of a job."""
         body = msgspec.Raw(self.redactor.json(entry.body))
-        return Entry(kind=entry.kind, name=entry.name, body=body, token=entry.token, at=entry.at)
+        return EntryView(
+            kind=entry.kind, name=entry.name, body=body, token=entry.token, at=entry.at
+        )
 
     def _attempt(self, entry: AttemptEntry, documents: tuple[bytes | None, ...]) -> AttemptEntry:
         failure = entry.failure
@@ -99,10 +101,10 @@ class Answers:
 
 
 def answer(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer."""
+    """Return a JSON response."""
     return Response(msgspec.json.encode(document), status, headers, JSON)
 
 
 def listed(noun: str, items: Iterable[Any], cursor: str | None = None) -> Response:
-    """A page of a list."""
+    """Return a page of a list."""
     return answer({noun: list(items), "cursor": cursor})

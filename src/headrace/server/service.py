@@ -8,22 +8,23 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from headrace.admin.keys import Key
 from headrace.app import App
 from headrace.errors import ResultTimeout
 from headrace.monitor.batched_get import JobReader
 from headrace.monitor.changes import ChangeWatch
 from headrace.monitor.snapshot import Snapshots
-from headrace.monitor.subscribers import Follower
+from headrace.monitor.subscribers import Subscriber
 from headrace.server.auth.audit import AuditLog
 from headrace.server.auth.keys import Keyring
+from headrace.server.auth.rate_limit import RateLimit
 from headrace.server.auth.redact import Redactor
-from headrace.server.http.body import SLACK, Bucket
 from headrace.server.responses import Answers
 
 T = TypeVar("T")
 
 MEBIBYTE = 1_048_576
+# What a request may have besides the arguments of its job.
+SLACK = 65_536
 
 
 class Service:
@@ -41,6 +42,7 @@ class Service:
     ) -> None:
         self.app = app
         self.keys = Keyring(app)
+        self.rate_limit = RateLimit(rate)
         self.answers = Answers(Redactor(redact))
         self.audit = AuditLog(app)
         self.changes = ChangeWatch(app, self.answers.data)
@@ -49,37 +51,27 @@ class Service:
         self.upload_limit = upload_limit
         self.user_argument = user_argument
         self.most_streams = most_streams
-        self.followers: set[Follower] = set()
-        self._held: set[asyncio.Future[Any]] = set()
-        self._leaving = False
-        self._rate = rate
-        self._buckets: dict[str, Bucket] = {}
+        self.subscribers: set[Subscriber] = set()
+        self._long_polls: set[asyncio.Future[Any]] = set()
+        self._stopping = False
 
     @property
     def body_limit(self) -> int:
-        """How many bytes a request may have."""
+        """The most bytes of a request."""
         return self.app.payload_limit + SLACK
 
     @property
     def batch_limit(self) -> int:
-        """How many bytes a batch may have. What fits is stored in one transaction."""
+        """The most bytes of a batch. It is stored in one transaction."""
         return max(self.body_limit, 4 * MEBIBYTE)
 
-    def bucket(self, key: Key) -> Bucket:
-        """How often this key may still ask."""
-        rate = key.rate or self._rate
-        bucket = self._buckets.get(key.id)
-        if bucket is None or bucket.rate != rate:
-            bucket = self._buckets[key.id] = Bucket(rate)
-        return bucket
-
-    async def hold(self, waiting: Coroutine[Any, Any, T]) -> T:
+    async def long_poll(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Wait for something that may take long. Raises `ResultTimeout` when the server stops."""
-        if self._leaving:
+        if self._stopping:
             waiting.close()
             raise ResultTimeout("the server stops")
         task = asyncio.ensure_future(waiting)
-        self._held.add(task)
+        self._long_polls.add(task)
         try:
             return await task
         except asyncio.CancelledError:
@@ -89,25 +81,25 @@ class Service:
             raise
         finally:
             task.cancel()
-            self._held.discard(task)
+            self._long_polls.discard(task)
 
-    def let_go(self) -> None:
-        """Let every open stream and every long wait come to its end, so that a server can stop."""
-        self._leaving = True
-        for follower in self.followers:
-            follower.end()
-        for task in self._held:
+    def begin_shutdown(self) -> None:
+        """End every stream and every long poll, so that the server can stop."""
+        self._stopping = True
+        for subscriber in self.subscribers:
+            subscriber.end()
+        for task in self._long_polls:
             task.cancel()
 
     async def close(self) -> None:
-        """Write what is not written yet, and stop looking for changes."""
-        self.let_go()
+        """Write what is pending, and stop watching for changes."""
+        self.begin_shutdown()
         await self.changes.close()
         await self.audit.close()
 
 
 class ServicePerLoop:
-    """Tasks and events belong to one event loop; a program may run several in turn."""
+    """A Service for each event loop: a program may run several loops in turn."""
 
     def __init__(self, make: Callable[[], Service]) -> None:
         self._make = make
@@ -115,7 +107,7 @@ class ServicePerLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def get(self) -> Service:
-        """The one for the loop that runs now."""
+        """Return the one for the running loop."""
         loop = asyncio.get_running_loop()
         if self._made is None or self._loop is not loop:
             self._made, self._loop = self._make(), loop
@@ -123,6 +115,6 @@ class ServicePerLoop:
 
 
 def service_of(request: Request) -> Service:
-    """The server that a request came to."""
+    """Return the service of a request."""
     service: Service = request.app.state.headrace.get()
     return service

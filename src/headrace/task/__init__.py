@@ -1,12 +1,12 @@
-"""Tasks: handlers with a policy, and the typed door to enqueue them."""
+"""Tasks: handlers with a policy, and the typed way to enqueue them."""
 
 from headrace.task.registry import Registry
 from headrace.task.signature import Signature
 from headrace.task.stage import stage
-from headrace.task.task import Door, Task, TaskOptions
+from headrace.task.task import JobSink, Task, TaskOptions
 
 __all__ = [
-    "Door",
+    "JobSink",
     "Registry",
     "Signature",
     "Task",

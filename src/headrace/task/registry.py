@@ -1,4 +1,4 @@
-"""The tasks of an App: registered under a name, found by it."""
+"""The tasks of an App, registered and found by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class TaskDecorator(Protocol):
-    """What `@app.task(...)` answers. Handlers may take a Context first, or not."""
+    """The type of `@app.task(...)`. Handlers may take a Context as first argument."""
 
     @overload
     def __call__(
@@ -35,7 +35,7 @@ class TaskDecorator(Protocol):
 
 
 class Registry:
-    """Where tasks are registered, and the door through which their jobs are stored."""
+    """Where tasks are registered, and where their jobs are stored."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, Task[..., Any]] = {}
@@ -43,7 +43,7 @@ class Registry:
     @property
     @abstractmethod
     def payload_limit(self) -> int:
-        """How many bytes the arguments of a job may have."""
+        """Return how many bytes the arguments of a job may have."""
 
     @abstractmethod
     async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
@@ -105,7 +105,7 @@ class Registry:
                 raise InvalidSetting(
                     f'{function!r} has no name of its own; give the task one: @app.task("its.name")'
                 )
-            task: Task[..., Any] = Task(function, name=called, policy=made, door=self)
+            task: Task[..., Any] = Task(function, name=called, policy=made, sink=self)
             if task.name in self.tasks:
                 raise InvalidSetting(
                     f'two tasks are called "{task.name}": '
@@ -118,7 +118,7 @@ class Registry:
         return register
 
     def find_task(self, name: str) -> Task[..., Any]:
-        """The task of this name, or an error that names the nearest ones."""
+        """Return the task of this name. Raises `UnknownTask`, which names the nearest ones."""
         task = self.tasks.get(name)
         if task is None:
             known = similar_or_first(name, self.tasks)

@@ -21,7 +21,7 @@ Caller = Callable[[Any, Any], Any]
 
 
 class Signature:
-    """What a handler takes and gives back."""
+    """What a handler takes and returns."""
 
     def __init__(self, task: str, function: Callable[..., Any]) -> None:
         self.task = task
@@ -39,11 +39,11 @@ class Signature:
         self.call: Caller = _caller(function, parameters, takes_context=self.takes_context)
 
     def decode(self, args: bytes) -> Any:
-        """Turn stored JSON into typed arguments for `call(context, arguments)`."""
+        """Return stored JSON as typed arguments for `call(context, arguments)`."""
         return self._decoder.decode(args)
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """Check the arguments of a call and turn them into JSON."""
+        """Check the arguments of a call and return them as JSON."""
         if args:
             kwargs = self._bind(args, kwargs)
         try:
@@ -54,7 +54,7 @@ class Signature:
         return encoded
 
     def check(self, encoded: bytes) -> None:
-        """Refuse JSON that the handler could not be called with."""
+        """Raise `InvalidArguments` for JSON that the handler cannot be called with."""
         try:
             self._decoder.decode(encoded)
         except (msgspec.DecodeError, ValueError) as error:
@@ -65,7 +65,7 @@ class Signature:
             ) from None
 
     def fault(self, name: str, value: Any) -> str | None:
-        """Why this value cannot be the argument of this name; None if it can."""
+        """Return why this value cannot be the argument of this name; None if it can."""
         try:
             msgspec.json.decode(encode(value), type=self._kinds[name], dec_hook=decode_hook)
         except (msgspec.DecodeError, TypeError, ValueError) as error:
@@ -141,7 +141,7 @@ def _struct(
 def _caller(
     function: Callable[..., Any], parameters: list[inspect.Parameter], *, takes_context: bool
 ) -> Caller:
-    """Make `call(context, arguments)`: direct attribute access, no binding."""
+    """Return `call(context, arguments)`: direct attribute access, no binding."""
     names = [parameter.name for parameter in parameters]
     optional = [p.name for p in parameters if p.default is not p.empty]
     if optional:
@@ -167,7 +167,7 @@ def _caller(
 def _positional_caller(
     function: Callable[..., Any], names: list[str], *, takes_context: bool
 ) -> Caller:
-    """The fastest way: one C call reads all the arguments."""
+    """Return the fastest caller: one C call reads all the arguments."""
     if not names:
         return (lambda context, _: function(context)) if takes_context else lambda *_: function()
     read = operator.attrgetter(*names)

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class StageDecorator(Protocol):
-    """What `@headrace.stage(…)` answers. The function takes a Context first, `async` or not."""
+    """The type of `@headrace.stage(…)`. The function takes a Context first, `async` or not."""
 
     @overload
     def __call__(
@@ -39,9 +39,9 @@ def stage(
     retry: RetryPolicy | None = None,
     timeout: float | None = None,
 ) -> StageDecorator:
-    """Make a function a stage: `await crawl(ctx, url)` runs it once, and later attempts get what
-    was kept. `key` is a template over its arguments, e.g. `key="{url}"`; the name is that of the
-    function unless one is given. The rest is as for `ctx.stage`.
+    """Make a function a stage: `await crawl(ctx, url)` runs it once, and later attempts get the
+    recorded result. `key` is a template over its arguments, e.g. `key="{url}"`; the default name is
+    that of the function. The rest is as for `ctx.stage`.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -58,14 +58,20 @@ def stage(
 
         @functools.wraps(function)
         async def run(ctx: Context, /, *args: Any, **kwargs: Any) -> Any:
-            place = None
+            stage_key = None
             if template is not None:
                 bound = signature.bind(ctx, *args, **kwargs)
                 bound.apply_defaults()
-                place = template.place(bound.arguments)
+                stage_key = template.place(bound.arguments)
             call = functools.partial(function, ctx, *args, **kwargs)
             return await ctx.stage(
-                called, call, key=place, done=done, retries=retries, retry=retry, timeout=timeout
+                called,
+                call,
+                key=stage_key,
+                done=done,
+                retries=retries,
+                retry=retry,
+                timeout=timeout,
             )
 
         return run

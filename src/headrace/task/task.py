@@ -26,15 +26,15 @@ R_co = TypeVar("R_co", covariant=True)
 Kind = Literal["async", "thread", "process"]
 
 
-class Door(Protocol):
-    """The way into the engine, as tasks know it."""
+class JobSink(Protocol):
+    """Stores jobs: the App, as tasks see it."""
 
     async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
         """Store one job."""
 
     @property
     def payload_limit(self) -> int:
-        """How many bytes the arguments of a job may have."""
+        """Return how many bytes the arguments of a job may have."""
 
 
 class Task(Generic[P, R_co]):
@@ -46,13 +46,13 @@ class Task(Generic[P, R_co]):
         *,
         name: str,
         policy: TaskPolicy,
-        door: Door,
+        sink: JobSink,
     ) -> None:
         self.name = check_name("task", name)
         self.function = function
         self.policy = policy
         self.max_attempts = policy.retry.max_attempts
-        self.door = door
+        self.sink = sink
         self.signature = Signature(name, function)
         self.kind: Kind = (
             "process"
@@ -75,16 +75,16 @@ class Task(Generic[P, R_co]):
         return f"<Task {self.name!r} queue={self.policy.queue!r}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the handler directly, without any queue. For its own unit tests."""
+        """Call the handler directly, without a queue. For unit tests of the handler."""
         return self.function(*args, **kwargs)
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
-        """Make a job without storing it, for `app.enqueue_many`."""
+        """Return a job without storing it, for `app.enqueue_many`."""
         return self._plain.job(*args, **kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
         """Check the arguments and store a job durably."""
-        return self.door.enqueue_job(self.job(*args, **kwargs))
+        return self.sink.enqueue_job(self.job(*args, **kwargs))
 
     def options(
         self,
@@ -101,7 +101,7 @@ class Task(Generic[P, R_co]):
         meta: dict[str, Any] | None = None,
         conn: Any = None,
     ) -> TaskOptions[P, R_co]:
-        """The same task with other options for the jobs that it enqueues.
+        """Return this task with other options for the jobs that it enqueues.
 
         `delay` is in seconds; `run_at` an aware datetime; `key` makes the job idempotent; `conn`
         is a PostgreSQL connection or session whose transaction the job takes part in.
@@ -129,8 +129,8 @@ class Task(Generic[P, R_co]):
             changes["timeout"] = check_timeout(timeout)
         if meta is not None:
             changes["meta"] = encode(meta)
-        place = Lane(lane) if isinstance(lane, str) else lane
-        return TaskOptions(self, changes=changes, lane=place, connection=conn)
+        template = Lane(lane) if isinstance(lane, str) else lane
+        return TaskOptions(self, changes=changes, lane=template, connection=conn)
 
 
 MOST_RETRIES = 10_000
@@ -153,8 +153,8 @@ class TaskOptions(Generic[P, R_co]):
         self._connection = connection
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
-        """Make a job without storing it. One with `conn` is stored by `enqueue`, or `conn` is given
-        to whoever stores it: a job does not keep it.
+        """Return a job without storing it. Raises `InvalidSetting` with `conn`: a job carries no
+        connection.
         """
         if self._connection is not None:
             raise InvalidSetting(
@@ -164,18 +164,18 @@ class TaskOptions(Generic[P, R_co]):
         return self._make(self._task.signature.encode(args, kwargs))
 
     def job_from_json(self, encoded: bytes) -> NewJob:
-        """Make a job from a JSON object of arguments, as HTTP and the command line give it."""
+        """Return a job for a JSON object of arguments, as HTTP and the command line have it."""
         self._task.signature.check(encoded)
         return self._make(encoded)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
         """Check the arguments and store a job durably."""
         job = self._make(self._task.signature.encode(args, kwargs))
-        return self._task.door.enqueue_job(job, connection=self._connection)
+        return self._task.sink.enqueue_job(job, connection=self._connection)
 
     def _make(self, encoded: bytes) -> NewJob:
         task, policy = self._task, self._task.policy
-        limit = task.door.payload_limit
+        limit = task.sink.payload_limit
         if len(encoded) > limit:
             raise PayloadTooLarge(
                 f'task "{task.name}": the arguments take {len(encoded):,} bytes, the limit is '
@@ -193,12 +193,12 @@ class TaskOptions(Generic[P, R_co]):
             on_crash=policy.on_crash,
         )
         if self._lane is not None:
-            self._place(job, self._lane, encoded)
+            self._set_lane(job, self._lane, encoded)
         for field, value in self._changes.items():
             setattr(job, field, value)
         return job
 
-    def _place(self, job: NewJob, lane: Lane, encoded: bytes) -> None:
+    def _set_lane(self, job: NewJob, lane: Lane, encoded: bytes) -> None:
         arguments = msgspec.json.decode(encoded)
         for name in lane.fields() - arguments.keys():
             default = inspect.signature(self._task.function).parameters.get(name)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from headrace.clock import Clock
-from headrace.config import Settings
-from headrace.engine.base import Engine
 from headrace.errors import InvalidArguments, InvalidInput, RecordConflict, UnknownWorkflow
 from headrace.model.job import Job, NewJob, Source
 from headrace.model.lane import Lane
 from headrace.suggest import similar_or_first
 from headrace.task import Task
+from headrace.task.app_like import AppLike
 from headrace.workflows.check import checked
 from headrace.workflows.code import WorkflowBuilder, params_of
 from headrace.workflows.model import Param, Workflow
@@ -35,28 +33,6 @@ _KINDS: dict[str, Any] = {
 }
 
 
-class Host(Protocol):
-    """An App, as workflows know it."""
-
-    settings: Settings
-    clock: Clock
-    tasks: dict[str, Task[..., Any]]
-
-    @property
-    def engine(self) -> Engine:
-        """Where the jobs live."""
-
-    @property
-    def payload_limit(self) -> int:
-        """How many bytes the arguments of a job may have."""
-
-    async def open(self) -> None:
-        """Connect. Doing it again is fine."""
-
-    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
-        """Store one job."""
-
-
 class Workflows:
     """Finds workflows and runs them.
 
@@ -64,7 +40,7 @@ class Workflows:
     known, which the files are checked against.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self.host = host
         self._builders: list[WorkflowBuilder] = []
         self._known: dict[str, dict[int | str, Workflow]] = {}

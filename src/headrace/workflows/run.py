@@ -7,7 +7,7 @@ that name. So a run that is taken up again, by whomever, knows both, and no step
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,7 +23,8 @@ from headrace.model.job import Job, NewJob
 from headrace.model.policy import TaskPolicy
 from headrace.model.retry import LONGEST_DELAY, RetryPolicy
 from headrace.model.status import Status
-from headrace.task import Door, Task
+from headrace.task import Task
+from headrace.task.app_like import AppLike
 from headrace.workflows.model import Step, Workflow
 from headrace.workflows.plan import StepEnd, fatal, next_steps, result_of, scope_of, skipped
 from headrace.workflows.references import resolve
@@ -41,31 +42,21 @@ SHOWN = 3
 KEPT = StepEnd("failed")
 
 
-class Host(Door, Protocol):
-    """An App, as a run knows it."""
-
-    tasks: dict[str, Task[..., Any]]
-
-    @property
-    def engine(self) -> Engine:
-        """Where the jobs live."""
-
-
-def workflow_task(host: Host) -> Task[..., Any]:
+def workflow_task(host: AppLike) -> Task[..., Any]:
     """The task that runs workflows for this App."""
 
     async def run_workflow(ctx: Context, workflow: Workflow, params: dict[str, Any]) -> Any:
         return await Run(ctx, host, workflow, params).go()  # type: ignore[arg-type]
 
     policy = TaskPolicy(retry=RetryPolicy(retries=RETRIES), timeout=None)
-    return Task(run_workflow, name=TASK, policy=policy, door=host)
+    return Task(run_workflow, name=TASK, policy=policy, sink=host)
 
 
 class Run:
     """One activation of a run: from where it stands as far as it goes."""
 
     def __init__(
-        self, ctx: JobContext, host: Host, workflow: Workflow, params: dict[str, Any]
+        self, ctx: JobContext, host: AppLike, workflow: Workflow, params: dict[str, Any]
     ) -> None:
         self.ctx = ctx
         self.host = host

@@ -10,12 +10,13 @@ from typing import Any, cast
 import headrace
 from headrace.clock import Clock
 from headrace.config import Settings
-from headrace.dispatchers.cron.dispatcher import CronDispatcher
+from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledApp
 from headrace.dispatchers.cron.schedules import Schedules
 from headrace.dispatchers.cron.settings import CronSettings
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
 from headrace.task import Task
+from headrace.task.app_like import AppLike
 
 VERBS = ("record_get", "record_put", "record_list", "insert", "get", "list_jobs")
 
@@ -70,7 +71,7 @@ class FailingHost:
         self.clock: Clock = app.clock
         self.tasks: dict[str, Task[..., Any]] = app.tasks
         self.engine = cast(Engine, FailingEngine(engine or app.engine, decide))
-        self.schedules = Schedules(self)
+        self.schedules = Schedules(cast(AppLike, self))
 
     async def open(self) -> None:
         """It is open."""
@@ -83,7 +84,8 @@ def failing(
     app: headrace.App, decide: Decide, engine: Engine | None = None, **settings: Any
 ) -> CronDispatcher:
     """A dispatcher on an engine that fails."""
-    return CronDispatcher(FailingHost(app, decide, engine), settings=CronSettings(**settings))
+    host = cast(ScheduledApp, FailingHost(app, decide, engine))
+    return CronDispatcher(host, settings=CronSettings(**settings))
 
 
 class At:

@@ -23,7 +23,7 @@ LOST = b'{"handler_name": "wrok", "params": {"number": 1}}'
 @pytest.fixture
 def cli(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     root = Path(__file__).parents[3]
-    monkeypatch.setenv("PYTHONPATH", str(root))
+    monkeypatch.setenv("PYTHONPATH", f"{root}:{root / 'src'}")
     return Cli(tmp_path, scene.url)
 
 

@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.address import Address
-from headrace.engine.redis.connection.connection import Link
+from headrace.engine.redis.connection.address import RedisAddress
+from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from tests.conftest import ENGINES, Servers, store_url
 from tests.support.servers import RedisServer, redis_binaries
@@ -86,15 +86,15 @@ async def redis_engine(engine_url: str, clock: Clock) -> AsyncIterator[RedisEngi
 
 
 @pytest.fixture
-async def admin(engine_url: str) -> AsyncIterator[Link]:
+async def admin(engine_url: str) -> AsyncIterator[RedisConnection]:
     """A plain connection to the server, under another name than the engine's."""
-    link = Link(Address.parse(engine_url))
+    link = RedisConnection(RedisAddress.parse(engine_url))
     await link.call("CLIENT", "SETNAME", "admin")
     yield link
     await link.close()
 
 
-async def connections(admin: Link, namespace: str) -> list[str]:
+async def connections(admin: RedisConnection, namespace: str) -> list[str]:
     """The ids of the connections that engines of this namespace hold on the server."""
     lines = (await admin.call("CLIENT", "LIST")).decode().splitlines()
     fields = [dict(part.partition("=")[::2] for part in line.split(" ")) for line in lines]

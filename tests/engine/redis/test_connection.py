@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.address import Address
-from headrace.engine.redis.connection.connection import Link
+from headrace.engine.redis.connection.address import RedisAddress
+from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.errors import EngineError, EngineUnavailable
 from headrace.model.worker import WorkerStats
@@ -29,14 +29,16 @@ async def healthy(engine: RedisEngine) -> bool:
     return engine.listening
 
 
-async def test_many_callers_share_one_connection(redis_engine: RedisEngine, admin: Link) -> None:
+async def test_many_callers_share_one_connection(
+    redis_engine: RedisEngine, admin: RedisConnection
+) -> None:
     inserted = await asyncio.gather(*(redis_engine.insert([a_job()]) for _ in range(200)))
     assert len({answer.id for [answer] in inserted}) == 200
     assert len(await connections(admin, redis_engine.address.namespace)) == 1
 
 
 async def test_a_worker_process_holds_three_connections(
-    redis_engine: RedisEngine, admin: Link
+    redis_engine: RedisEngine, admin: RedisConnection
 ) -> None:
     worker = await a_worker(redis_engine)
     stop = await redis_engine.listen(lambda: None, lambda _: None)
@@ -49,7 +51,9 @@ async def test_a_worker_process_holds_three_connections(
     stop()
 
 
-async def test_closing_leaves_no_connection(engine_url: str, clock: Clock, admin: Link) -> None:
+async def test_closing_leaves_no_connection(
+    engine_url: str, clock: Clock, admin: RedisConnection
+) -> None:
     engine = RedisEngine(engine_url, clock=clock)
     await engine.open()
     await engine.listen(lambda: None, lambda _: None)
@@ -73,7 +77,9 @@ async def test_closing_finishes_what_was_accepted(engine_url: str, clock: Clock)
     assert len(await inserting) == 500
 
 
-async def test_a_killed_connection_is_replaced(redis_engine: RedisEngine, admin: Link) -> None:
+async def test_a_killed_connection_is_replaced(
+    redis_engine: RedisEngine, admin: RedisConnection
+) -> None:
     job_id = await enqueue(redis_engine)
     wire = await redis_engine._link.wire()
     for client in await connections(admin, redis_engine.address.namespace):
@@ -247,11 +253,11 @@ async def test_something_else_behind_the_port_is_said_plainly() -> None:
 )
 def test_a_wrong_url_is_refused_with_the_part_that_is_wrong(url: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
-        Address.parse(url)
+        RedisAddress.parse(url)
 
 
 def test_a_url_is_read_whole() -> None:
-    address = Address.parse("rediss://me:p%40ss@h:7000/5?namespace=n&timeout=3")
+    address = RedisAddress.parse("rediss://me:p%40ss@h:7000/5?namespace=n&timeout=3")
     assert (address.host, address.port, address.database) == ("h", 7000, 5)
     assert (address.username, address.password, address.tls) == ("me", "p@ss", True)
     assert (address.namespace, address.prefix, address.timeout) == ("n", "{n}:", 3.0)

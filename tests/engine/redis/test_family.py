@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.connection import Link
+from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.outcome import Released, Snoozed
@@ -121,7 +121,7 @@ async def test_spared_children_do_not_hide_what_can_be_pruned(redis_engine: Redi
 
 
 async def test_a_pruned_family_leaves_nothing_behind(
-    redis_engine: RedisEngine, admin: Link, clock: Clock
+    redis_engine: RedisEngine, admin: RedisConnection, clock: Clock
 ) -> None:
     worker = await a_worker(redis_engine)
     parent = await a_parent(redis_engine, worker, AwaitedChildren(), AwaitedEvent("approved"))

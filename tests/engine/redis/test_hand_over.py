@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.connection import Link
+from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Released
@@ -222,7 +222,7 @@ async def test_a_repeated_call_finds_the_job_that_was_handed_over(
 
 
 async def test_who_heals_is_told_that_jobs_may_be_lost(
-    redis_engine: RedisEngine, listener: Listener, admin: Link
+    redis_engine: RedisEngine, listener: Listener, admin: RedisConnection
 ) -> None:
     for connection in await connections(admin, redis_engine.address.namespace):
         await admin.call("CLIENT", "KILL", "ID", connection)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.connection import Link
+from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
@@ -43,7 +43,7 @@ async def test_a_job_that_was_run_again_counts_from_its_last_end(
 
 
 async def test_places_that_were_left_do_not_hide_what_comes_behind(
-    redis_engine: RedisEngine, clock: Clock, admin: Link
+    redis_engine: RedisEngine, clock: Clock, admin: RedisConnection
 ) -> None:
     worker = await a_worker(redis_engine)
     first = await redis_engine.insert([a_job() for _ in range(1_200)])
@@ -59,7 +59,7 @@ async def test_places_that_were_left_do_not_hide_what_comes_behind(
 
 
 async def test_an_audit_misses_a_job_that_nobody_would_prune(
-    redis_engine: RedisEngine, admin: Link
+    redis_engine: RedisEngine, admin: RedisConnection
 ) -> None:
     worker = await a_worker(redis_engine)
     await enqueue(redis_engine)

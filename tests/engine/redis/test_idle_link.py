@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headrace.engine.parts import PART_BYTES
-from headrace.engine.redis.connection.connection import Link
+from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.errors import EngineUnavailable
 from tests.engine.redis.conftest import connections
@@ -23,7 +23,7 @@ async def finished(engine: RedisEngine, size: int) -> str:
     return job_id
 
 
-async def no_more_than(count: int, engine: RedisEngine, admin: Link) -> None:
+async def no_more_than(count: int, engine: RedisEngine, admin: RedisConnection) -> None:
     """Wait until the server knows of so many connections at most."""
     namespace = engine.address.namespace
     async with asyncio.timeout(LIMIT):
@@ -32,7 +32,7 @@ async def no_more_than(count: int, engine: RedisEngine, admin: Link) -> None:
 
 
 async def test_short_results_need_no_second_connection(
-    redis_engine: RedisEngine, admin: Link
+    redis_engine: RedisEngine, admin: RedisConnection
 ) -> None:
     job_id = await finished(redis_engine, 10_000)
     before = len(await connections(admin, redis_engine.address.namespace))
@@ -41,7 +41,7 @@ async def test_short_results_need_no_second_connection(
 
 
 async def test_the_connection_for_long_results_closes_when_it_is_idle_and_opens_again(
-    redis_engine: RedisEngine, admin: Link
+    redis_engine: RedisEngine, admin: RedisConnection
 ) -> None:
     job_id = await finished(redis_engine, 500_000)
     before = len(await connections(admin, redis_engine.address.namespace))
@@ -55,7 +55,7 @@ async def test_the_connection_for_long_results_closes_when_it_is_idle_and_opens_
 
 
 async def test_closing_the_engine_closes_the_connection_for_long_results(
-    redis_engine: RedisEngine, admin: Link
+    redis_engine: RedisEngine, admin: RedisConnection
 ) -> None:
     job_id = await finished(redis_engine, 500_000)
     await redis_engine.get_part([job_id], PART_BYTES)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from importlib.resources import files
 
 import pytest
 
 from headrace.clock import Clock
 from headrace.engine.redis import scripts
-from headrace.engine.redis.connection.address import Address
-from headrace.engine.redis.connection.connection import Link
+from headrace.engine.redis.connection.address import RedisAddress
+from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.writes import Entry, Note
@@ -91,7 +90,7 @@ async def use_a_family(engine: RedisEngine, worker: str) -> None:
 
 
 def text_of(name: str) -> str:
-    return (files("headrace.engine.redis") / "scripts" / f"{name}.lua").read_text("utf-8")
+    return scripts.text(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -135,9 +134,9 @@ async def test_what_runs_touches_only_declared_keys(redis_engine: RedisEngine) -
 
 
 async def test_a_user_confined_to_the_namespace_can_do_everything(
-    engine_url: str, admin: Link
+    engine_url: str, admin: RedisConnection
 ) -> None:
-    address = Address.parse(engine_url)
+    address = RedisAddress.parse(engine_url)
     user = f"user-{address.namespace}"
     await admin.call(
         *("ACL", "SETUSER", user, "on", ">s3cret", "+@all", "-@admin", "-@dangerous"),
@@ -160,7 +159,7 @@ async def test_a_user_confined_to_the_namespace_can_do_everything(
 
 
 async def test_scripts_that_the_server_forgot_are_sent_again(
-    redis_engine: RedisEngine, admin: Link
+    redis_engine: RedisEngine, admin: RedisConnection
 ) -> None:
     worker = await a_worker(redis_engine)
     await enqueue(redis_engine)

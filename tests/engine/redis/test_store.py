@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.connection import Link
+from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.engine.redis.layout import newest
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew, StorageFull
@@ -21,7 +21,7 @@ async def finding(engine: RedisEngine, subject: str) -> Finding:
     return next(each for each in (await engine.report()).findings if each.subject == subject)
 
 
-async def test_a_newer_schema_is_refused_by_name(engine_url: str, admin: Link) -> None:
+async def test_a_newer_schema_is_refused_by_name(engine_url: str, admin: RedisConnection) -> None:
     engine = RedisEngine(engine_url, clock=Clock())
     await engine.open()
     await admin.call("HSET", engine.key("meta"), "schema", 99)
@@ -146,7 +146,7 @@ async def test_namespaces_do_not_see_each_other(redis_engine: RedisEngine, engin
 
 
 async def test_a_pruned_store_leaves_nothing_behind(
-    redis_engine: RedisEngine, admin: Link, clock: Clock
+    redis_engine: RedisEngine, admin: RedisConnection, clock: Clock
 ) -> None:
     """Every structure is empty again, except for what marks the store."""
     worker = await a_worker(redis_engine)

@@ -15,8 +15,8 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.engine.redis.connection.address import Address
-from headrace.engine.redis.connection.blocking import BlockingLink
+from headrace.engine.redis.connection.address import RedisAddress
+from headrace.engine.redis.connection.blocking import BlockingConnection
 from headrace.engine.redis.connection.errors import unavailable
 from headrace.engine.redis.engine import RedisEngine
 from headrace.errors import EngineError, EngineUnavailable, InvalidSetting
@@ -52,7 +52,7 @@ class Doors:
 
 @pytest.fixture
 async def doors(redis_name: str, servers: Servers) -> AsyncIterator[Doors]:
-    port = Address.parse(servers.url(redis_name)).port
+    port = RedisAddress.parse(servers.url(redis_name)).port
     async with AsyncExitStack() as stack:
         yield Doors(port, stack)
 
@@ -113,7 +113,7 @@ async def test_a_lease_is_renewed_over_tls(engine: RedisEngine) -> None:
 
 
 async def test_a_large_answer_reaches_a_thread_over_tls(engine: RedisEngine) -> None:
-    link = BlockingLink(engine.address)
+    link = BlockingConnection(engine.address)
     await asyncio.to_thread(link.call, "SET", engine.key("large"), b"x" * 5_000_000)
     found = await asyncio.to_thread(link.call, "GET", engine.key("large"))
     assert len(found) == 5_000_000
@@ -204,7 +204,7 @@ async def test_a_certificate_that_does_not_fit_is_refused_with_the_remedy(
     with pytest.raises(EngineError, match=says) as caught:
         await engine.open()
     assert not isinstance(caught.value, EngineUnavailable), "trying again does not help"
-    link = BlockingLink(engine.address)
+    link = BlockingConnection(engine.address)
     for _ in range(2):
         with pytest.raises(EngineError, match=says):
             await asyncio.to_thread(link.call, "PING")
@@ -221,7 +221,7 @@ async def test_a_server_without_tls_is_told(redis_name: str, servers: Servers) -
     with pytest.raises(EngineUnavailable, match=r"does not speak TLS.*redis://"):
         await engine.open()
     with pytest.raises(EngineUnavailable, match=r"does not speak TLS.*redis://"):
-        await asyncio.to_thread(BlockingLink(engine.address).call, "PING")
+        await asyncio.to_thread(BlockingConnection(engine.address).call, "PING")
     await engine.close()
 
 
@@ -233,7 +233,7 @@ async def test_a_missing_client_certificate_is_told(doors: Doors, authority: Aut
     with pytest.raises(EngineError, match=r"ssl_certfile"):
         await engine.open()
     with pytest.raises(EngineError, match=r"ssl_certfile"):
-        await asyncio.to_thread(BlockingLink(engine.address).call, "PING")
+        await asyncio.to_thread(BlockingConnection(engine.address).call, "PING")
     await engine.close()
 
 
@@ -249,14 +249,14 @@ def test_what_the_other_side_says_of_tls_is_told_with_the_remedy(reason: str, sa
     """What OpenSSL hears from servers that answer before they hang up."""
     error = ssl.SSLError(1, f"[SSL: {reason}] in words")
     error.reason = reason
-    found = unavailable(Address.parse("rediss://h"), error)
+    found = unavailable(RedisAddress.parse("rediss://h"), error)
     assert not isinstance(found, EngineUnavailable)
     assert re.search(says, str(found))
 
 
 def test_a_line_that_breaks_within_tls_is_an_outage() -> None:
     error = ssl.SSLEOFError(8, "EOF occurred in violation of protocol")
-    assert isinstance(unavailable(Address.parse("rediss://h"), error), EngineUnavailable)
+    assert isinstance(unavailable(RedisAddress.parse("rediss://h"), error), EngineUnavailable)
 
 
 @pytest.mark.parametrize("option", ["ssl_ca_certs", "ssl_certfile"])
@@ -264,7 +264,7 @@ async def test_a_file_that_cannot_be_used_is_named(option: str, tmp_path: Path) 
     engine = RedisEngine(f"rediss://127.0.0.1:1/0?{option}={tmp_path}/none.pem", clock=Clock())
     with pytest.raises(EngineError, match=rf"{option}.*none\.pem"):
         await engine.open()
-    link = BlockingLink(engine.address)
+    link = BlockingConnection(engine.address)
     for _ in range(2):
         with pytest.raises(EngineError, match=rf"{option}.*none\.pem"):
             await asyncio.to_thread(link.call, "PING")
@@ -281,4 +281,4 @@ async def test_a_file_that_cannot_be_used_is_named(option: str, tmp_path: Path) 
 )
 def test_settings_of_tls_that_would_be_ignored_are_refused(url: str, says: str) -> None:
     with pytest.raises(InvalidSetting, match=says):
-        Address.parse(url)
+        RedisAddress.parse(url)

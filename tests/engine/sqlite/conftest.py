@@ -10,7 +10,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.sqlite.connection.thread import Transaction
-from headrace.engine.sqlite.connection.writer import Writer
+from headrace.engine.sqlite.connection.writer import WriterThread
 from headrace.engine.sqlite.engine import SqliteEngine
 
 Maker = Callable[[str], Awaitable[SqliteEngine]]
@@ -54,7 +54,7 @@ def behind(sqlite_engine: SqliteEngine, path: Path) -> Iterator[sqlite3.Connecti
     connection.close()
 
 
-def writer_of(engine: SqliteEngine) -> Writer:
+def writer_of(engine: SqliteEngine) -> WriterThread:
     """The thread that owns the write connection."""
     assert engine._writer is not None
     return engine._writer

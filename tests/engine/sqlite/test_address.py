@@ -6,26 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from headrace.engine.sqlite.connection.address import Address, parse_address
+from headrace.engine.sqlite.connection.address import SqliteAddress, parse_address
 from headrace.errors import InvalidSetting
 
 
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("sqlite:///jobs.db", Address(Path("jobs.db"))),
-        ("sqlite:///data/jobs.db", Address(Path("data/jobs.db"))),
-        ("sqlite:////var/lib/jobs.db", Address(Path("/var/lib/jobs.db"))),
-        ("sqlite:///two%20words%23.db", Address(Path("two words#.db"))),
-        ("sqlite:///작업.db", Address(Path("작업.db"))),
-        ("sqlite://", Address(None)),
-        ("sqlite:///", Address(None)),
-        ("sqlite:///:memory:", Address(None)),
-        ("sqlite:///jobs.db?synchronous=normal", Address(Path("jobs.db"), "normal")),
-        ("sqlite:///jobs.db?synchronous=OFF", Address(Path("jobs.db"), "off")),
+        ("sqlite:///jobs.db", SqliteAddress(Path("jobs.db"))),
+        ("sqlite:///data/jobs.db", SqliteAddress(Path("data/jobs.db"))),
+        ("sqlite:////var/lib/jobs.db", SqliteAddress(Path("/var/lib/jobs.db"))),
+        ("sqlite:///two%20words%23.db", SqliteAddress(Path("two words#.db"))),
+        ("sqlite:///작업.db", SqliteAddress(Path("작업.db"))),
+        ("sqlite://", SqliteAddress(None)),
+        ("sqlite:///", SqliteAddress(None)),
+        ("sqlite:///:memory:", SqliteAddress(None)),
+        ("sqlite:///jobs.db?synchronous=normal", SqliteAddress(Path("jobs.db"), "normal")),
+        ("sqlite:///jobs.db?synchronous=OFF", SqliteAddress(Path("jobs.db"), "off")),
     ],
 )
-def test_a_url_names_a_file_and_its_settings(url: str, expected: Address) -> None:
+def test_a_url_names_a_file_and_its_settings(url: str, expected: SqliteAddress) -> None:
     assert parse_address(url) == expected
 
 

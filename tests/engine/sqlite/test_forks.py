@@ -21,7 +21,7 @@ from headrace.engine.sqlite.connection import forks
 from headrace.engine.sqlite.connection.opened_file import OpenedFile
 from headrace.engine.sqlite.connection.opening import BUSY_SECONDS
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
-from headrace.engine.sqlite.connection.writer import Writer, begin_writing
+from headrace.engine.sqlite.connection.writer import WriterThread, begin_writing
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.errors import EngineError, EngineUnavailable
 from tests.app.conftest import make_app
@@ -200,15 +200,15 @@ async def test_a_listener_hears_what_others_stored_during_a_fork(
     sqlite_engine: SqliteEngine, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = asyncio.Event()
-    reopen = Writer._reopen
+    reopen = WriterThread._reopen
 
-    def meanwhile(self: Writer, file: OpenedFile) -> None:
+    def meanwhile(self: WriterThread, file: OpenedFile) -> None:
         monkeypatch.undo()
         asyncio.run(_enqueue_elsewhere(path))
         reopen(self, file)
 
     end = await sqlite_engine.listen(heard.set, lambda job_id: None)
-    monkeypatch.setattr(Writer, "_reopen", meanwhile)
+    monkeypatch.setattr(WriterThread, "_reopen", meanwhile)
     assert await asyncio.to_thread(forked, lambda: None) == 0
     await asyncio.wait_for(heard.wait(), LIMIT)
     end()
@@ -252,7 +252,7 @@ async def test_a_file_that_cannot_be_opened_after_a_fork_is_told_and_tried_again
     first_open = ConnectionThread._open
 
     def refuse(self: ConnectionThread, *, create: bool = True) -> sqlite3.Connection:
-        if isinstance(self, Writer) and not create:
+        if isinstance(self, WriterThread) and not create:
             refused.set()
             raise sqlite3.OperationalError("unable to open database file")
         return first_open(self, create=create)

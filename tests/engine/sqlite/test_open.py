@@ -14,11 +14,11 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.sqlite.connection import opening as connections
-from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.migrate import NEWEST
 from headrace.engine.sqlite.connection.opening import translated
-from headrace.engine.sqlite.connection.thread import ConnectionThread, Reader
-from headrace.engine.sqlite.connection.writer import Writer
+from headrace.engine.sqlite.connection.thread import ConnectionThread, ReaderThread
+from headrace.engine.sqlite.connection.writer import WriterThread
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew
 from tests.engine.sqlite.conftest import Maker
@@ -116,7 +116,7 @@ async def test_a_file_that_cannot_be_written_is_reported(path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError) as caught:
         reader.execute("CREATE TABLE c (d)")
     reader.close()
-    error = translated(caught.value, Address(path))
+    error = translated(caught.value, SqliteAddress(path))
     assert isinstance(error, EngineError)
     assert "cannot be written" in str(error)
     assert error.__cause__ is caught.value
@@ -245,7 +245,7 @@ async def test_the_report_of_memory_warns(open_url: Maker) -> None:
     assert any("in memory" in each.detail for each in findings if each.level == "warning")
 
 
-@pytest.mark.parametrize("which", [Writer, Reader])
+@pytest.mark.parametrize("which", [WriterThread, ReaderThread])
 async def test_opening_that_is_cancelled_leaves_no_thread_behind(
     path: Path, monkeypatch: pytest.MonkeyPatch, which: type[ConnectionThread]
 ) -> None:

@@ -13,7 +13,7 @@ from importlib import resources
 import pytest
 
 from headrace.engine.sqlite import insert
-from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.migrate import prepare
 from headrace.engine.sqlite.connection.opening import connect
 from headrace.engine.sqlite.connection.thread import Transaction
@@ -117,7 +117,7 @@ WALKS = {"audit_places", "audit_keys"}
 def connection(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[sqlite3.Connection]:
-    address = Address(tmp_path_factory.mktemp("plans") / "jobs.db", "off")
+    address = SqliteAddress(tmp_path_factory.mktemp("plans") / "jobs.db", "off")
     connection = connect(address)
     prepare(connection, address)
     if request.param != "empty":

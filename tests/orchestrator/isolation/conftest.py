@@ -32,7 +32,7 @@ from headrace.task import Task
 from headrace.task.codec import encode
 
 
-class Shelf(Artifacts):
+class MemoryArtifacts(Artifacts):
     """The files of a job in memory. A path is a layer and a name."""
 
     def __init__(self) -> None:
@@ -76,30 +76,34 @@ class Shelf(Artifacts):
 
 
 class RecordingStepStore(StepStore):
-    """Keeps stages in memory. What suspends a job needs a real worker: see tests/stages."""
+    """Keeps stages in memory. What suspends a job is tested in tests/orchestrator/durable."""
 
     def __init__(self, context: RecordingContext) -> None:
         self._context = context
 
     async def stage(
-        self, place: str, call: functools.partial[Any], done: str | None, stage_retry: StageRetry
+        self,
+        step_name: str,
+        call: functools.partial[Any],
+        done: str | None,
+        stage_retry: StageRetry,
     ) -> Any:
         kept, stages = self._context.kept, self._context.stages
-        if place in kept:
-            return kept[place]
-        stages.append(place)
+        if step_name in kept:
+            return kept[step_name]
+        stages.append(step_name)
         value = await call()
-        kept[place] = msgspec.json.decode(encode(value))
-        stages.append(done or f"{place} is done")
+        kept[step_name] = msgspec.json.decode(encode(value))
+        stages.append(done or f"{step_name} is done")
         return value
 
-    async def sleep(self, place: str, seconds: float | None, until: float | None) -> None:
+    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
         raise Suspended(seconds or 0.0)
 
-    async def wait(self, place: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
         raise Suspended(timeout or 0.0, (AwaitedEvent(event),))
 
-    async def spawn(self, place: str, jobs: list[NewJob]) -> list[str]:
+    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
         return [job.id for job in jobs]
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
@@ -116,7 +120,7 @@ class RecordingContext(DurableContext):
         logger = logging.getLogger("recorded")
         logger.setLevel(logging.INFO)
         self.log = logging.LoggerAdapter(logger, {"job_id": job.id})
-        self.artifacts: Shelf = Shelf()
+        self.artifacts: MemoryArtifacts = MemoryArtifacts()
         self.told: list[tuple[float, str | None]] = []
         self.stages: list[str] = []
         self.kept: dict[str, Any] = {} if kept is None else kept

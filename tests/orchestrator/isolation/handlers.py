@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -286,6 +287,35 @@ async def keeping(ctx: Context) -> list[Any]:
         list(await ctx.artifacts.get("a.bin", layer="bronze")),
         [file.path for file in await ctx.artifacts.list()],
     ]
+
+
+@app.task(isolate="process")
+async def sending(ctx: Context, mebibytes: int) -> list[Any]:
+    """Send a stream, and tell how much of it was taken, and why no more."""
+    taken = 0
+
+    async def made() -> AsyncIterator[bytes]:
+        nonlocal taken
+        for _ in range(mebibytes):
+            taken += 1
+            yield bytes(MEBIBYTE)
+
+    try:
+        await ctx.artifacts.put("large", made())
+    except LookupError as error:
+        return [taken, str(error)]
+    return [taken, None]
+
+
+@app.task(isolate="process")
+async def stage_given_up_at_once(ctx: Context) -> int:
+    """The stage is cancelled while the worker is being asked for it; then it is run."""
+    first = asyncio.create_task(ctx.stage("only", lambda: 1))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait({first})
+    return await ctx.stage("only", lambda: 2)
 
 
 @app.task(isolate="process")

@@ -17,6 +17,7 @@ from headrace.orchestrator.isolation import ProcessPool
 from headrace.task import Task
 from tests.orchestrator.isolation import handlers
 from tests.orchestrator.isolation.conftest import (
+    MemoryArtifacts,
     RecordingContext,
     RecordingStepStore,
     a_claim,
@@ -137,6 +138,28 @@ async def test_artifacts_are_kept_by_the_worker(pool: ProcessPool) -> None:
     assert context.artifacts.files == {"bronze/a.bin": (b"\x00\xff", "x/y")}
     with pytest.raises(ArtifactNotFound, match="no artifact 'absent'"):
         await attempt(pool, handlers.missing_artifact)
+
+
+class Refused(RecordingContext):
+    """A context whose store takes one chunk of a file and no more."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.artifacts = FullArtifacts()
+
+
+class FullArtifacts(MemoryArtifacts):
+    async def put(self, name: str, data: Any, **options: Any) -> str:
+        async for _ in data:
+            raise LookupError("the disk is full")
+        raise AssertionError("no chunk came")
+
+
+async def test_a_file_that_is_refused_is_not_sent_to_its_end(pool: ProcessPool) -> None:
+    [taken, error], _ = await attempt(pool, handlers.sending, Refused, mebibytes=60)
+    assert error == "the disk is full"
+    assert 1 <= taken < 10
+    assert (await attempt(pool, handlers.sending, mebibytes=3))[0] == [3, None]
 
 
 async def test_a_handler_sees_that_it_should_stop(pool: ProcessPool) -> None:

@@ -123,6 +123,12 @@ async def test_a_stage_that_finished_is_not_run_again(app: App) -> None:
     assert [each.name for each in await app.engine.entries(job.id, "stage")] == ["first"]
 
 
+async def test_a_stage_that_is_given_up_before_it_begins_can_be_run_later(app: App) -> None:
+    job = await handlers.stage_given_up_at_once.options(retries=0).enqueue()
+    over = await outcome(app, job)
+    assert (over.status, over.result) == (Status.COMPLETED, 2), over.error
+
+
 async def test_progress_logs_and_artifacts_reach_the_worker(
     app: App, caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

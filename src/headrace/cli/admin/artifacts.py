@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
 import click
 import msgspec
 
 from headrace.artifacts.content import save
-from headrace.artifacts.index import files_of
+from headrace.cli.backend import list_artifacts
 from headrace.cli.command import argument, group
 from headrace.cli.formatting import bytes_of
 from headrace.cli.output import print_json, print_line, print_table, progress
@@ -24,20 +23,18 @@ commands = group("List and download the files of jobs.")
 
 STDOUT = "-"
 
-Stream = Callable[[Artifact], AsyncGenerator[bytes, None]]
-
 
 @commands.command("list")
 @argument("job_id", metavar="ID", help="The job, from `jobs list`.")
-async def list_artifacts(session: Session, *, job_id: str) -> None:
+async def list_files(session: Session, *, job_id: str) -> None:
     """List the files of a job: those that it stored, and those it was enqueued with.
 
     \b
     Example:
       headrace artifacts list 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162
     """
-    async with _files(session, job_id) as (files, _):
-        found = files
+    async with session.backend() as backend:
+        found = await list_artifacts(backend, job_id)
     if session.json:
         print_json({"artifacts": [msgspec.to_builtins(file) for file in found]})
         return
@@ -72,10 +69,11 @@ async def get_artifact(
       headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/report.csv
       headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/a.csv -o -
     """
-    async with _files(session, job_id) as (files, stream):
-        file = _pick(files, job_id, name)
+    async with session.backend() as backend:
+        file = _pick(await list_artifacts(backend, job_id), job_id, name)
+        content = backend.stream(job_id, file.name, layer=file.layer)
         if output == STDOUT:
-            async for chunk in stream(file):
+            async for chunk in content:
                 await asyncio.to_thread(sys.stdout.buffer.write, chunk)
             return
         target = Path(output or file.name.rpartition("/")[2])
@@ -83,29 +81,13 @@ async def get_artifact(
             raise InvalidInput(f"{str(target)!r} is there already; use --output or --force")
         with progress("Download", file.size, quiet=session.json) as advance:
             try:
-                await save(_watched(stream(file), advance), target)
+                await save(_watched(content, advance), target)
             except OSError as error:
                 raise InvalidInput(f"cannot write {str(target)!r}: {error.strerror}") from None
     if session.json:
         print_json(msgspec.to_builtins(file) | {"saved_as": str(target)})
     else:
         print_line(f"{target} ({bytes_of(file.size)})")
-
-
-@asynccontextmanager
-async def _files(session: Session, job_id: str) -> AsyncIterator[tuple[Sequence[Artifact], Stream]]:
-    """The files of a job and how to read one: over HTTP, or from the store itself."""
-    if session.remote:
-        async with session.client() as client:
-            found = await client.artifacts(job_id)
-            yield found, lambda file: client.stream(job_id, file.name, layer=file.layer)
-        return
-    async with session.store() as app:
-        files = await files_of(app.engine, await app.get(job_id))
-        yield (
-            list(files.values()),
-            lambda file: app.artifacts.stream(file.path, sha256=file.sha256),
-        )
 
 
 def _pick(files: Sequence[Artifact], job_id: str, name: str) -> Artifact:

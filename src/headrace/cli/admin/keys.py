@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from headrace.admin.keys import create_key, list_keys, revoke_key
-from headrace.api_types.responses import KeyView, NewKey
 from headrace.cli.command import argument, group
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
@@ -45,19 +42,12 @@ async def create(
       headrace keys create ada --scope write --user ada --queues mail,scans
     """
     wanted: dict[str, Any] = {
-        "name": name,
-        "scope": scope,
         "user": user,
         "queues": parts([queues]) if queues else (),
         "rate": None if rate is None else _number(rate),
     }
-    if session.remote:
-        async with session.client() as client:
-            key: NewKey = await client.create_key(**wanted)
-    else:
-        async with session.store() as app:
-            made, secret = await create_key(app, **wanted)
-        key = made.new_view(secret)
+    async with session.backend() as backend:
+        key = await backend.create_key(name, scope, **wanted)  # type: ignore[arg-type]
     if session.json:
         print_json(key)
         return
@@ -73,13 +63,8 @@ async def show(session: Session) -> None:
     Example:
       headrace keys list
     """
-    keys: Sequence[KeyView]
-    if session.remote:
-        async with session.client() as client:
-            keys = await client.keys()
-    else:
-        async with session.store() as app:
-            keys = [key.view() for key in await list_keys(app)]
+    async with session.backend() as backend:
+        keys = await backend.keys()
     if session.json:
         print_json({"keys": keys})
     elif not keys:
@@ -111,12 +96,8 @@ async def revoke(session: Session, *, key_id: str) -> None:
     Example:
       headrace keys revoke 0123456789abcdef
     """
-    if session.remote:
-        async with session.client() as client:
-            key = await client.revoke_key(key_id)
-    else:
-        async with session.store() as app:
-            key = (await revoke_key(app, key_id)).view()
+    async with session.backend() as backend:
+        key = await backend.revoke_key(key_id)
     if session.json:
         print_json(key)
     else:

@@ -25,8 +25,8 @@ async def lanes(session: Session, *, queue: str | None, lane: str | None, limit:
     """
     if not 1 <= limit <= 10_000:
         raise InvalidInput(f"--limit must be between 1 and 10000, got {limit}")
-    async with session.verbs() as verbs:
-        found = await verbs.lanes(
+    async with session.backend() as backend:
+        found = await backend.lanes(
             queue=None if queue is None else check_name("queue", queue),
             lane=None if lane is None else check_text("lane", lane),
             limit=limit,

@@ -57,7 +57,9 @@ async def migrate(session: Session, *, check: bool, sql: bool, wait: bool) -> in
     if session.json:
         print_json({**_shown(state), "done": list(done) if not state.pending else []})
     elif sql:
-        print_line(state.script or "-- Nothing to run: `headrace migrate` does all there is to do.")
+        nothing = "-- Nothing to run: `headrace migrate` does all there is to do."
+        for line in (state.script or nothing).splitlines():
+            print_line(line)
     else:
         _print(session, state, done)
     return FAILED if check and (state.pending or state.refused) else OK

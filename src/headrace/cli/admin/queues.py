@@ -20,8 +20,8 @@ async def list_queues(session: Session) -> None:
     Example:
       headrace queues list
     """
-    async with session.verbs() as verbs:
-        queues = await verbs.queues()
+    async with session.backend() as backend:
+        queues = await backend.queues()
     if session.json:
         print_json({"queues": queues})
     elif not queues and is_terminal():
@@ -71,9 +71,9 @@ async def resume(session: Session, *, name: str) -> None:
 
 async def _set(session: Session, name: str, *, paused: bool) -> None:
     check_name("queue", name)
-    async with session.verbs() as verbs:
-        known = {queue.name for queue in await verbs.queues()}
-        await (verbs.pause if paused else verbs.resume)(name)
+    async with session.backend() as backend:
+        known = {queue.name for queue in await backend.queues()}
+        await (backend.pause if paused else backend.resume)(name)
     if name not in known:
         others = f"; known: {', '.join(sorted(known))}" if known else ""
         notice(f'note: queue "{name}" is not known; it is once a job is put in it{others}')

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from headrace.cli.backend import time_now
 from headrace.cli.command import Command
-from headrace.cli.formatting import ago, bytes_of
+from headrace.cli.formatting import ago, bytes_of, worker_state
 from headrace.cli.output import is_terminal, print_json, print_line, print_table
 from headrace.cli.session import Session
-from headrace.cli.top.layout import state
 
 
 @click.command("workers", cls=Command)
@@ -19,9 +19,9 @@ async def workers(session: Session) -> None:
     Example:
       headrace workers
     """
-    async with session.verbs() as verbs:
-        found = await verbs.workers()
-        now = verbs.now()
+    async with session.backend() as backend:
+        found = await backend.workers()
+        now = time_now(backend)
     if session.json:
         print_json({"workers": found})
     elif not found and is_terminal():
@@ -32,7 +32,7 @@ async def workers(session: Session) -> None:
             [
                 (
                     worker.name,
-                    state(worker),
+                    worker_state(worker),
                     ",".join(worker.queues) or "all",
                     f"{worker.running}/{worker.slots}",
                     bytes_of(worker.memory_bytes),

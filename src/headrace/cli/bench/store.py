@@ -84,14 +84,14 @@ async def _remove_schema(store: Scratch, name: str) -> None:
 
 async def _remove_keys(store: Scratch, name: str) -> None:
     try:
-        from headrace.engine.redis.connection.address import Address  # noqa: PLC0415 - an extra
-        from headrace.engine.redis.connection.connection import Link  # noqa: PLC0415
+        from headrace.engine.redis.connection.address import RedisAddress  # noqa: PLC0415 - an extra
+        from headrace.engine.redis.connection.connection import RedisConnection  # noqa: PLC0415
         from headrace.engine.redis.scripts import names, script  # noqa: PLC0415
     except ModuleNotFoundError:
         return  # nothing could be made without it
-    address = Address.parse(store.url)
+    address = RedisAddress.parse(store.url)
     keys = {key for verb in names() for key in script(verb).keys}
-    link = Link(address)
+    link = RedisConnection(address)
     try:
         await link.call("UNLINK", *(address.prefix + key for key in sorted(keys)))
     except EngineError as error:

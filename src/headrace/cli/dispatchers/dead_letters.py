@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from headrace.api_types.responses import DeadLetterView
+from headrace.api_types.responses import DeadLetterView, Replayed
+from headrace.cli.backend import time_now
 from headrace.cli.command import argument, group
-from headrace.cli.dispatchers.dead_letter_backend import LetterVerbs, letter_verbs
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.formatting import ago, bytes_of, plural
 from headrace.cli.output import JsonList, Table, is_terminal, print_fields, print_json, print_line
@@ -20,6 +20,11 @@ from headrace.cli.session import Session
 from headrace.client.errors import NotFound
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import InvalidInput, JobConflict
+
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
+
+PAGE = 200
 
 commands = group("List, show, replay and remove messages that made no job.")
 
@@ -39,9 +44,9 @@ async def list_letters(session: Session, *, topic: str | None, limit: int) -> No
     table = Table(("ID", "TOPIC", "SIZE", "SET ASIDE", "REASON"), right=("SIZE",))
     document = JsonList("dead_letters") if session.json else None
     shown = 0
-    async with letter_verbs(session) as verbs:
-        now = verbs.now()
-        async for letter in verbs.every(topic):
+    async with session.backend() as backend:
+        now = time_now(backend)
+        async for letter in _letters(backend, topic):
             if shown == limit:
                 notice(f"note: there are more; ask with --limit {limit * 10}")
                 break
@@ -68,8 +73,8 @@ async def show(session: Session, *, letter_id: str, raw: bool) -> None:
       headrace dead-letters show kafka:orders:3:1042
       headrace dead-letters show kafka:orders:3:1042 --raw > message.json
     """
-    async with letter_verbs(session) as verbs:
-        letter, now = await verbs.get(letter_id), verbs.now()
+    async with session.backend() as backend:
+        letter, now = await backend.dead_letter(letter_id), time_now(backend)
     if raw:
         sys.stdout.buffer.write(letter.raw)
         sys.stdout.buffer.flush()
@@ -114,9 +119,9 @@ async def replay(
       headrace dead-letters replay kafka:orders:3:1042 --app shop.jobs
       headrace dead-letters replay --all --yes --app shop.jobs
     """
-    async with letter_verbs(session, needs_app=True) as verbs:
-        wanted = await _wanted(verbs, ids, everything, topic, "replay", yes=yes)
-        return await _each(session, wanted, verbs.replay)
+    async with session.backend(needs_app=True) as backend:
+        wanted = await _wanted(backend, ids, everything, topic, "replay", yes=yes)
+        return await _each(session, wanted, backend.replay_dead_letter)
 
 
 @commands.command("remove")
@@ -134,29 +139,29 @@ async def remove(
       headrace dead-letters remove kafka:orders:3:1042
       headrace dead-letters remove --topic orders --yes
     """
-    async with letter_verbs(session) as verbs:
-        wanted = await _wanted(verbs, ids, everything, topic, "remove", yes=yes)
-        return await _each(session, wanted, verbs.remove)
+    async with session.backend() as backend:
+        wanted = await _wanted(backend, ids, everything, topic, "remove", yes=yes)
+        return await _each(session, wanted, backend.remove_dead_letter)
 
 
 async def _each(
-    session: Session, wanted: list[str], act: Callable[[str], Awaitable[dict[str, Any]]]
+    session: Session, wanted: list[str], act: Callable[[str], Awaitable[Replayed | None]]
 ) -> int:
-    """One after the other, so that each gets its own answer."""
+    """Replay or remove one message after the other."""
     answers: list[dict[str, Any]] = []
     code = OK
     for letter_id in wanted:
         try:
-            answer = await act(letter_id)
+            replayed = await act(letter_id)
         except (InvalidInput, JobConflict, DeadLetterNotFound, NotFound) as error:
             notice(f"error: {letter_id}: {error}")
             answers.append({"id": letter_id, "done": False, "error": str(error)})
             code = FAILED
             continue
-        answers.append({"id": letter_id, "done": True, **answer})
+        done = {"removed": True} if replayed is None else msgspec.structs.asdict(replayed)
+        answers.append({"id": letter_id, "done": True, **done})
         if not session.json:
-            job = f"job {answer['job_id']}" if "job_id" in answer else "removed"
-            print_line(f"{letter_id}  {job}")
+            print_line(f"{letter_id}  {f'job {replayed.job_id}' if replayed else 'removed'}")
     if session.json:
         print_json({"dead_letters": answers})
     elif not answers and is_terminal():
@@ -165,7 +170,7 @@ async def _each(
 
 
 async def _wanted(
-    verbs: LetterVerbs,
+    backend: Backend,
     ids: Sequence[str],
     everything: bool,
     topic: str | None,
@@ -179,7 +184,7 @@ async def _wanted(
         return list(ids)
     if not everything and topic is None:
         raise InvalidInput("which messages? give ids, --topic or --all")
-    found = [letter.id async for letter in verbs.every(topic)]
+    found = [letter.id async for letter in _letters(backend, topic)]
     if found and not yes:
         if not sys.stdin.isatty():
             raise InvalidInput(
@@ -187,6 +192,18 @@ async def _wanted(
             )
         click.confirm(f"{verb.capitalize()} {plural(len(found), 'message')}?", abort=True, err=True)
     return found
+
+
+async def _letters(backend: Backend, topic: str | None) -> AsyncIterator[DeadLetterView]:
+    """Yield all of them, or those of a topic, without the messages."""
+    cursor = None
+    while True:
+        page = await backend.dead_letters(topic=topic, cursor=cursor, limit=PAGE)
+        for letter in page.dead_letters:
+            yield letter
+        cursor = page.cursor
+        if cursor is None:
+            return
 
 
 def _fields(letter: DeadLetterView) -> dict[str, Any]:

@@ -6,13 +6,13 @@ The noun itself is in `headrace.cli.dispatchers.command`.
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
+from headrace.api_types.responses import DispatcherView
+from headrace.cli.backend import time_now
 from headrace.cli.command import Command
 from headrace.cli.formatting import ago, plural, span
 from headrace.cli.output import is_terminal, print_json, print_json_line, print_line, print_table
@@ -24,7 +24,6 @@ from headrace.dispatchers.events.load_adapter import make_adapter
 from headrace.dispatchers.events.run import run_dispatcher
 from headrace.engine.open import redacted
 from headrace.model.names import check_name
-from headrace.monitor.dispatchers import dispatchers
 
 log = logging.getLogger("headrace.events")
 
@@ -91,16 +90,8 @@ async def list_dispatchers(session: Session) -> None:
     Example:
       headrace dispatcher list
     """
-    found: list[dict[str, Any]]
-    if session.remote:
-        async with session.client() as client:
-            views = await client.dispatchers()
-        now = datetime.now(UTC)
-        found = msgspec.to_builtins(views, builtin_types=(datetime,))
-    else:
-        async with session.store() as app:
-            now = app.clock.utcnow()
-            found = await dispatchers(app.engine, now)
+    async with session.backend() as backend:
+        found, now = await backend.dispatchers(), time_now(backend)
     if session.json:
         print_json({"dispatchers": found})
     elif not found and is_terminal():
@@ -110,13 +101,13 @@ async def list_dispatchers(session: Session) -> None:
             ("DISPATCHER", "ADAPTER", "STATE", "LAG", "STORED", "SET ASIDE", "SEEN"),
             [
                 (
-                    each["name"],
-                    each.get("adapter", "-"),
+                    each.name,
+                    each.adapter,
                     _state(each),
                     _lag(each),
-                    f"{each.get('stored', 0):,}",
-                    f"{each.get('set_aside', 0):,}",
-                    ago(each["seen_at"], now),
+                    f"{each.stored:,}",
+                    f"{each.set_aside:,}",
+                    ago(each.seen_at, now),
                 )
                 for each in found
             ],
@@ -124,14 +115,13 @@ async def list_dispatchers(session: Session) -> None:
         )
 
 
-def _lag(dispatcher: dict[str, Any]) -> str:
-    if dispatcher.get("type") == "cron":
-        return span(dispatcher.get("late_seconds") or 0.0)
-    lag = dispatcher.get("lag")
-    return "-" if lag is None else f"{lag:,}"
+def _lag(dispatcher: DispatcherView) -> str:
+    if dispatcher.type == "cron":
+        return span(dispatcher.late_seconds or 0.0)
+    return "-" if dispatcher.lag is None else f"{dispatcher.lag:,}"
 
 
-def _state(dispatcher: dict[str, Any]) -> str:
-    if dispatcher["silent"]:
+def _state(dispatcher: DispatcherView) -> str:
+    if dispatcher.silent:
         return "lost"
-    return "ok" if dispatcher.get("healthy") else "unhealthy"
+    return "ok" if dispatcher.healthy else "unhealthy"

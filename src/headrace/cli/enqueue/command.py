@@ -8,8 +8,7 @@ import click
 
 from headrace.cli.command import Command, argument
 from headrace.cli.enqueue.arguments import read_arguments, read_object
-from headrace.cli.enqueue.direct import StoreIn
-from headrace.cli.enqueue.target import Door
+from headrace.cli.enqueue.target import EnqueueTarget
 from headrace.cli.formatting import parse_span, parse_time
 from headrace.cli.session import Session
 from headrace.errors import InvalidInput
@@ -103,21 +102,13 @@ async def enqueue(
     if time_limit is not None:
         unlimited = time_limit == "none"
         options["timeout"] = None if unlimited else parse_span("--time-limit", time_limit)
-    door = _door(session, task, options, key)
-    if lines is not None:
-        await door.lines(lines)
-        return
-    arguments = read_arguments(values, args, door.payload_limit)
-    if many:
-        await door.copies(arguments, count)
-    else:
-        await door.one(arguments, wait=wait, timeout=limit)
-
-
-def _door(session: Session, task: str, options: dict[str, Any], key: str | None) -> Door:
-    """The server of API_URL, or the engine of the App that knows the task."""
-    if not session.remote:
-        return StoreIn(session, task, options, key=key)
-    from headrace.cli.enqueue.http import HandIn  # noqa: PLC0415 - only those with a server pay for it
-
-    return HandIn(session, task, options, key=key)
+    async with session.backend(needs_app=True, task=task) as backend:
+        target = EnqueueTarget(session, backend, task, options, key=key)
+        if lines is not None:
+            await target.enqueue_lines(lines)
+            return
+        arguments = read_arguments(values, args, session.settings.payload_limit)
+        if many:
+            await target.enqueue_copies(arguments, count)
+        else:
+            await target.enqueue(arguments, wait=wait, timeout=limit)

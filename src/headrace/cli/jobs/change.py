@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
 
-from headrace.cli.backend import Action, Verbs
+from headrace.app import App
+from headrace.cli.backend import time_now
 from headrace.cli.command import Command, argument
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.filters import filter_options, make_filter
@@ -20,7 +21,9 @@ from headrace.cli.session import Session
 from headrace.errors import InvalidInput, JobConflict, JobNotFound
 from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter
-from headrace.model.status import ACTIVE, Status
+
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
 
 
 @click.command("cancel", cls=Command)
@@ -52,15 +55,16 @@ async def cancel(
       headrace jobs cancel --queue mail --status pending --dry-run
     """
     flags = {name: value for name, value in flags.items() if value}
-    async with session.verbs() as verbs:
+    async with session.backend() as backend:
         if ids:
-            stop = functools.partial(verbs.cancel, reason=reason)
+            stop = functools.partial(backend.cancel, reason=reason)
             return await _each(
                 session, ids, filtered=flags or everything, done="cancelled", verb=stop
             )
-        wanted = _wanted(verbs, flags, everything=everything, default=tuple(sorted(ACTIVE)))
-        bulk = Bulk(session, verbs, "cancel", wanted, reason=reason)
-        return await bulk.run(dry_run=dry_run, yes=yes)
+        wanted = _wanted(backend, flags, everything=everything)
+        return await _bulk(
+            session, backend, "cancel", wanted, dry_run=dry_run, yes=yes, reason=reason
+        )
 
 
 @click.command("retry", cls=Command)
@@ -91,18 +95,16 @@ async def retry(
       headrace jobs retry --task invoice.send --since 2h --yes
     """
     flags = {name: value for name, value in flags.items() if value}
-    async with session.verbs() as verbs:
+    async with session.backend() as backend:
         if ids:
-            again = functools.partial(verbs.retry, from_stage=from_stage)
+            again = functools.partial(backend.retry, from_stage=from_stage)
             return await _each(
                 session, ids, filtered=flags or everything, done="will run again", verb=again
             )
         if from_stage is not None:
             raise InvalidInput("--from is for jobs that are given by id")
-        default = (Status.FAILED, Status.TIMEOUT)
-        wanted = _wanted(verbs, flags, everything=everything, default=default)
-        bulk = Bulk(session, verbs, "retry", wanted)
-        return await bulk.run(dry_run=dry_run, yes=yes)
+        wanted = _wanted(backend, flags, everything=everything)
+        return await _bulk(session, backend, "retry", wanted, dry_run=dry_run, yes=yes)
 
 
 @click.command("signal", cls=Command)
@@ -124,8 +126,8 @@ async def signal(session: Session, *, job_id: str, event: str, value: str | None
         raise InvalidInput(
             f"the value {value!r} is not JSON: {error}; write text as '\"text\"'"
         ) from None
-    async with session.verbs() as verbs:
-        delivery = await verbs.signal(job_id, event, decoded)
+    async with session.backend() as backend:
+        delivery = await backend.signal(job_id, event, decoded)
     if session.json:
         print_json({"job_id": job_id, "event": event, "delivery": delivery})
     elif delivery == "delivered":
@@ -134,13 +136,10 @@ async def signal(session: Session, *, job_id: str, event: str, value: str | None
         print_line(f"{job_id}  had event {event!r} already; the first one counts")
 
 
-def _wanted(
-    verbs: Verbs, flags: dict[str, Any], *, everything: bool, default: tuple[Status, ...]
-) -> JobFilter:
+def _wanted(backend: Backend, flags: dict[str, Any], *, everything: bool) -> JobFilter:
     if not flags and not everything:
         raise InvalidInput("which jobs? give ids, a filter such as --queue or --task, or --all")
-    wanted = make_filter(verbs.now(), **flags)
-    return wanted if wanted.statuses else msgspec.structs.replace(wanted, statuses=default)
+    return make_filter(time_now(backend), **flags)
 
 
 async def _each(
@@ -151,7 +150,7 @@ async def _each(
     done: str,
     verb: Callable[[str], Awaitable[Job]],
 ) -> int:
-    """One after the other, so that each gets its own answer; a bad id changes nothing."""
+    """Change one job after the other; a bad id among them changes nothing."""
     if filtered:
         raise InvalidInput("give ids or a filter, not both")
     answers: list[dict[str, Any]] = []
@@ -173,55 +172,41 @@ async def _each(
     return code
 
 
-class Bulk:
-    """One change of all jobs that match, counted and confirmed before it happens."""
-
-    def __init__(
-        self,
-        session: Session,
-        verbs: Verbs,
-        action: Action,
-        wanted: JobFilter,
-        *,
-        reason: str | None = None,
-    ) -> None:
-        self._session = session
-        self._verbs = verbs
-        self._action = action
-        self._wanted = wanted
-        self._reason = reason
-
-    async def run(self, *, dry_run: bool, yes: bool) -> int:
-        """Do it, if it is wanted."""
-        matching = await self._verbs.count(self._action, self._wanted)
-        if dry_run:
-            self._tell(matching, 0, dry_run=True)
-            return OK
+async def _bulk(
+    session: Session,
+    backend: Backend,
+    action: Literal["cancel", "retry"],
+    wanted: JobFilter,
+    *,
+    dry_run: bool,
+    yes: bool,
+    reason: str | None = None,
+) -> int:
+    """Change all jobs that match, which are counted and confirmed before."""
+    matching = (await backend.bulk(action, wanted, dry_run=True)).matched
+    changed = 0
+    if not dry_run:
         if matching and not yes:
-            self._confirm(matching)
-        quiet = self._session.json
-        with progress(self._action.capitalize(), matching, quiet=quiet) as advance:
-            changed = await self._verbs.change(
-                self._action, self._wanted, self._reason, lambda seen: advance(min(seen, matching))
-            )
-        self._tell(matching, changed, dry_run=False)
-        return OK
+            _confirm(action, matching)
+        with progress(action.capitalize(), matching, quiet=session.json) as advance:
+            options: dict[str, Any] = {} if reason is None else {"reason": reason}
+            if isinstance(backend, App):
+                options["on_progress"] = lambda seen: advance(min(seen, matching))
+            changed = (await backend.bulk(action, wanted, **options)).changed
+    if session.json:
+        print_json({"verb": action, "matching": matching, "changed": changed, "dry_run": dry_run})
+    elif dry_run:
+        print_line(f"Would {action} {plural(matching, 'job')}.")
+    else:
+        done = "Cancelled, or asked to stop" if action == "cancel" else "To run again"
+        print_line(f"{done}: {plural(changed, 'job')} of {matching:,} that matched.")
+    return OK
 
-    def _confirm(self, matching: int) -> None:
-        if not sys.stdin.isatty():
-            raise InvalidInput(
-                f"this would {self._action} {plural(matching, 'job')}; add --yes to do it, "
-                "or --dry-run to only count"
-            )
-        question = f"{self._action.capitalize()} {plural(matching, 'job')}?"
-        click.confirm(question, abort=True, err=True)
 
-    def _tell(self, matching: int, changed: int, *, dry_run: bool) -> None:
-        verb = self._action
-        if self._session.json:
-            print_json({"verb": verb, "matching": matching, "changed": changed, "dry_run": dry_run})
-        elif dry_run:
-            print_line(f"Would {verb} {plural(matching, 'job')}.")
-        else:
-            done = "Cancelled, or asked to stop" if verb == "cancel" else "To run again"
-            print_line(f"{done}: {plural(changed, 'job')} of {matching:,} that matched.")
+def _confirm(action: str, matching: int) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInput(
+            f"this would {action} {plural(matching, 'job')}; add --yes to do it, "
+            "or --dry-run to only count"
+        )
+    click.confirm(f"{action.capitalize()} {plural(matching, 'job')}?", abort=True, err=True)

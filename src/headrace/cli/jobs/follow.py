@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headrace.cli.backend import Verbs
+from headrace.cli.backend import time_now
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.formatting import parse_span, span, took
 from headrace.cli.output import print_json_line, print_line
@@ -15,6 +15,9 @@ from headrace.cli.session import Session
 from headrace.errors import EngineUnavailable, JobNotFound, ResultTimeout
 from headrace.model.job import Job
 from headrace.model.status import Status
+
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
 
 SHORTEST = 0.05
 LONGEST = 1.0
@@ -24,11 +27,11 @@ async def watch(session: Session, job_id: str, timeout: str | None) -> int:
     """Print each change; 0 only if the job completed."""
     limit = None if timeout is None else time.monotonic() + parse_span("--timeout", timeout)
     wait = SHORTEST
-    async with session.verbs() as verbs:
-        job = await verbs.get(job_id)
-        _tell(session, verbs, job)
+    async with session.backend() as backend:
+        job = await backend.get(job_id)
+        _tell(session, backend, job)
         if job.status is Status.PENDING:
-            for reason in await verbs.why(job_id):
+            for reason in await backend.why(job_id):
                 notice(f"note: {reason}")
         while not job.status.final:
             if limit is not None and time.monotonic() > limit:
@@ -37,17 +40,17 @@ async def watch(session: Session, job_id: str, timeout: str | None) -> int:
                 )
             await asyncio.sleep(wait)
             wait = min(wait * 1.3, LONGEST)
-            before, job = job, await _again(verbs, job)
+            before, job = job, await _again(backend, job)
             if face(job) != face(before):
-                _tell(session, verbs, job)
+                _tell(session, backend, job)
                 wait = SHORTEST
     return OK if job.status is Status.COMPLETED else FAILED
 
 
-async def _again(verbs: Verbs, job: Job) -> Job:
+async def _again(backend: Backend, job: Job) -> Job:
     """The job as it is now; as it was, while the engine is away."""
     try:
-        return await verbs.get(job.id)
+        return await backend.get(job.id)
     except EngineUnavailable as error:
         notice(f"note: {error}; trying again")
         await asyncio.sleep(LONGEST)
@@ -56,8 +59,8 @@ async def _again(verbs: Verbs, job: Job) -> Job:
         raise JobNotFound(f"job {job.id} was pruned while it was watched") from None
 
 
-def _tell(session: Session, verbs: Verbs, job: Job) -> None:
-    now = verbs.now()
+def _tell(session: Session, backend: Backend, job: Job) -> None:
+    now = time_now(backend)
     if session.json:
         print_json_line(job.to_dict())
     else:

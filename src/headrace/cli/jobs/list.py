@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.backend import Verbs
+from headrace.cli.backend import time_now
 from headrace.cli.command import argument, group
 from headrace.cli.filters import filter_options, make_filter
 from headrace.cli.formatting import ago
@@ -21,6 +21,9 @@ from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.model.views import JobPage
 from headrace.monitor.wait_text import waits_for
+
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
 
 commands = group("List, show, watch, cancel and retry jobs.")
 
@@ -44,22 +47,22 @@ async def list_jobs(
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
-    async with session.verbs() as verbs:
-        wanted = make_filter(verbs.now(), **flags)
-        pages = _pages(verbs, wanted, cursor, None if all_pages else limit)
+    async with session.backend() as backend:
+        wanted = make_filter(time_now(backend), **flags)
+        pages = _pages(backend, wanted, cursor, None if all_pages else limit)
         if session.json:
             await _print_json(pages)
         else:
-            await _print_table(pages, verbs)
+            await _print_table(pages, backend)
 
 
 async def _pages(
-    verbs: Verbs, wanted: JobFilter, cursor: str | None, limit: int | None
+    backend: Backend, wanted: JobFilter, cursor: str | None, limit: int | None
 ) -> AsyncIterator[JobPage]:
     """Page by page, so that any number of jobs needs no more memory than a page."""
     left = limit
     while left is None or left > 0:
-        page = await verbs.list(
+        page = await backend.list(
             wanted, cursor=cursor, limit=PAGE if left is None else min(PAGE, left)
         )
         yield page
@@ -78,7 +81,7 @@ async def _print_json(pages: AsyncIterator[JobPage]) -> None:
     document.end(cursor=cursor)
 
 
-async def _print_table(pages: AsyncIterator[JobPage], verbs: Verbs) -> None:
+async def _print_table(pages: AsyncIterator[JobPage], backend: Backend) -> None:
     headers = ("ID", "STATUS", "TASK", "QUEUE", "ATTEMPT", "CREATED", "LANE", "WHAT")
     table = Table(headers, right=("ATTEMPT",))
     count, cursor = 0, None
@@ -86,7 +89,7 @@ async def _print_table(pages: AsyncIterator[JobPage], verbs: Verbs) -> None:
         count += len(page.jobs)
         cursor = page.cursor
         if count or not is_terminal():
-            now = verbs.now()
+            now = time_now(backend)
             table.add(
                 [
                     (
@@ -133,13 +136,13 @@ async def show(session: Session, *, job_id: str) -> None:
     Example:
       headrace jobs show 01980000-0000-7000-8000-000000000000
     """
-    async with session.verbs() as verbs:
-        job = await verbs.get(job_id)
-        found = await details(verbs, job)
+    async with session.backend() as backend:
+        job = await backend.get(job_id)
+        found = await details(backend, job)
     if session.json:
         print_json(found)
     else:
-        print_details(job, found, verbs.now())
+        print_details(job, found, time_now(backend))
 
 
 @commands.command("why")
@@ -151,9 +154,9 @@ async def why(session: Session, *, job_id: str) -> None:
     Example:
       headrace jobs why 01980000-0000-7000-8000-000000000000
     """
-    async with session.verbs() as verbs:
-        job = await verbs.get(job_id)
-        reasons = list(await verbs.why(job_id))
+    async with session.backend() as backend:
+        job = await backend.get(job_id)
+        reasons = list(await backend.why(job_id))
     if session.json:
         print_json({"job_id": job.id, "status": job.status, "reasons": reasons})
     else:

@@ -22,8 +22,8 @@ async def running(session: Session) -> None:
       headrace running
       headrace running --json | jq .data.summary
     """
-    async with session.verbs() as verbs:
-        found = await running_now(verbs, await verbs.queues())
+    async with session.backend() as backend:
+        found = await running_now(backend, await backend.queues())
     if session.json:
         print_json(found.answer())
         return

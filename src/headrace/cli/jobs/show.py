@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace.cli.backend import Verbs
 from headrace.cli.formatting import ago, span, took
 from headrace.cli.output import print_fields, print_line, print_table
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.monitor.wait_text import waits_for
 
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
 
-async def details(verbs: Verbs, job: Job) -> dict[str, Any]:
+
+async def details(backend: Backend, job: Job) -> dict[str, Any]:
     """The job as `--json` shows it, with its stages and files."""
-    entries = await verbs.entries(job.id)
+    entries = await backend.entries(job.id)
     return {
         **job.to_dict(),
         "stages": [_stage(entry) for entry in entries if entry.kind == "stage"],

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headrace.app import App
+from headrace.cli import backend as backends
 from headrace.cli.command import argument, group
 from headrace.cli.enqueue.arguments import read_arguments
 from headrace.cli.errors import notice
 from headrace.cli.formatting import ago
 from headrace.cli.output import is_terminal, print_fields, print_json, print_line, print_table
-from headrace.cli.schedules.backend import schedule_verbs, shown_times
-from headrace.cli.schedules.show import fields, state_of, times_table
+from headrace.cli.schedules.show import fields, next_table, past_tables, state_of
 from headrace.cli.session import Session
-from headrace.errors import InvalidInput
+from headrace.errors import InvalidInput, InvalidSetting, UnknownSchedule
+
+if TYPE_CHECKING:
+    from headrace.api_types.responses import ScheduleTimes
+    from headrace.client import Client
 
 commands = group("List, add, change and try schedules.")
 
@@ -31,8 +37,8 @@ async def list_schedules(session: Session) -> None:
     Example:
       headrace schedules list
     """
-    async with schedule_verbs(session) as verbs:
-        found, now = await verbs.views(), verbs.now()
+    async with session.backend() as backend:
+        found, now = await backends.list_schedules(backend), backends.time_now(backend)
     if session.json:
         print_json({"schedules": found})
     elif not found and is_terminal():
@@ -42,13 +48,13 @@ async def list_schedules(session: Session) -> None:
             ("NAME", "STATE", "TASK", "NEXT", "LAST", "ZONE", "WHEN"),
             [
                 (
-                    each["name"],
+                    each.name,
                     state_of(each),
-                    each["task"],
-                    ago(each["next"][0]["utc"], now) if each["next"] else "-",
-                    each["last_runs"][0]["status"] if each["last_runs"] else "-",
-                    each["tz"],
-                    each["words"],
+                    each.task,
+                    ago(each.next[0].utc, now) if each.next else "-",
+                    each.last_runs[0].status if each.last_runs else "-",
+                    each.tz,
+                    each.words,
                 )
                 for each in found
             ],
@@ -64,13 +70,14 @@ async def show(session: Session, *, name: str) -> None:
     Example:
       headrace schedules show nightly
     """
-    async with schedule_verbs(session) as verbs:
-        found, now = await verbs.view(name), verbs.now()
+    async with session.backend() as backend:
+        found, now = await backends.get_schedule(backend, name), backends.time_now(backend)
     if session.json:
         print_json(found)
         return
     print_fields(fields(found))
-    times_table(found, now)
+    next_table(found.next, now)
+    past_tables(found, now)
 
 
 @commands.command("add")
@@ -120,20 +127,45 @@ async def add(
     """
     if missed not in MISSED:
         raise InvalidInput(f"--missed must be skip, latest or all, got {missed!r}")
-    async with schedule_verbs(session, needs_app=True, task=task) as verbs:
-        found = await verbs.add(
+    async with session.backend(needs_app=True, task=task) as backend:
+        if isinstance(backend, App):
+            _read_settings(backend, config)
+            more: dict[str, Any] = {"replace": replace, **backends.from_cli(backend)}
+        else:
+            await _check_server(backend, name, config, replace=replace)
+            more = {}
+        found = await backend.put_schedule(
             name,
-            replace=replace,
-            config=config,
-            expression=expression,
-            task=task,
+            expression,
+            task,
             tz=tz,
             params=read_arguments(values, args, session.settings.payload_limit),
             allow_overlap=overlap,
             enabled=not disabled,
-            missed=missed,
+            missed=missed,  # type: ignore[arg-type]
+            **more,
         )
-    _answer(session, found, f"Schedule {name} runs {task} {found['words']}, {tz}.")
+    _print(session, found, f"Schedule {name} runs {task} {found.words}, {tz}.")
+
+
+def _read_settings(app: App, config: str | None) -> None:
+    schedules = app.schedules  # says what to install if the extra is missing
+    from headrace.dispatchers.cron.config import read_file  # noqa: PLC0415 - an extra
+
+    if file := read_file(None if config is None else Path(config)):
+        schedules.least_interval = file.settings.min_cron_interval_seconds
+
+
+async def _check_server(client: Client, name: str, config: str | None, *, replace: bool) -> None:
+    if config is not None:
+        raise InvalidInput("--config is for an engine; the server of API_URL has its own")
+    if not replace:
+        with contextlib.suppress(UnknownSchedule):
+            await client.schedule(name)
+            raise InvalidSetting(
+                f'a schedule "{name}" exists already; choose another name, or replace it '
+                "(--replace)"
+            )
 
 
 @commands.command("remove")
@@ -145,14 +177,15 @@ async def remove(session: Session, *, name: str) -> None:
     Example:
       headrace schedules remove nightly
     """
-    async with schedule_verbs(session) as verbs:
-        declared = await verbs.remove(name)
-    if declared is not None:
+    async with session.backend() as backend:
+        origin = (await backends.get_schedule(backend, name)).origin
+        await backend.remove_schedule(name)
+    if origin.startswith(("code", "file")):
         notice(
-            f"note: it is declared in {declared} and comes back when a dispatcher starts; "
-            f"to keep it quiet: headrace schedules disable {name}"
+            f"note: it is declared in {origin} and comes back when a dispatcher starts; "
+            f"to keep it off: headrace schedules disable {name}"
         )
-    _answer(session, {"name": name, "removed": True}, f"Schedule {name} is removed.")
+    _print(session, {"name": name, "removed": True}, f"Schedule {name} is removed.")
 
 
 @commands.command("enable")
@@ -180,10 +213,10 @@ async def disable(session: Session, *, name: str) -> None:
 
 
 async def _enable(session: Session, name: str, *, enabled: bool) -> None:
-    async with schedule_verbs(session) as verbs:
-        await verbs.enable(name, enabled)
+    async with session.backend() as backend:
+        await backend.enable_schedule(name, enabled)
     word = "enabled" if enabled else "disabled"
-    _answer(session, {"name": name, "enabled": enabled}, f"Schedule {name} is {word}.")
+    _print(session, {"name": name, "enabled": enabled}, f"Schedule {name} is {word}.")
 
 
 @commands.command("next")
@@ -205,22 +238,26 @@ async def next_(session: Session, *, what: str, tz: str | None, count: int) -> N
         raise InvalidInput("--tz is for an expression; a schedule has its own zone")
     if tried:
         now = datetime.now(UTC)
-        found = shown_times(_tried(session, what, tz or "UTC"), now, count)
+        found = _times_of(session, what, tz or "UTC", now, count)
     else:
-        async with schedule_verbs(session) as verbs:
-            found, now = await verbs.next_times(what, count), verbs.now()
+        async with session.backend() as backend:
+            found, now = await backend.next_times(what, count), backends.time_now(backend)
     if session.json:
         print_json(found)
         return
-    print_line(f"{found['expression']}: {found['words']}, {found['tz']}")
-    times_table(found | {"last_runs": [], "skipped": []}, now)
+    print_line(f"{found.expression}: {found.words}, {found.tz}")
+    next_table(found.next, now)
 
 
-def _tried(session: Session, expression: str, tz: str) -> Any:
-    _ = App(settings=session.settings).schedules  # tells how to install what is missing
+def _times_of(
+    session: Session, expression: str, tz: str, now: datetime, count: int
+) -> ScheduleTimes:
+    _ = App(settings=session.settings).schedules  # says what to install if the extra is missing
+    from headrace.admin.views import schedule_times  # noqa: PLC0415 - an extra
     from headrace.model.schedule import Schedule  # noqa: PLC0415 - an extra
 
-    return Schedule(name="tried", expression=expression, task="none", tz=tz).checked()
+    schedule = Schedule(name="tried", expression=expression, task="none", tz=tz).checked()
+    return schedule_times(schedule, now, count)
 
 
 @commands.command("trigger")
@@ -233,15 +270,15 @@ async def trigger(session: Session, *, name: str, force: bool) -> None:
     Example:
       headrace schedules trigger nightly --app shop.jobs
     """
-    async with schedule_verbs(session, needs_app=True) as verbs:
-        job = await verbs.trigger(name, force=force)
+    async with session.backend(needs_app=True) as backend:
+        job = await backend.trigger_schedule(name, force=force, **backends.from_cli(backend))
     if session.json:
         print_json(job.to_dict())
     else:
         print_line(job.id)
 
 
-def _answer(session: Session, document: dict[str, Any], text: str) -> None:
+def _print(session: Session, document: Any, text: str) -> None:
     if session.json:
         print_json(document)
     else:

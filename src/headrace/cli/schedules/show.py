@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
+from headrace.api_types.responses import ScheduleTime, ScheduleView
 from headrace.cli.formatting import ago, plural, span
 from headrace.cli.output import print_line, print_table
 
@@ -14,18 +15,18 @@ from headrace.cli.output import print_line, print_table
 LATE = 60.0
 
 
-def state_of(found: dict[str, Any]) -> str:
+def state_of(found: ScheduleView) -> str:
     """Whether it fires."""
-    if not found["enabled"]:
+    if not found.enabled:
         return "disabled"
-    return "late" if found["late_seconds"] > LATE else "enabled"
+    return "late" if found.late_seconds > LATE else "enabled"
 
 
-def fields(found: dict[str, Any]) -> list[tuple[str, object]]:
+def fields(found: ScheduleView) -> list[tuple[str, object]]:
     """Its definition, one line for each part."""
-    late = found["late_seconds"]
+    late = found.late_seconds
     rows = [
-        ("Schedule", found["name"]),
+        ("Schedule", found.name),
         ("State", state_of(found)),
         (
             "Late",
@@ -34,58 +35,53 @@ def fields(found: dict[str, Any]) -> list[tuple[str, object]]:
             if late > LATE
             else None,
         ),
-        ("When", f"{found['words']}, {found['tz']}"),
-        ("Expression", found["expression"]),
-        ("Task", found["task"]),
-        ("Params", msgspec.json.encode(found["params"]).decode() if found["params"] else None),
-        ("Overlap", "allowed" if found["allow_overlap"] else "no: nothing while a job of it runs"),
-        ("Missed", found["missed"]),
-        ("From", found["origin"]),
+        ("When", f"{found.words}, {found.tz}"),
+        ("Expression", found.expression),
+        ("Task", found.task),
+        ("Params", msgspec.json.encode(found.params).decode() if found.params else None),
+        ("Overlap", "allowed" if found.allow_overlap else "no: nothing while a job of it runs"),
+        ("Missed", found.missed),
+        ("From", found.origin),
     ]
     return [(name, value) for name, value in rows if value is not None]
 
 
-def times_table(found: dict[str, Any], now: datetime) -> None:
-    """What comes next, what came last, and what was passed over."""
-    if found["next"]:
+def next_table(times: Sequence[ScheduleTime], now: datetime) -> None:
+    """Print the next times."""
+    if times:
         print_line()
         print_table(
             ("NEXT", "UTC", "IN"),
             [
-                (
-                    f"{each['local']:%a %Y-%m-%d %H:%M:%S %Z}",
-                    _utc(each["utc"]),
-                    ago(each["utc"], now),
-                )
-                for each in found["next"]
+                (f"{each.local:%a %Y-%m-%d %H:%M:%S %Z}", _utc(each.utc), ago(each.utc, now))
+                for each in times
             ],
         )
-    if found["last_runs"]:
+
+
+def past_tables(found: ScheduleView, now: datetime) -> None:
+    """Print the last runs, and the times that were skipped."""
+    if found.last_runs:
         print_line()
         print_table(
             ("LAST RUNS", "STATUS", "FOR", "MADE"),
             [
                 (
-                    each["job_id"],
-                    each["status"],
-                    "triggered" if each["time"] is None else _utc(each["time"]),
-                    ago(each["made_at"], now),
+                    each.job_id,
+                    each.status,
+                    "triggered" if each.time is None else _utc(each.time),
+                    ago(each.made_at, now),
                 )
-                for each in found["last_runs"]
+                for each in found.last_runs
             ],
         )
-    if found["skipped"]:
+    if found.skipped:
         print_line()
         print_table(
             ("SKIPPED", "FIRST", "LAST", "TIMES"),
             [
-                (
-                    each["reason"],
-                    _utc(each["first"]),
-                    _utc(each["last"]),
-                    plural(each["count"], "time"),
-                )
-                for each in found["skipped"]
+                (each.reason, _utc(each.first), _utc(each.last), plural(each.count, "time"))
+                for each in found.skipped
             ],
         )
 

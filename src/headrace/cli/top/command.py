@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import os
 import shutil
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.backend import Verbs
 from headrace.cli.command import Command
 from headrace.cli.formatting import parse_span
 from headrace.cli.output import is_terminal, print_json, print_line
 from headrace.cli.session import Session
-from headrace.cli.top.layout import Line, screen
-from headrace.cli.top.snapshot import Picture, Throughput, look, throughput
+from headrace.cli.top.snapshot import Picture, take_picture, throughput
 from headrace.errors import EngineUnavailable, InvalidInput
 
-# Throughput is told over so many pictures: workers tell what they counted every two seconds.
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
+
+# Throughput is measured over this many pictures: workers publish their counts every two seconds.
 PICTURES = 6
 QUIT = (b"q", b"Q", b"\x03")
 
@@ -47,67 +49,62 @@ async def top(session: Session, *, interval: str, once: bool) -> None:
     seconds = parse_span("--interval", interval)
     if not 0.1 <= seconds <= 3600:
         raise InvalidInput(f"--interval must be between 100ms and 1h, got {interval!r}")
-    async with session.verbs() as verbs:
+    async with session.backend() as backend:
         if session.json or once or not is_terminal():
-            await _once(session, verbs, seconds)
+            await _once(session, backend, seconds)
         else:
-            await _live(session, verbs, seconds)
+            await _live(session, backend, seconds)
 
 
-async def _once(session: Session, verbs: Verbs, seconds: float) -> None:
-    before = await look(verbs)
+async def _once(session: Session, backend: Backend, seconds: float) -> None:
+    before = await take_picture(backend)
     await asyncio.sleep(seconds)
-    picture = await look(verbs)
+    picture = await take_picture(backend)
     speed = throughput(before, picture)
     if session.json:
         print_json(picture.to_dict(speed))
         return
-    size = shutil.get_terminal_size()
-    columns = size.columns if is_terminal() else 10_000
-    lines = screen(picture, speed, columns=columns, rows=10_000, where=_where(session), note="")
-    for line in lines[:-1]:  # there is no key to press
-        print_line(line.text)
+    from rich.console import Console  # noqa: PLC0415 - only when it draws
+
+    from headrace.cli.top.layout import screen  # noqa: PLC0415
+
+    # In a pipe nothing is cut: `grep` and `awk` want whole values.
+    columns = shutil.get_terminal_size().columns if is_terminal() else 10_000
+    console = Console(file=io.StringIO(), width=columns, height=10_000, color_system=None)
+    console.print(screen(picture, speed, console=console, where=_where(session), note=""))
+    for line in console.file.getvalue().splitlines():  # type: ignore[attr-defined]
+        print_line(line.rstrip())
 
 
-async def _live(session: Session, verbs: Verbs, seconds: float) -> None:
-    # Rich is imported only when it draws.
-    from rich.console import Console  # noqa: PLC0415
+async def _live(session: Session, backend: Backend, seconds: float) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only when it draws
+    from rich.layout import Layout  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from headrace.cli.top.layout import screen  # noqa: PLC0415
 
     console = Console(highlight=False)
+    body = Layout(name="body")
+    page = Layout()
+    page.split_column(body, Layout(Text("q quits", style="dim"), size=1))
     pictures: deque[Picture] = deque(maxlen=PICTURES)
     note = ""
-    with _keys() as told, Live(console=console, screen=True, auto_refresh=False) as live:
-        while not told.is_set():
+    with _quit_key() as quit, Live(page, console=console, screen=True, auto_refresh=False) as live:
+        while not quit.is_set():
             try:
-                pictures.append(await look(verbs))
+                pictures.append(await take_picture(backend))
                 note = ""
             except EngineUnavailable as error:
                 if not pictures:
                     raise
                 note = f"{error}; trying again"
-            speed: Throughput | None = throughput(pictures[0], pictures[-1])
-            lines = screen(
-                pictures[-1],
-                speed,
-                columns=console.width,
-                rows=console.height,
-                where=_where(session),
-                note=note,
-            )
-            live.update(_drawn(lines), refresh=True)
+            speed = throughput(pictures[0], pictures[-1])
+            where = _where(session)
+            body.update(screen(pictures[-1], speed, console=console, where=where, note=note))
+            live.refresh()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(told.wait(), seconds)
-
-
-def _drawn(lines: Sequence[Line]) -> Any:
-    from rich.text import Text  # noqa: PLC0415
-
-    whole = Text(no_wrap=True, overflow="crop")
-    for number, line in enumerate(lines):
-        whole.append("\n" if number else "")
-        whole.append(line.text, style=line.style or None)
-    return whole
+                await asyncio.wait_for(quit.wait(), seconds)
 
 
 def _where(session: Session) -> str:
@@ -115,11 +112,11 @@ def _where(session: Session) -> str:
 
 
 @contextlib.contextmanager
-def _keys() -> Iterator[asyncio.Event]:
-    """Set when somebody presses a key that quits. Without a keyboard, Ctrl-C does."""
-    told = asyncio.Event()
+def _quit_key() -> Iterator[asyncio.Event]:
+    """Yield an event that is set when q is pressed. Without a keyboard, Ctrl-C quits."""
+    pressed_quit = asyncio.Event()
     if not sys.stdin.isatty():
-        yield told
+        yield pressed_quit
         return
     import termios  # noqa: PLC0415 - not on every system
     import tty  # noqa: PLC0415
@@ -132,12 +129,12 @@ def _keys() -> Iterator[asyncio.Event]:
         # As it comes: what Python keeps for later would not wake us. Arrows are not escape.
         typed = os.read(number, 1_024)
         if typed in (b"", b"\x1b") or any(key in typed for key in QUIT):
-            told.set()
+            pressed_quit.set()
 
     tty.setcbreak(number)
     loop.add_reader(number, pressed)
     try:
-        yield told
+        yield pressed_quit
     finally:
         loop.remove_reader(number)
         termios.tcsetattr(number, termios.TCSADRAIN, before)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace.cli.backend import Verbs, running_now
+from headrace.cli.backend import outcomes, running_now, time_now
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.running import RunningJobs
+
+if TYPE_CHECKING:
+    from headrace.cli.backend import Backend
 
 MOST_LANES = 50
 COMPLETED = "completed"
@@ -66,16 +69,16 @@ class Throughput(msgspec.Struct, kw_only=True, frozen=True):
     failed_per_second: float
 
 
-async def look(verbs: Verbs) -> Picture:
-    """Take a picture."""
-    queues = await verbs.queues()
+async def take_picture(backend: Backend) -> Picture:
+    """Return how things are now."""
+    queues = await backend.queues()
     return Picture(
-        running=await running_now(verbs, queues),
+        running=await running_now(backend, queues),
         queues=sorted(queues, key=lambda each: (-_depth(each), each.name)),
-        lanes=await verbs.lanes(queue=None, lane=None, limit=MOST_LANES),
-        workers=await verbs.workers(),
-        outcomes=await verbs.outcomes(),
-        at=verbs.now(),
+        lanes=await backend.lanes(queue=None, lane=None, limit=MOST_LANES),
+        workers=await backend.workers(),
+        outcomes=await outcomes(backend),
+        at=time_now(backend),
     )
 
 

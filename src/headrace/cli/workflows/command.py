@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 import msgspec
 
+from headrace.cli import backend as backends
 from headrace.cli.command import argument, group
 from headrace.cli.enqueue.arguments import read_arguments
 from headrace.cli.formatting import parse_span
 from headrace.cli.output import is_terminal, print_fields, print_json, print_line, print_table
 from headrace.cli.session import Session
-from headrace.cli.workflows.backend import workflow_verbs
 from headrace.cli.workflows.show import print_run, summary
 
 commands = group("List, check and run workflows, and follow their runs.")
@@ -24,8 +24,8 @@ async def list_workflows(session: Session) -> None:
     Example:
       headrace workflows list --app shop.jobs
     """
-    async with workflow_verbs(session) as verbs:
-        known = await verbs.all()
+    async with session.backend(needs_app=True) as backend:
+        known = await backends.list_workflows(backend)
     if session.json:
         print_json({"workflows": msgspec.to_builtins(known)})
     elif not known and is_terminal():
@@ -57,8 +57,8 @@ async def show(session: Session, *, workflow: str, version: str | None) -> None:
     Example:
       headrace workflows show prices --app shop.jobs
     """
-    async with workflow_verbs(session, workflow) as verbs:
-        found = await verbs.find(workflow, version)
+    async with session.backend(needs_app=True, task=workflow) as backend:
+        found = await backends.get_workflow(backend, workflow, version)
     if session.json:
         print_json(msgspec.to_builtins(found))
         return
@@ -134,16 +134,17 @@ async def run(
     """
     limit = None if timeout is None else parse_span("--timeout", timeout)
     given = read_arguments(values, params, session.settings.payload_limit)
-    async with workflow_verbs(session, workflow) as verbs:
-        job = await verbs.run(workflow, given, version=version, key=key)
+    async with session.backend(needs_app=True, task=workflow) as backend:
+        begun = await backend.run_workflow(workflow, given, version=version, key=key)
+        job = await backend.get(begun.job_id)
         if not wait:
             if session.json:
                 print_json(job.to_dict())
             else:
                 print_line(job.id)
             return
-        result = await verbs.result(job.id, limit)
-        print_json((await verbs.get(job.id)).to_dict() if session.json else result)
+        result = await backend.result(job.id, limit)
+        print_json((await backend.get(job.id)).to_dict() if session.json else result)
 
 
 @commands.command("status")
@@ -155,12 +156,12 @@ async def status(session: Session, *, run_id: str) -> None:
     Example:
       headrace workflows status 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11
     """
-    async with workflow_verbs(session, tasks=False) as verbs:
-        view = await verbs.look(run_id)
+    async with session.backend() as backend:
+        view = await backend.follow_run(run_id)
         if session.json:
             print_json(msgspec.to_builtins(view))
         else:
-            print_run(view, verbs.now())
+            print_run(view, backends.time_now(backend))
 
 
 @commands.command("retry")
@@ -177,8 +178,8 @@ async def retry(session: Session, *, run_id: str, from_step: str | None) -> None
     Example:
       headrace workflows retry 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11 --from parse
     """
-    async with workflow_verbs(session, tasks=False) as verbs:
-        steps = await verbs.again(run_id, from_step)
+    async with session.backend() as backend:
+        steps = await backend.retry_run(run_id, from_step)
     if session.json:
         print_json({"job_id": run_id, "steps": steps})
     else:

@@ -17,11 +17,11 @@ from headrace.dispatchers.cron.firing import Firing
 from headrace.dispatchers.cron.schedules import Schedules
 from headrace.dispatchers.cron.settings import CronSettings
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
-from headrace.dispatchers.host import Host
 from headrace.errors import EngineError, HeadraceError, InvalidSetting
 from headrace.loop import Loop
 from headrace.model.ids import new_id
 from headrace.model.schedule import Schedule, ScheduleState
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.cron")
 
@@ -35,7 +35,7 @@ FORGET_AFTER = timedelta(days=1)
 FORGET_EVERY = timedelta(hours=1)
 
 
-class ScheduledHost(Host, Protocol):
+class ScheduledApp(AppLike, Protocol):
     """An App with schedules."""
 
     @property
@@ -54,7 +54,7 @@ class CronDispatcher(Loop):
 
     def __init__(
         self,
-        app: ScheduledHost,
+        app: ScheduledApp,
         *,
         settings: CronSettings | None = None,
         files: dict[str, Sequence[Schedule]] | None = None,

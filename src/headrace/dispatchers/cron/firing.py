@@ -15,7 +15,6 @@ import msgspec
 
 from headrace.dispatchers.cron.schedules import Schedules
 from headrace.dispatchers.cron.settings import CronSettings
-from headrace.dispatchers.host import Host
 from headrace.errors import RecordConflict
 from headrace.model.ids import new_id
 from headrace.model.job import NewJob
@@ -29,6 +28,7 @@ from headrace.model.schedule import (
     job_key,
     plan,
 )
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.cron")
 
@@ -42,7 +42,7 @@ A_WHILE = timedelta(seconds=3)
 class Firing:
     """Makes the jobs of schedules for one dispatcher."""
 
-    def __init__(self, host: Host, schedules: Schedules, *, settings: CronSettings) -> None:
+    def __init__(self, host: AppLike, schedules: Schedules, *, settings: CronSettings) -> None:
         self._host = host
         self._schedules = schedules
         self._records = schedules.records

@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 
 from headrace.dispatchers.cron.config import read_file
-from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledHost
+from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledApp
 from headrace.errors import EngineUnavailable, InvalidInput
 from headrace.signals import (
     check_failures,
@@ -19,7 +19,7 @@ from headrace.signals import (
 log = logging.getLogger("headrace.cron")
 
 
-def cron_dispatcher(app: ScheduledHost, config: Path | None = None) -> CronDispatcher:
+def cron_dispatcher(app: ScheduledApp, config: Path | None = None) -> CronDispatcher:
     """A dispatcher with the settings and schedules of a file; by default of the usual one, if it
     exists. Everything in the file is checked, also against the tasks of the App.
     """

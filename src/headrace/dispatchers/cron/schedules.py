@@ -9,7 +9,6 @@ from typing import Any, TypedDict, TypeVar, Unpack
 import msgspec
 
 from headrace.dispatchers.cron.store import ScheduleRecords
-from headrace.dispatchers.host import Host
 from headrace.enqueue import stored
 from headrace.errors import HeadraceError, InvalidSetting, JobConflict, RecordConflict
 from headrace.model.cron import parse_cron
@@ -18,6 +17,7 @@ from headrace.model.job import Job, NewJob, Source
 from headrace.model.schedule import KeptSchedule, Missed, Run, Schedule, ScheduleState
 from headrace.model.status import Status
 from headrace.task import Task
+from headrace.task.app_like import AppLike
 from headrace.task.codec import encode
 
 log = logging.getLogger("headrace.cron")
@@ -42,7 +42,7 @@ class ScheduleOptions(TypedDict, total=False):
 class Schedules:
     """The schedules of an App. Those in `on_change` are called after each change made here."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self.records = ScheduleRecords(host)
         self.least_interval = LEAST_INTERVAL

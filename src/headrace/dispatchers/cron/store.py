@@ -9,11 +9,11 @@ from datetime import datetime
 
 import msgspec
 
-from headrace.dispatchers.host import Host
 from headrace.errors import InvalidSetting, RecordConflict, UnknownSchedule
 from headrace.model.schedule import KeptSchedule, ScheduleState
 from headrace.model.views import Record, RecordChange
 from headrace.suggest import similar_or_first
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.cron")
 
@@ -25,7 +25,7 @@ PAGE = 1_000
 class ScheduleRecords:
     """Reads and writes the records of schedules. A change is made only under the version read."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
 
     async def find(self, name: str) -> KeptSchedule | None:

@@ -81,9 +81,9 @@ class BatchWriter(Loop):
         if self._away_since is None:
             self._away_since = time.monotonic()
 
-    async def _rest(self, seconds: float) -> None:
+    async def _back_off(self, seconds: float) -> None:
         """Wait after an error. The first writer to reach the engine ends the wait of all."""
-        waits = {asyncio.ensure_future(super()._rest(seconds))}
+        waits = {asyncio.ensure_future(super()._back_off(seconds))}
         if not self._engine_available.is_set():
             waits.add(asyncio.ensure_future(self._engine_available.wait()))  # type: ignore[arg-type]
         try:

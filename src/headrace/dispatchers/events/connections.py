@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import time
 
-from headrace.dispatchers.host import Host
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from headrace.errors import EngineUnavailable
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.events")
 
@@ -18,7 +18,7 @@ TRY_AGAIN_SECONDS = 60.0
 class EngineConnection:
     """The App's own connection to the engine."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self.host = host
 
     async def open(self) -> Engine:
@@ -36,7 +36,7 @@ class ExtraConnection(EngineConnection):
     If the server allows no more connections, the App's own is used, which is slower.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         super().__init__(host)
         self._engine: Engine | None = None
         self._try_at = 0.0
@@ -66,7 +66,7 @@ class ExtraConnection(EngineConnection):
             await engine.close()
 
 
-def engine_connections(host: Host) -> list[EngineConnection]:
+def engine_connections(host: AppLike) -> list[EngineConnection]:
     """Return two connections for PostgreSQL: while one call is made durable or its reply is read,
     the other goes on. Other engines take one call at a time.
     """

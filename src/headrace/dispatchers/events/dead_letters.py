@@ -11,12 +11,12 @@ import msgspec
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.insert import insert, key_with_time, same_moment
 from headrace.dispatchers.events.message_parser import MessageParser, RejectedMessage, bounded
-from headrace.dispatchers.host import Host
 from headrace.errors import HeadraceError, InvalidInput, RecordConflict
 from headrace.model.ids import new_id
 from headrace.model.job import Inserted
 from headrace.model.views import Record
 from headrace.suggest import similar_or_first
+from headrace.task.app_like import AppLike
 
 KIND = "dead-letter"
 # Enough for any message that a replay could make a job of, with the default payload limit.
@@ -71,7 +71,7 @@ class DeadLetter(msgspec.Struct, kw_only=True):
 class DeadLetters:
     """The place for dead letters in the engine of an App."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self._parser = MessageParser(host)
 

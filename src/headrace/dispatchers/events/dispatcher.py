@@ -15,9 +15,9 @@ from headrace.dispatchers.events.connections import engine_connections
 from headrace.dispatchers.events.message_parser import MessageParser
 from headrace.dispatchers.events.receiver import Receiver
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
-from headrace.dispatchers.host import Host
 from headrace.errors import InvalidSetting
 from headrace.model.names import check_name
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.events")
 
@@ -47,7 +47,7 @@ class QueueDispatcher:
 
     def __init__(
         self,
-        host: Host,
+        host: AppLike,
         adapter: QueueAdapter,
         *,
         batch_size: int = BATCH_SIZE,

@@ -9,12 +9,12 @@ from copy import copy
 import msgspec
 
 from headrace.dispatchers.events.adapter import Message
-from headrace.dispatchers.host import Host
 from headrace.errors import HeadraceError, InvalidInput, PayloadTooLarge
 from headrace.model.ids import new_ids
 from headrace.model.job import NewJob
 from headrace.model.names import TEXT_LIMIT, check_text
 from headrace.task import Task, TaskOptions
+from headrace.task.app_like import AppLike
 
 # A message is the arguments of a job and a little around them.
 ENVELOPE_BYTES = 65_536
@@ -87,7 +87,7 @@ class TaskTemplate(msgspec.Struct):
 class MessageParser:
     """Turns messages into jobs of the App's tasks."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: AppLike) -> None:
         self._host = host
         self._decode = msgspec.json.Decoder(Envelope).decode
         self._known: dict[str, TaskTemplate] = {}

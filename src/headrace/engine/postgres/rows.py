@@ -1,4 +1,4 @@
-"""From rows to what the contract answers, and from values to what a server can store."""
+"""From rows to the values of the contract."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.model.status import State
 from headrace.model.views import LaneView, QueueView, Record
 from headrace.model.worker import Worker
 
-# asyncpg's Record: read by position, because names cost a lookup each.
+# An asyncpg Record. Claimed jobs are read by position, because names cost a lookup each.
 Row = Any
 
 _STATES = {int(state): state for state in State}
@@ -26,13 +26,22 @@ def _id_or_none(value: object) -> str | None:
     return None if value is None else str(value)
 
 
+# The columns of a claimed job in `exchange`, `held` and `lost`, which are read by position. In the
+# place of `seq` the latter two have whether its cancel was requested.
+CLAIMED = (
+    *("id", "token", "attempt", "task", "queue", "args", "max_attempts", "timeout"),
+    *("fail_on_crash", "priority", "lane", "key", "meta", "wait", "seq", "parent"),
+)
+PRIORITY, LANE, SEQ = (CLAIMED.index(name) for name in ("priority", "lane", "seq"))
+
+
 def start_order(row: Row) -> tuple[int, int]:
-    """By priority, then arrival: the key to sort rows of exchange.sql by."""
-    return -row[9], row[14]
+    """Return the key to sort claimed jobs by: priority, then arrival."""
+    return -row[PRIORITY], row[SEQ]
 
 
 def claimed(row: Row, *, cancel_requested: bool = False) -> ClaimedJob:
-    """A row of exchange.sql, held.sql or lost.sql."""
+    """Return the job of a row with the columns `CLAIMED`."""
     job = ClaimedJob(
         id=str(row[0]),
         token=row[1],
@@ -57,101 +66,80 @@ def claimed(row: Row, *, cancel_requested: bool = False) -> ClaimedJob:
 
 
 def lost(row: Row) -> LostJob:
-    """A row of lost.sql."""
+    """Return the job of a row of `lost`."""
     return LostJob(
-        job=claimed(row, cancel_requested=row[14]), worker=row[16], started_at=row[17], age=row[18]
+        job=claimed(row, cancel_requested=row["cancel_requested"]),
+        worker=row["worker"],
+        started_at=row["started_at"],
+        age=row["age"],
     )
 
 
 def job(row: Row) -> Job:
-    """A row of the view `every_job`."""
+    """Return the job of a row of the view `every_job`."""
     return Job(
-        id=str(row[0]),
-        task=row[1],
-        queue=row[2],
-        state=_STATES[row[3]],
-        args_json=row[4],
-        priority=row[5],
-        lane=row[6],
-        width=row[7],
-        hold=row[8],
-        key=row[9],
-        source=row[10],
-        attempt=row[11],
-        max_attempts=row[12],
-        token=row[13],
-        timeout=row[14],
-        on_crash="fail" if row[15] else "retry",
-        stage=row[16],
-        progress=row[17],
-        message=row[18],
-        created_at=row[19],
-        run_at=row[20],
-        started_at=row[21],
-        completed_at=row[22],
-        worker=row[23],
-        error_type=row[24],
-        error=row[25],
-        result_json=row[26],
-        cancel_requested=row[27] is not None,
-        meta_json=row[28],
-        log=row[29] or b"",
-        parent=_id_or_none(row[30]),
-        group=row[31],
-        awaits=decode_awaited(row[32]),
+        id=str(row["id"]),
+        task=row["task"],
+        queue=row["queue"],
+        state=_STATES[row["state"]],
+        args_json=row["args"],
+        priority=row["priority"],
+        lane=row["lane"],
+        width=row["width"],
+        hold=row["hold"],
+        key=row["key"],
+        source=row["source"],
+        attempt=row["attempt"],
+        max_attempts=row["max_attempts"],
+        token=row["token"],
+        timeout=row["timeout"],
+        on_crash="fail" if row["fail_on_crash"] else "retry",
+        stage=row["stage"],
+        progress=row["progress"],
+        message=row["message"],
+        created_at=row["created_at"],
+        run_at=row["run_at"],
+        started_at=row["started_at"],
+        completed_at=row["completed_at"],
+        worker=row["worker"],
+        error_type=row["error_type"],
+        error=row["error"],
+        result_json=row["result"],
+        cancel_requested=row["cancel_reason"] is not None,
+        meta_json=row["meta"],
+        log=row["log"] or b"",
+        parent=_id_or_none(row["parent"]),
+        group=row["child_group"],
+        awaits=decode_awaited(row["awaits"]),
     )
 
 
 def queue(row: Row) -> QueueView:
-    """A row of queues.sql."""
+    """Return the view of a row of `queues`."""
+    tasks, amounts = row["tasks"], row["amounts"]
     return QueueView(
-        name=row[0],
-        paused=row[1],
-        scheduled=row[2],
-        waiting=row[3],
-        ready=row[4],
-        running=row[5],
-        oldest_age=row[6],
-        reserved={} if row[7] is None else dict(zip(row[7], row[8], strict=True)),
+        name=row["name"],
+        paused=row["paused"],
+        scheduled=row["scheduled"],
+        waiting=row["waiting"],
+        ready=row["ready"],
+        running=row["running"],
+        oldest_age=row["oldest_age"],
+        reserved={} if tasks is None else dict(zip(tasks, amounts, strict=True)),
     )
 
 
 def lane(row: Row) -> LaneView:
-    """A row of lanes.sql."""
-    return LaneView(
-        queue=row[0],
-        lane=row[1],
-        width=row[2],
-        used=row[3],
-        waiting=row[4],
-        holders=tuple(row[5] or ()),
-        oldest_age=row[6],
-    )
+    """Return the view of a row of `lanes`."""
+    return LaneView(**{**row, "holders": tuple(row["holders"] or ())})
 
 
 def worker(row: Row) -> Worker:
-    """A row of workers.sql."""
-    return Worker(
-        id=row[0],
-        name=row[1],
-        host=row[2],
-        pid=row[3],
-        version=row[4],
-        queues=tuple(row[5]),
-        slots=row[6],
-        running=row[7],
-        memory_bytes=row[8],
-        cpu_percent=row[9],
-        healthy=row[10],
-        alive=row[11],
-        started_at=row[12],
-        heartbeat_at=row[13],
-        lease_until=row[14],
-        tasks=None if row[15] is None else tuple(row[15]),
-        schema_version=row[16],
-    )
+    """Return the worker of a row of `workers`."""
+    tasks = None if row["tasks"] is None else tuple(row["tasks"])
+    return Worker(**{**row, "queues": tuple(row["queues"]), "tasks": tasks})
 
 
 def record(row: Row) -> Record:
-    """A row of the record queries."""
-    return Record(kind=row[0], key=row[1], version=row[2], body=row[3], updated_at=row[4])
+    """Return the record of a row of the statements on records."""
+    return Record(**row)

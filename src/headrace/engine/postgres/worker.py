@@ -126,27 +126,25 @@ class Working(Store):
             *self._places.columns(settlements),
         )
         self._places.forget(settlements)
-        refused: list[str] = []
-        spent = 0.0
-        while found and found[0][2] is None:
-            told = found.pop(0)
-            if told[0] is not None:
-                refused.append(str(told[0]))
-            elif told[1] is not None:
-                spent = told[1] / 1000
-            else:
+        refused: tuple[str, ...] = ()
+        scan_seconds = 0.0
+        if found and found[0]["id"] is None:
+            more = found.pop(0)
+            refused = tuple(map(str, more["refused"] or ()))
+            scan_seconds = (more["scan_ms"] or 0) / 1000
+            if more["notify"]:
                 self._signals.ring()
-        if limit > 0 and (spent or begun):
-            first = min((row[14] for row in found), default=None)
+        if limit > 0 and (scan_seconds or begun):
+            first = min((row[rows.SEQ] for row in found), default=None)
             short = len(found) < limit
-            line.found(monotonic(), begun=begun, first=first, short=short, spent=spent)
+            line.found(monotonic(), begun=begun, first=first, short=short, spent=scan_seconds)
         if found:
             found.sort(key=rows.start_order)
-            self._lanes_seen = 2 * sum(row[10] is not None for row in found) > len(found)
+            self._lanes_seen = 2 * sum(row[rows.LANE] is not None for row in found) > len(found)
             self._tidy.count(len(found))
         jobs = [rows.claimed(row) for row in found]
         self._places.remember(jobs)
-        return Exchange(tuple(refused), jobs)
+        return Exchange(refused, jobs)
 
     async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
         """Record progress, stage, message and entries of running jobs; answer the refused ids."""
@@ -172,7 +170,7 @@ class Working(Store):
     async def held(self, worker_id: str) -> list[ClaimedJob]:
         """The jobs that are leased to this worker."""
         return [
-            rows.claimed(row, cancel_requested=row[14])
+            rows.claimed(row, cancel_requested=row["cancel_requested"])
             for row in await self._common.fetch(_HELD, worker_id)
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from headrace.engine.redis.codec import ASKED, Record, decode_body, read_record
+from headrace.engine.redis.codec import ASKED, StoredJob, decode_body, read_record
 from headrace.model.job import ClaimedJob
 
 _SIZE = struct.Struct("<I")
@@ -42,7 +42,7 @@ def handed_over(message: bytes) -> tuple[str, ClaimedJob]:
     )
 
 
-def claimed(job_id: bytes, record: Record, packed: bytes) -> ClaimedJob:
+def claimed(job_id: bytes, record: StoredJob, packed: bytes) -> ClaimedJob:
     """One job as a worker needs it."""
     body = decode_body(packed)
     job = ClaimedJob(

@@ -54,7 +54,7 @@ class StoredWorker(WorkerInfo, kw_only=True):
     schema_version: int | None = None
 
 
-class Record(msgspec.Struct, gc=False):
+class StoredJob(msgspec.Struct, gc=False):
     """What changes as a job moves, and what jobs are found by."""
 
     state: int
@@ -169,14 +169,14 @@ def note_arguments(notes: Sequence[Note]) -> list[Part]:
     return arguments
 
 
-def read_record(record: bytes) -> Record:
+def read_record(record: bytes) -> StoredJob:
     """Take a record apart."""
     numbers: _Numbers = _RECORD.unpack_from(record)
     end = len(record) - numbers[9]
     texts = record[_RECORD.size : end].decode().split("\0")
     order, queue, lane, task, key, source = texts[:6] if numbers[1] & _CHILD else texts
     worker = record[end:].decode()
-    found = Record(*numbers[:9], 1000 - int(order[:4]), queue, lane, worker, task, key, source)
+    found = StoredJob(*numbers[:9], 1000 - int(order[:4]), queue, lane, worker, task, key, source)
     if numbers[1] & _CHILD:
         found.parent, found.group = texts[6:]
     return found

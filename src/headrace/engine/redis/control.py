@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from headrace.engine.redis.connection.store import Store
+from headrace.engine.redis.connection.store import RedisStore
 from headrace.engine.text import storable
 from headrace.model.durable.awaited import EVENT
 from headrace.model.views import Delivery, RecordChange
 
 
-class Steering(Store):
+class Steering(RedisStore):
     """See `headrace.engine.base.Steering`."""
 
     async def cancel(self, ids: Sequence[str], reason: str = "cancelled") -> dict[str, bool]:

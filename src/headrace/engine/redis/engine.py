@@ -18,5 +18,5 @@ class RedisEngine(Lifecycle, Producing, Working, Upkeep, Steering, Listing, Reco
     """
 
     async def close(self) -> None:
-        await self._ears.close()
+        await self._listener.close()
         await super().close()

@@ -8,7 +8,7 @@ from typing import cast
 from headrace.engine.redis.codec import insert_arguments
 from headrace.engine.redis.connection.connection import Part, pack, pack_beginning, pack_rest
 from headrace.engine.redis.connection.errors import ScriptUnknown
-from headrace.engine.redis.connection.store import Store, call_of
+from headrace.engine.redis.connection.store import RedisStore, call_of
 from headrace.engine.redis.records import conflict, guard
 from headrace.engine.redis.scripts import script
 from headrace.model.job import Inserted, NewJob
@@ -19,7 +19,7 @@ from headrace.model.views import RecordChange
 _SPEAK_LAST = pack(("PING",))
 
 
-class Producing(Store):
+class Producing(RedisStore):
     """See `headrace.engine.base.Producing`."""
 
     # All of the call that stores one job but the job.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 
-from headrace.engine.redis.codec import Record, read_record
+from headrace.engine.redis.codec import StoredJob, read_record
 from headrace.engine.redis.views import Viewing
 from headrace.engine.text import checked_cursor
 from headrace.model.job import JobFilter
@@ -25,7 +25,7 @@ _LINES = {
 # Ids carry the time at which their maker's clock stood. Nobody's clock is wrong by more than this.
 _SKEW_SECONDS = 86_400.0
 
-Found = tuple[str, Record]
+Found = tuple[str, StoredJob]
 
 
 class Listing(Viewing):
@@ -87,7 +87,7 @@ class Listing(Viewing):
         if cursor is None or newest < cursor:
             cursor = newest
         while True:
-            found: dict[str, Record] = {}
+            found: dict[str, StoredJob] = {}
             reached = ""
             for front in fronts:
                 span = (f"({front}{cursor}", f"[{front}{oldest}", _STRETCH)
@@ -110,7 +110,7 @@ def _pairs(answer: list[bytes]) -> Iterator[Found]:
             yield job_id.decode(), read_record(record)
 
 
-def _matches(filter: JobFilter, record: Record) -> bool:
+def _matches(filter: JobFilter, record: StoredJob) -> bool:
     state = State.READY if record.state == State.WAITING else State(record.state)
     return (
         (not filter.statuses or any(state in STATES[status] for status in filter.statuses))

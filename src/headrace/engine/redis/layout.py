@@ -2,12 +2,12 @@
 
 The hash `meta` has two numbers: `version`, the newest layout that was applied, and `schema`, the
 lowest that a program must know. Programs from before `version` obey `schema`, too. Scripts come
-with the program, so each program uses its own; scripts/migrate.lua changes what is stored.
+with the program, so each program uses its own; scripts/upkeep/migrate.lua changes what is stored.
 """
 
 from __future__ import annotations
 
-from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.address import RedisAddress
 from headrace.engine.schema import check_program
 from headrace.engine.sql_files import Migration
 from headrace.model.views import SchemaState
@@ -48,7 +48,7 @@ def state_of(version: int | bytes | None, schema: int | bytes | None) -> SchemaS
     )
 
 
-def check(state: SchemaState, address: Address, *, allowed: bool) -> None:
+def check(state: SchemaState, address: RedisAddress, *, allowed: bool) -> None:
     """Raise if this program must not use a store in this state."""
     check_program(
         f"namespace {address.namespace!r} at {address}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from headrace.engine.redis import layout
-from headrace.engine.redis.connection.store import Store
+from headrace.engine.redis.connection.store import RedisStore
 from headrace.errors import EngineError, EngineUnavailable
 from headrace.model.views import EngineReport, Finding, SchemaState
 
@@ -25,7 +25,7 @@ EMPTIED = Finding(
 )
 
 
-class Lifecycle(Store):
+class Lifecycle(RedisStore):
     """See `headrace.engine.base.Lifecycle`."""
 
     name = "redis"

@@ -9,8 +9,8 @@ from typing import Any
 
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
 from headrace.engine.redis.claim import handed_over
-from headrace.engine.redis.connection.address import Address
-from headrace.engine.redis.connection.connection import Wire
+from headrace.engine.redis.connection.address import RedisAddress
+from headrace.engine.redis.connection.connection import RedisProtocol
 from headrace.errors import EngineError
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob
@@ -19,10 +19,10 @@ _LONGEST_PAUSE = 5.0
 _CHECK_SECONDS = 5.0
 
 
-class Ears:
+class SignalListener:
     """Subscribes while anybody listens; calls everybody who does."""
 
-    def __init__(self, address: Address, channel: str) -> None:
+    def __init__(self, address: RedisAddress, channel: str) -> None:
         self._address = address
         self._channel = channel
         # Where jobs arrive that are handed to workers of this process.
@@ -80,7 +80,7 @@ class Ears:
         pause, healing = 0.1, False
         while True:
             try:
-                wire = await Wire.open(self._address, self._heard)
+                wire = await RedisProtocol.open(self._address, self._heard)
             except EngineError:
                 healing = True
             else:
@@ -95,7 +95,7 @@ class Ears:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def _follow(self, wire: Wire, healing: bool) -> None:
+    async def _follow(self, wire: RedisProtocol, healing: bool) -> None:
         """Subscribe, and stay until the connection is lost or has fallen silent."""
         wire.send(("SUBSCRIBE", self._channel, self._inbox))
         with contextlib.suppress(TimeoutError):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 
 from headrace.engine.redis.codec import at
-from headrace.engine.redis.connection.store import Store
+from headrace.engine.redis.connection.store import RedisStore
 from headrace.errors import RecordConflict
 from headrace.model.views import Record
 
 _HEAD = struct.Struct("<Id")
 
 
-class Records(Store):
+class Records(RedisStore):
     """See `headrace.engine.base.Records`."""
 
     async def record_get(self, kind: str, key: str) -> Record | None:

@@ -1,4 +1,5 @@
-"""The Lua scripts: one file per verb, linked with the library files that it names.
+"""The Lua scripts: one file per verb in `scripts/<group of verbs>/`, linked with the files of
+`scripts/library/` that it names.
 
 A script's header is the truth about it, not a comment on it: `KEYS` lists the keys that it may
 touch, `USES` the library files in front of it, which list theirs. In Lua a key is its name in
@@ -13,8 +14,11 @@ import hashlib
 import re
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 import msgspec
+
+LIBRARY = "library"
 
 _HEADER = re.compile(r"^-- (KEYS|USES)((?: [a-z_]+)*)$", re.MULTILINE)
 _CONSTANT = re.compile(r"^local ([A-Z][A-Z_]*) = (-?[0-9]+|'[^']*')( *--.*)?$", re.MULTILINE)
@@ -34,14 +38,12 @@ class Script(msgspec.Struct, frozen=True):
 
 @cache
 def script(name: str) -> Script:
-    """Read and link one script."""
-    folder = files(__package__) / "scripts"
-    body = (folder / f"{name}.lua").read_text("utf-8")
-    libraries = [
-        (folder / "library" / f"{used}.lua").read_text("utf-8") for used in _declared(body, "USES")
-    ]
+    """Return one script, linked."""
+    body = text(name)
+    library = _folder() / LIBRARY
+    libraries = [(library / f"{used}.lua").read_text("utf-8") for used in _declared(body, "USES")]
     texts = (body, *libraries)
-    keys = tuple(dict.fromkeys(key for text in texts for key in _declared(text, "KEYS")))
+    keys = tuple(dict.fromkeys(key for each in texts for key in _declared(each, "KEYS")))
     flags, _, rest = body.partition("\n")
     code = _put_in_place("\n".join([*libraries, rest]), keys)
     source = f"{flags}\n-- {name}\n{code}"
@@ -51,11 +53,28 @@ def script(name: str) -> Script:
 
 
 def names() -> list[str]:
-    """All verbs that have a script."""
-    folder = files(__package__) / "scripts"
-    return sorted(
-        path.name.removesuffix(".lua") for path in folder.iterdir() if path.name.endswith(".lua")
-    )
+    """Return all verbs that have a script."""
+    return sorted(_places())
+
+
+def text(name: str) -> str:
+    """Return a script as it is written, without what it uses."""
+    return _places()[name].read_text("utf-8")
+
+
+@cache
+def _places() -> dict[str, Traversable]:
+    return {
+        path.name.removesuffix(".lua"): path
+        for group in _folder().iterdir()
+        if group.is_dir() and group.name != LIBRARY
+        for path in group.iterdir()
+        if path.name.endswith(".lua")
+    }
+
+
+def _folder() -> Traversable:
+    return files(__package__) / "scripts"
 
 
 def _put_in_place(code: str, keys: tuple[str, ...]) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from headrace.engine.redis.claim import claimed
 from headrace.engine.redis.codec import at, read_record
-from headrace.engine.redis.connection.store import Store
+from headrace.engine.redis.connection.store import RedisStore
 from headrace.model.job import LostJob
 from headrace.model.views import Due
 
 
-class Upkeep(Store):
+class Upkeep(RedisStore):
     """See `headrace.engine.base.Upkeep`."""
 
     async def due(self, limit: int) -> Due:

@@ -10,7 +10,7 @@ import msgspec
 
 from headrace.engine.parts import SHORT_BYTES
 from headrace.engine.redis.codec import StoredWorker, at, seen
-from headrace.engine.redis.connection.store import Store
+from headrace.engine.redis.connection.store import RedisStore
 from headrace.model.job import Job
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker, WorkerStats
@@ -23,7 +23,7 @@ _info = msgspec.msgpack.Decoder(StoredWorker).decode
 _stats = msgspec.msgpack.Decoder(WorkerStats).decode
 
 
-class Viewing(Store):
+class Viewing(RedisStore):
     """See `headrace.engine.base.Viewing`."""
 
     async def get(self, ids: Sequence[str]) -> list[Job]:

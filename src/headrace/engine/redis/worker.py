@@ -1,4 +1,4 @@
-"""What a worker does."""
+"""The verbs of a worker: register, claim, settle, write progress, listen."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
 from headrace.engine.redis.claim import claimed_in
 from headrace.engine.redis.codec import StoredWorker, at, note_arguments, settlement_arguments
-from headrace.engine.redis.connection.blocking import BlockingLink
-from headrace.engine.redis.connection.errors import ScriptUnknown
-from headrace.engine.redis.connection.store import Store, call_of
+from headrace.engine.redis.connection.store import RedisStore
 from headrace.engine.redis.layout import newest
-from headrace.engine.redis.notify import Ears
-from headrace.engine.redis.scripts import script
+from headrace.engine.redis.lease import RedisLeaseKeeper
+from headrace.engine.redis.notify import SignalListener
 from headrace.engine.text import storable
 from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
-from headrace.model.worker import Renewal, WorkerInfo, WorkerStats
+from headrace.model.worker import WorkerInfo, WorkerStats
 
 _ENTRY = struct.Struct("<Id")
 
@@ -41,41 +39,12 @@ def _storable(worker: WorkerInfo) -> StoredWorker:
     )
 
 
-class Keeper:
-    """Renews one worker's lease on a connection of its own. See `base.LeaseKeeper`."""
-
-    def __init__(self, store: Store, worker_id: str, lease_seconds: float) -> None:
-        self._store = store
-        self._link = BlockingLink(store.address)
-        self._worker_id = worker_id
-        self._lease_seconds = lease_seconds
-        self._call = call_of(script("renew"), store.address)
-
-    def renew(self, stats: WorkerStats) -> Renewal:
-        command = (
-            *self._call,
-            self._store.offset,
-            self._worker_id,
-            self._lease_seconds,
-            msgspec.msgpack.encode(stats),
-        )
-        try:
-            alive, *cancelled = self._link.call(*command)
-        except ScriptUnknown:
-            self._link.call("SCRIPT", "LOAD", script("renew").source)
-            alive, *cancelled = self._link.call(*command)
-        return Renewal(alive=alive == 1, cancelled=tuple(each.decode() for each in cancelled))
-
-    def close(self) -> None:
-        self._link.close()
-
-
-class Working(Store):
+class Working(RedisStore):
     """See `headrace.engine.base.Working`."""
 
     def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
         super().__init__(url, clock=clock, migrate=migrate)
-        self._ears = Ears(self.address, self.key("signals"))
+        self._listener = SignalListener(self.address, self.key("signals"))
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
         known = _storable(worker)
@@ -85,8 +54,8 @@ class Working(Store):
     async def know(self, worker: WorkerInfo) -> None:
         await self.run("know", worker.id, msgspec.msgpack.encode(_storable(worker)))
 
-    def keeper(self, worker_id: str, lease_seconds: float) -> Keeper:
-        return Keeper(self, worker_id, lease_seconds)
+    def keeper(self, worker_id: str, lease_seconds: float) -> RedisLeaseKeeper:
+        return RedisLeaseKeeper(self, worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
         await self.run("retire", worker_id)
@@ -104,7 +73,7 @@ class Working(Store):
             "exchange",
             worker_id or "",
             limit,
-            self._ears.inbox,
+            self._listener.inbox,
             -1 if queues is None else len(named),
             *named,
             *settlement_arguments(settlements),
@@ -137,8 +106,8 @@ class Working(Store):
     async def listen(
         self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
     ) -> Callable[[], None]:
-        return await self._ears.listen(on_work, on_cancel, on_jobs)
+        return await self._listener.listen(on_work, on_cancel, on_jobs)
 
     @property
     def listening(self) -> bool:
-        return self._ears.listening
+        return self._listener.listening

@@ -91,7 +91,7 @@ def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
     if not rows:
         return set()
     first = next_arrivals(connection, len(rows))
-    arrivals = lanes.Arrivals()
+    arrivals = lanes.LaneArrivals()
     for seq, (number, _, queue, lane, width) in enumerate(rows, first):
         connection.execute(RERUN, (seq, READY if lane is None else WAITING, now, number))
         connection.execute(REMOVE_FINISHED, (number,))

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.sqlite import (
-    audit,
     claim,
     control,
     insert,
@@ -23,15 +22,14 @@ from headrace.engine.sqlite import (
     settle,
     upkeep,
     views,
-    waits,
 )
 from headrace.engine.sqlite import notes as note
 from headrace.engine.sqlite.connection import forks
 from headrace.engine.sqlite.connection.address import parse_address
 from headrace.engine.sqlite.connection.migrate import check_exists, migrate, schema_state
 from headrace.engine.sqlite.connection.opening import check_library
-from headrace.engine.sqlite.connection.thread import ConnectionThread, Reader, T, Transaction
-from headrace.engine.sqlite.connection.writer import Writer
+from headrace.engine.sqlite.connection.thread import ConnectionThread, ReaderThread, T, Transaction
+from headrace.engine.sqlite.connection.writer import WriterThread
 from headrace.errors import EngineUnavailable
 from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob, Inserted, Job, JobFilter, LostJob, NewJob
@@ -66,7 +64,7 @@ class SqliteEngine:
         self.clock = clock
         self._may_migrate = migrate
         self._address = parse_address(url)
-        self._writer: Writer | None = None
+        self._writer: WriterThread | None = None
         self._reader: ConnectionThread | None = None
 
     # --- lifecycle
@@ -80,12 +78,12 @@ class SqliteEngine:
         self._address.check_folder()
         if not self._may_migrate:
             check_exists(self._address)
-        writer = Writer(self._address, self.clock, name="sqlite-writer")
+        writer = WriterThread(self._address, self.clock, name="sqlite-writer")
         writer.may_migrate = self._may_migrate
         await writer.start()
         reader: ConnectionThread = writer
         if self._address.path is not None:
-            reader = Reader(self._address, self.clock, name="sqlite-reader")
+            reader = ReaderThread(self._address, self.clock, name="sqlite-reader")
             try:
                 await reader.start()
             except BaseException:
@@ -114,7 +112,7 @@ class SqliteEngine:
 
     async def audit(self) -> list[Finding]:
         """Check the invariants in one snapshot."""
-        return await self._read(audit.audit)
+        return await self._read(report.audit)
 
     # --- producing
 
@@ -136,7 +134,7 @@ class SqliteEngine:
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
         """Make the object that renews this worker's lease."""
-        return lease.Keeper(self._open_writer(), worker_id, lease_seconds)
+        return lease.SqliteLeaseKeeper(self._open_writer(), worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
         """A worker takes leave."""
@@ -190,11 +188,11 @@ class SqliteEngine:
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
         """Make suspended jobs due whose wait is over."""
-        return await self._write(lambda it: waits.wake(it, ids))
+        return await self._write(lambda it: upkeep.wake(it, ids))
 
     async def suspended(self, *, after: str = "", limit: int = 1_000) -> list[str]:
         """Ids of suspended jobs."""
-        return await self._read(lambda it: waits.suspended(it, after, limit))
+        return await self._read(lambda it: upkeep.suspended(it, after, limit))
 
     async def lost(self, limit: int) -> list[LostJob]:
         """The jobs that dead workers hold."""
@@ -242,7 +240,7 @@ class SqliteEngine:
 
     async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
         """Deliver an event to an unfinished job."""
-        return await self._write(lambda it: waits.signal(it, job_id, event, body))
+        return await self._write(lambda it: upkeep.signal(it, job_id, event, body))
 
     async def rerun_without(
         self,
@@ -323,7 +321,7 @@ class SqliteEngine:
             raise self._not_open()
         return await self._reader.run(operation)
 
-    def _open_writer(self) -> Writer:
+    def _open_writer(self) -> WriterThread:
         if self._writer is None:
             raise self._not_open()
         return self._writer

@@ -79,7 +79,7 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
     seq = next_arrivals(connection, len(jobs))
     rows: list[tuple[Any, ...]] = []
     children: list[tuple[Any, ...]] = []
-    arrivals: lanes.Arrivals | None = None
+    arrivals: lanes.LaneArrivals | None = None
     for job in jobs:
         run_at = due_time(now, job)
         if run_at > now:
@@ -90,7 +90,7 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
         else:
             # Begins as waiting; it is let in after all of this call are stored.
             state = WAITING
-            arrivals = arrivals or lanes.Arrivals()
+            arrivals = arrivals or lanes.LaneArrivals()
             arrivals.add((job.queue, job.lane), job.width, new=True)
         # Python's sqlite3 looks for adapters of None, bool and bytes, at the cost of all the rest:
         # so "" for None (the statement turns it back), 1 for True, and a bytearray.

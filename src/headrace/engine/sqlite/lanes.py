@@ -33,7 +33,7 @@ LANES_IDLE = query("lanes_idle")
 LANE_FORGET = query("lane_forget")
 
 
-class Changes:
+class LaneChanges:
     """What becomes of lanes, gathered so that many are written in few statements."""
 
     def __init__(self, transaction: Transaction) -> None:
@@ -60,7 +60,7 @@ class Changes:
             connection.executemany(LANE_WRITE, self._lanes)
 
 
-class Arrivals:
+class LaneArrivals:
     """Jobs that have just begun to wait, by lane.
 
     One that is new sets the width of its lane, the last of them; one that comes back only brings
@@ -80,7 +80,7 @@ class Arrivals:
 
         Places of these lanes that others gave up at the same time are in `freed`.
         """
-        changes = Changes(transaction)
+        changes = LaneChanges(transaction)
         places = list(self.widths)
         for key, width_before, used_before, first, beats in _look(
             transaction, LANES_LOOK_HEADS, places
@@ -101,7 +101,7 @@ class Arrivals:
 
 def release(transaction: Transaction, freed: Mapping[Place, int]) -> None:
     """Give freed places to those who wait."""
-    changes = Changes(transaction)
+    changes = LaneChanges(transaction)
     places = list(freed)
     for key, width, used_before, first in _look(transaction, LANES_LOOK, places):
         place = places[key]

@@ -25,7 +25,7 @@ AHEAD = query("workers_ahead")
 LOST = query("lost")
 
 
-class Keeper:
+class SqliteLeaseKeeper:
     """Renews one worker's lease through the writer's thread, so a blocked event loop is no harm."""
 
     def __init__(self, writer: ConnectionThread, worker_id: str, lease_seconds: float) -> None:

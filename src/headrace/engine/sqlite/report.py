@@ -1,4 +1,4 @@
-"""What the engine tells about itself, each with a remedy if it is wrong."""
+"""What `doctor` shows of the store: its settings, its file, and its invariants."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.migrate import schema_version
 from headrace.engine.sqlite.connection.thread import Transaction
+from headrace.engine.sqlite.sql import query
 from headrace.model.views import EngineReport, Finding
 
 LOW_DISK_BYTES = 500_000_000
@@ -17,10 +18,22 @@ LOW_DISK_BYTES = 500_000_000
 NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "afp", "9p", "ceph", "glusterfs", "fuse.sshfs")
 MOUNTS = Path("/proc/self/mounts")
 SYNCHRONOUS_NAMES = {0: "off", 1: "normal", 2: "full", 3: "extra"}
+REMEDY = "This is a defect in Headrace: keep a copy of the file and report it."
+
+# What a row of each check means.
+CHECKS = (
+    (query("audit_places"), "lane {1!r} of queue {0!r} counts {2} used places but {3} are held"),
+    (query("audit_stuck"), "lane {1!r} of queue {0!r} uses {3} of {2} places while {4} jobs wait"),
+    (query("audit_beaten"), "a waiting job of lane {1!r} of queue {0!r} beats a ready one"),
+    (query("audit_twice"), "job {0} is both finished and unfinished"),
+    (query("audit_keys"), "key {0!r} of task {1!r} and job {2} do not belong together"),
+    (query("audit_suspended"), "job {0} waits for something, but is not scheduled"),
+    (query("audit_entries"), "job {0} is gone but its entries are kept"),
+)
 
 
-def report(transaction: Transaction, address: Address) -> EngineReport:
-    """Look at the writer's connection and at the file."""
+def report(transaction: Transaction, address: SqliteAddress) -> EngineReport:
+    """Report on the writer's connection and the file, each finding with its remedy."""
     connection = transaction.connection
     findings = [_journal(connection, address), _synchronous(connection)]
     if address.path is not None:
@@ -34,7 +47,16 @@ def report(transaction: Transaction, address: Address) -> EngineReport:
     )
 
 
-def _journal(connection: sqlite3.Connection, address: Address) -> Finding:
+def audit(transaction: Transaction) -> list[Finding]:
+    """Return every violation of an invariant, over the whole store."""
+    return [
+        Finding("error", "store", text.format(*row), REMEDY)
+        for statement, text in CHECKS
+        for row in transaction.connection.execute(statement)
+    ]
+
+
+def _journal(connection: sqlite3.Connection, address: SqliteAddress) -> Finding:
     [(mode,)] = connection.execute("PRAGMA journal_mode").fetchall()
     if address.path is None:
         return Finding(

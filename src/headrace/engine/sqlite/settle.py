@@ -63,7 +63,7 @@ def settle(transaction: Transaction, settlements: Sequence[Settlement]) -> list[
     connection = transaction.connection
     connection.execute("SAVEPOINT settlements")
     try:
-        refused = Batch(transaction).settle(settlements)
+        refused = SettleBatch(transaction).settle(settlements)
     except IMPOSSIBLE:
         connection.execute("ROLLBACK TO settlements")
         connection.execute("RELEASE settlements")
@@ -75,7 +75,7 @@ def settle(transaction: Transaction, settlements: Sequence[Settlement]) -> list[
     return refused
 
 
-class Batch:
+class SettleBatch:
     """Settlements that are looked up, judged and written together."""
 
     def __init__(self, transaction: Transaction) -> None:
@@ -86,7 +86,7 @@ class Batch:
         self.suspended: list[tuple[int, str, str]] = []
         self.reserved: dict[str, set[str]] = {}
         self.freed: Counter[lanes.Place] = Counter()
-        self.arrivals: lanes.Arrivals | None = None
+        self.arrivals: lanes.LaneArrivals | None = None
 
     def settle(self, settlements: Sequence[Settlement]) -> list[str]:
         """Judge each settlement, then write all that were accepted."""
@@ -261,5 +261,5 @@ class Batch:
 
     def _wait_in(self, place: lanes.Place, width: int) -> None:
         if self.arrivals is None:
-            self.arrivals = lanes.Arrivals()
+            self.arrivals = lanes.LaneArrivals()
         self.arrivals.add(place, width, new=False)

@@ -1,1 +1,1 @@
-"""Claiming jobs: when to look, how many ahead, and what is claimed and not started."""
+"""Claiming jobs: when, how many ahead, and what is claimed and not started."""

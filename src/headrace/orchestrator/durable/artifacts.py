@@ -1,4 +1,4 @@
-"""The files of one job, as its handler sees them."""
+"""The artifacts of one job, as its handler sees them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 class JobArtifacts(Artifacts):
     """Writes files to the store, and their index to the engine under the attempt's token.
 
-    Works from the worker's loop, and from the loop of a handler in a thread.
+    Works on the worker's event loop, and on that of a handler in a thread.
     """
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
         self._names: dict[tuple[str, str], _NameState] = {}
-        # While it has the lease nobody else writes the index, so it is read at most once.
+        # While it has the lease nothing else writes the index, so it is read at most once.
         self._index: dict[tuple[str, str], Artifact] | None = None
         self._guard = threading.Lock()
 
@@ -47,15 +47,15 @@ class JobArtifacts(Artifacts):
         media_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> str:
-        """Keep a file with the job and answer its path. Refused once the lease is lost."""
+        """Store a file with the job and return its path. Refused once the lease is lost."""
         context = self._context
         check_media_type(media_type)
-        told = check_metadata(metadata)
+        checked = check_metadata(metadata)
         version = self._begin(layer, name)
         try:
             path = place(layer, context.job_id, context.token, name, version=version)
             stored = await context.store.put(path, data, media_type=media_type)
-            entry = make_entry(layer, name, stored, media_type=media_type, metadata=told)
+            entry = make_entry(layer, name, stored, media_type=media_type, metadata=checked)
             try:
                 # The index comes last: what it names is there.
                 await context.write(entry=entry)
@@ -72,7 +72,7 @@ class JobArtifacts(Artifacts):
             size=stored.size,
             sha256=stored.sha256,
             media_type=media_type,
-            metadata=told,
+            metadata=checked,
         )
         replaced = self._end(layer, name, file)
         if replaced is not None:
@@ -82,7 +82,7 @@ class JobArtifacts(Artifacts):
     async def stream(
         self, name: str, *, layer: str = "artifacts", start: int = 0, end: int | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """A file in chunks. Of a whole one the checksum is compared at the end."""
+        """Yield a file in chunks. The checksum of a whole file is compared at the end."""
         path, sha256 = name, None
         if not is_path(name):
             found = await self.find(name, layer=layer)
@@ -95,7 +95,7 @@ class JobArtifacts(Artifacts):
         await save(self.stream(name, layer=layer), target)
 
     async def find(self, name: str, *, layer: str = "artifacts") -> Artifact:
-        """What is known about a file of this job, or about the one at a path."""
+        """Return the metadata of a file of this job, or of the one at a path."""
         context = self._context
         if is_path(name):
             return await self._at(name)
@@ -114,11 +114,11 @@ class JobArtifacts(Artifacts):
         return handed_in
 
     async def list(self) -> list[Artifact]:
-        """The files that this job has kept, in the order in which they were first kept."""
+        """Return the files of this job, in the order in which they were first stored."""
         return list(read_entries(await self._context.entries(KIND)).values())
 
     async def _find(self, layer: str, name: str) -> Artifact | None:
-        """From what this attempt has put itself, or from the engine's index."""
+        """Look in what this attempt has put itself, then in the engine's index."""
         with self._guard:
             own = self._names.get((layer, name))
             if own is not None and own.file is not None and not own.concurrent_puts:
@@ -131,7 +131,7 @@ class JobArtifacts(Artifacts):
         return index.get((layer, name))
 
     async def _at(self, path: str) -> Artifact:
-        """A file by its path: of another job, or handed in with this one."""
+        """Return a file by its path: of another job, or uploaded with this one."""
         layer, _ = check_path(path)
         size = await self._context.store.size(path)
         return Artifact(layer=layer, name=path.split("/", 3)[3], path=path, size=size)
@@ -140,11 +140,13 @@ class JobArtifacts(Artifacts):
         try:
             await self._context.store.remove(path)
         except EngineError as error:
-            # It is in no index and goes with its job at last.
+            # It is in no index, and is removed together with its job.
             self._context.log.warning("artifact %s is left over: %s", path, error)
 
     def _begin(self, layer: str, name: str) -> int:
-        """Each put has a place of its own, so that what the index names is never changed."""
+        """Return a new version: each put has a path of its own, so that what the index names never
+        changes.
+        """
         with self._guard:
             each = self._names.setdefault((layer, name), _NameState())
             each.versions += 1
@@ -154,7 +156,7 @@ class JobArtifacts(Artifacts):
             return each.versions
 
     def _end(self, layer: str, name: str, file: Artifact | None) -> Artifact | None:
-        """Answers what this put has replaced, if that can be told for sure."""
+        """Return what this put has replaced, if that is certain."""
         with self._guard:
             each = self._names[layer, name]
             each.under_way -= 1
@@ -173,5 +175,5 @@ class _NameState:
         self.versions = 0
         self.under_way = 0
         self.file: Artifact | None = None
-        # Two puts at once: which of them the index names last is not for us to guess.
+        # Two puts ran at once: which of them the index names is not known here.
         self.concurrent_puts = False

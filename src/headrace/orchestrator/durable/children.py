@@ -1,4 +1,4 @@
-"""Children: jobs that a job makes exactly once over its attempts, and waits for without a slot."""
+"""Child jobs: created exactly once over all attempts, and awaited without a slot."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """Children that were made together, as this run knows them."""
+    """Children that were created together, as this run knows them."""
 
     __slots__ = ("fresh", "ids", "in_own_lane", "name")
 
     def __init__(self, name: str, ids: list[str], *, fresh: bool, in_own_lane: bool) -> None:
         self.name = name
         self.ids = ids
-        # Stored in this very run: nobody need look whether they have ended.
+        # Stored in this run: there is no need to check whether they have ended.
         self.fresh = fresh
         self.in_own_lane = in_own_lane
 
 
-class Children:
-    """The children of one attempt. Used on the worker's loop."""
+class ChildJobs:
+    """The children of one attempt. Used on the worker's event loop."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
         self._groups: list[Group] = []
 
     async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
-        """Store children whose ids follow from what was written down before, so that whoever
-        repeats this, after whatever crash, stores none twice.
+        """Store children and return their ids. These follow from what is recorded first, so that a
+        repetition after a crash stores none twice.
         """
         if not jobs:
             return []
         context = self._context
-        kept = (await context.replayed.of_kind(CHILDREN)).get(step_name)
-        if kept is None:
+        recorded = (await context.replayed.of_kind(CHILDREN)).get(step_name)
+        if recorded is None:
             record = ChildrenRecord(base=new_id(), count=len(jobs))
             await self._write(step_name, record)
         else:
-            record = msgspec.json.decode(kept, type=ChildrenRecord)
+            record = msgspec.json.decode(recorded, type=ChildrenRecord)
             if record.count != len(jobs):
                 raise NotRetryable(
                     f"children {step_name!r} were {record.count} at first and are {len(jobs)} now; "
@@ -87,12 +87,12 @@ class Children:
         return ids
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
-        """How these children ended; leave the handler while one of them has not."""
+        """Return how these children ended; suspend the handler until all have."""
         for group in self._groups_of(ids):
             if group.in_own_lane:
                 await self._refuse_to_wait_for_itself(group)
             if group.fresh:
-                # What was ended meanwhile is looked for after the handler has been left.
+                # Those that have ended meanwhile are found after the handler is suspended.
                 self._suspend(group.name, len(group.ids) - len(set(group.ids) & set(ids)))
         found = await self._read(ids)
         unfinished = {job.id: job for job in found.values() if not job.status.final}
@@ -104,13 +104,13 @@ class Children:
         first = next(iter(unfinished.values()))
         if first.parent != self._context.job_id:
             raise InvalidInput(
-                f"job {first.id} is not a child of this job; gather what spawn has answered"
+                f"job {first.id} is not a child of this job; gather what spawn has returned"
             )
         group = next((each for each in self._groups if each.name == first.group), None)
         others = [] if group is None else [each for each in group.ids if each not in wanted]
         left = 0
         if others:
-            # Only some of a group: go on when no more than the others can be left of it.
+            # Only some of a group: resume when at most the others are unfinished.
             left = sum(1 for job in (await self._read(others)).values() if not job.status.final)
         self._suspend(first.group, left)
 

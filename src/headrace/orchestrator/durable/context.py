@@ -1,4 +1,4 @@
-"""The durable verbs of a context, wherever its handler runs: checked, named, then handed on."""
+"""The durable steps of a context, in the worker or a child: checked, named, and recorded."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from headrace.task.codec import decode_hook
 
 T = TypeVar("T")
 
-# A failure names so many of the children that it is about.
+# An error names at most this many failed children.
 SHOWN = 5
 
 
 class DurableContext(Context):
-    """What handlers call. The desk keeps it; `tasks` are those that are known here."""
+    """What handlers call. `step_store` records it; `tasks` are those that are known here."""
 
     step_store: StepStore
     step_names: StepNames
@@ -51,7 +51,7 @@ class DurableContext(Context):
         timeout: float | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Run a named step once; later attempts get its kept result without running it again."""
+        """Run a named step once; later attempts get its recorded result."""
         step_name = stage_name(name, key)
         call = functools.partial(function, *args, **kwargs)
         stage_retry = make_stage_retry(retries, retry, timeout)
@@ -59,32 +59,32 @@ class DurableContext(Context):
             return await self.step_store.stage(step_name, call, done, stage_retry)
 
     async def sleep(self, seconds: float, *, name: str | None = None) -> None:
-        """Go on in so many seconds; the slot is free meanwhile."""
+        """Sleep this many seconds; the slot is free meanwhile."""
         if isinstance(seconds, int | float) and not seconds >= 0:
             raise InvalidInput(f"sleep takes seconds from 0, got {seconds!r}")
         pause = check_delay(seconds, "sleep")
-        await self._or_leave(self.step_store.sleep(self._step_name(SLEEP, name), pause, None))
+        await self._or_suspend(self.step_store.sleep(self._step_name(SLEEP, name), pause, None))
 
     async def sleep_until(self, moment: datetime, *, name: str | None = None) -> None:
-        """Go on at a moment; the slot is free meanwhile."""
+        """Sleep until a moment; the slot is free meanwhile."""
         until = check_moment(moment, "sleep_until")
-        await self._or_leave(self.step_store.sleep(self._step_name(SLEEP, name), None, until))
+        await self._or_suspend(self.step_store.sleep(self._step_name(SLEEP, name), None, until))
 
     async def wait(self, event: str, *, timeout: float | None = None, type: Any = Any) -> Any:
-        """Wait for an event without a slot, and answer its value."""
+        """Wait for a signal without a slot, and return its value."""
         check_text("event", event)
         if timeout is not None:
             timeout = check_delay(timeout, "timeout")
         # "a" for the second time is "a#2", and an event may be called just that.
         step_name = self.step_names.next(WAIT, event.replace("#", "##"))
-        body = await self._or_leave(self.step_store.wait(step_name, event, timeout))
+        body = await self._or_suspend(self.step_store.wait(step_name, event, timeout))
         try:
             return msgspec.json.decode(body, type=type, dec_hook=decode_hook)
         except msgspec.DecodeError as error:
             raise NotRetryable(f"event {event!r} is not what was waited for: {error}") from error
 
     async def spawn(self, jobs: NewJob | Iterable[NewJob], *, group: str | None = None) -> Any:
-        """Make children of this job, exactly once over all attempts, and answer their ids."""
+        """Create child jobs, exactly once over all attempts, and return their ids."""
         given = [jobs] if isinstance(jobs, NewJob) else list(jobs)
         for job in given:
             _check_child(job)
@@ -98,7 +98,7 @@ class DurableContext(Context):
         group: str | None = None,
         on_failure: OnFailure = "fail",
     ) -> list[Any]:
-        """Wait for children without a slot, and answer their results in order."""
+        """Wait for children without a slot, and return their results in order."""
         if on_failure not in ("fail", "collect"):
             raise InvalidSetting(f'on_failure must be "fail" or "collect", got {on_failure!r}')
         ids: list[str] = []
@@ -114,23 +114,24 @@ class DurableContext(Context):
             ids = await self.spawn(new, group=group)
         if not ids:
             return []
-        return self._results(await self._or_leave(self.step_store.gather(ids)), on_failure)
+        return self._results(await self._or_suspend(self.step_store.gather(ids)), on_failure)
 
     @functools.cached_property
     def running_stages(self) -> RunningStages:
-        """The stages that run now."""
+        """Return the stages that run now."""
         return RunningStages()
 
     def suspending(self, *, now: bool) -> None:
-        """The handler is left by `Suspended` now, or has to wait for its stages first."""
+        """Note that `Suspended` leaves the handler: now, or after its stages have ended."""
 
-    async def _or_leave(self, step: Awaitable[T]) -> T:
-        """What a step answers. It leaves the handler only when the stages beside it are over."""
+    async def _or_suspend(self, step: Awaitable[T]) -> T:
+        """Return the result of a step. It suspends the handler only when concurrent stages end."""
         try:
             return await step
         except Suspended as suspended:
-            await self.running_stages.leave(suspended, lambda: self.suspending(now=False))
-            self.suspending(now=True)
+            stay = functools.partial(self.suspending, now=False)
+            final = await self.running_stages.leave(suspended, stay)
+            self.suspending(now=final)
             raise
 
     def _step_name(self, kind: str, name: str | None) -> str:
@@ -179,7 +180,7 @@ class DurableContext(Context):
 
     @property
     def never_retry(self) -> NeverRetry:
-        """What this job's task never tries again."""
+        """Return the errors that this job's task never retries."""
         task = self.tasks.get(self.task)
         return () if task is None else task.policy.never_retry
 

@@ -1,4 +1,4 @@
-"""What earlier runs of this job have kept, read once when it is first asked for."""
+"""What earlier runs of a job have recorded, read once when it is first needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTHING: Mapping[str, bytes] = {}
 
 
 class ReplayedEntries:
-    """The bodies of a job's entries, by kind and name. Used on the worker's loop."""
+    """The bodies of a job's entries, by kind and name. Used on the worker's event loop."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
@@ -21,7 +21,7 @@ class ReplayedEntries:
         self._reading = asyncio.Lock()
 
     async def of_kind(self, kind: str) -> Mapping[str, bytes]:
-        """Those of a kind, as they were when this run began; nothing is read by a first one."""
+        """Return the entries of a kind as of the start of this run. A first run reads nothing."""
         if self._context.token <= 1:
             return _NOTHING
         if self._kinds is None:

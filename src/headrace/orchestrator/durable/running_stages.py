@@ -1,13 +1,14 @@
-"""The stages of one attempt that run now, and those who would leave its handler.
+"""The stages of one attempt that run now, and the suspensions that wait for them.
 
-A handler may run stages beside each other, and beside a sleep or a wait, which leaves the handler
-and has the job run again later. Whoever leaves first has to wait for the others: a stage that still
-runs would be run a second time, at once with itself, by the job's next run.
+A handler may run stages concurrently, also with a sleep or a wait, which suspends the handler: the
+job runs again later. A suspension has to wait for the other stages: one that still ran would be run
+a second time, at the same time, by the job's next run.
 
 Invariants:
-- Nobody leaves while a stage runs, except stages that hold somebody who leaves as well: they end
-  with whoever is in them.
-- No stage begins once somebody has left.
+- No suspension leaves the handler while a stage runs, except stages that enclose a suspension: they
+  end with it.
+- No stage begins once a suspension has left, unless a stage has failed concurrently: the handler
+  gets that error first, and may go on without what it waited for.
 
 Stages may run on several event loops, in threads of their own: all is decided under a lock.
 """
@@ -24,30 +25,34 @@ from contextvars import ContextVar
 
 from headrace.errors import Suspended
 
-# The stages that the caller is in, the outermost first. It follows calls into threads.
+# The stages that the caller is in, the outermost first. Threads inherit it.
 _ENCLOSING: ContextVar[tuple[int, ...]] = ContextVar("headrace_enclosing_stages", default=())
 _numbers = itertools.count(1)
+# So many turns of the event loop an error has to reach the handler, through nested gathers and task
+# groups: two or three for each.
+TURNS_FOR_ERRORS = 100
 
 
 class RunningStages:
-    """The stages under way in one attempt."""
+    """The stages of one attempt that run now."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: dict[int, tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = {}
-        # Who would leave the handler, and the stages that hold them.
+        # Suspensions that wait, and the stages that enclose them.
         self._leaving: dict[asyncio.Future[None], tuple[int, ...]] = {}
         self._left: Suspended | None = None
+        self._failures = 0
         self._ended: asyncio.Future[None] | None = None
 
     @property
     def any(self) -> bool:
-        """Whether a stage runs."""
+        """Return whether a stage runs."""
         return bool(self._running)
 
     @contextmanager
     def stage(self) -> Iterator[None]:
-        """A stage runs. Raises `Suspended` if the handler has been left."""
+        """Note that a stage runs. Raises `Suspended` if a suspension has left the handler."""
         number = next(_numbers)
         with self._lock:
             if self._left is not None:
@@ -56,57 +61,72 @@ class RunningStages:
         before = _ENCLOSING.set((*_ENCLOSING.get(), number))
         try:
             yield
+        except Suspended:
+            raise
+        except BaseException:
+            with self._lock:
+                self._failures += 1
+            raise
         finally:
             with self._lock:
                 del self._running[number]
-                self._look()
+                self._wake_ready()
             with suppress(ValueError):  # its loop has ended, and Python closes what was left
                 _ENCLOSING.reset(before)
 
-    async def leave(self, suspended: Suspended, stay: Callable[[], None]) -> None:
-        """Return when the handler may be left. Calls `stay` if that is not now."""
-        began = time.monotonic()
-        if self._leave(suspended):
-            return
+    async def leave(self, suspended: Suspended, stay: Callable[[], None]) -> bool:
+        """Return when the suspension may leave the handler. Calls `stay` if it has to wait.
+
+        Returns False if a stage has failed meanwhile: the handler gets that error as well, so it
+        may return although it was suspended.
+        """
+        if self._leave(suspended, final=True):
+            return True
         stay()
-        while not self._leave(suspended):  # another stage may have begun since we were woken
+        began, failures, failed = time.monotonic(), self._failures, False
+        while True:
             await self._others()
-            # If the last of them failed, let the handler hear of that first: it may go on without.
-            await asyncio.sleep(0)
+            failed = failed or self._failures > failures
+            for _ in range(TURNS_FOR_ERRORS if failed else 1):
+                await asyncio.sleep(0)
+            if self._leave(suspended, final=not failed):  # otherwise another stage has begun
+                break
         suspended.delay = max(suspended.delay - (time.monotonic() - began), 0.0)
+        return not failed
 
     async def end(self, *, wait: bool) -> None:
-        """The handler has ended: wait for its stages. When it is told to stop, so are they.
+        """The handler has ended: wait for its stages, or cancel them if not `wait`.
 
-        Whoever stops it has patience of their own, so this goes on until they are over.
+        The caller has a time limit of its own, so this goes on until they are over.
         """
         while self._running:
             if not wait:
                 self._cancel()
             with self._lock:
                 self._ended = asyncio.get_running_loop().create_future()
-                self._look()
+                self._wake_ready()
             try:
                 await self._ended
             except asyncio.CancelledError:
                 wait = False
 
-    def _leave(self, suspended: Suspended) -> bool:
+    def _leave(self, suspended: Suspended, *, final: bool) -> bool:
         with self._lock:
             if self._left is None:
                 held = set(_ENCLOSING.get()).union(*self._leaving.values())
                 if not self._running.keys() <= held:
                     return False
-                self._left = suspended
-                self._look()
+                if final:
+                    self._left = suspended
+                    self._wake_ready()
             return True
 
     async def _others(self) -> None:
-        """Wait until no stage runs but those that hold whoever would leave."""
+        """Wait until only stages run that enclose a suspension."""
         leaving = asyncio.get_running_loop().create_future()
         with self._lock:
             self._leaving[leaving] = _ENCLOSING.get()
-            self._look()
+            self._wake_ready()
         try:
             await leaving
         finally:
@@ -120,8 +140,8 @@ class RunningStages:
             if task is not None:
                 _call(loop, task.cancel)
 
-    def _look(self) -> None:
-        """Under the lock: wake those who need not wait any longer."""
+    def _wake_ready(self) -> None:
+        """Under the lock: wake what need not wait any longer."""
         if self._ended is not None and not self._running:
             _wake(self._ended)
         if self._leaving:

@@ -1,4 +1,4 @@
-"""Running the function of a stage: on the loop or off it, within its time, again if it may."""
+"""Calls the function of a stage, on the event loop or in a thread, with timeout and retries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ONCE = RetryPolicy(retries=0)
 
 
 class StageRetry(msgspec.Struct, frozen=True):
-    """How hard to try: how often, and for how long each time."""
+    """The retry policy and timeout of one stage."""
 
     policy: RetryPolicy = _ONCE
     timeout: float | None = None
@@ -44,7 +44,7 @@ NO_RETRY = StageRetry()
 def make_stage_retry(
     retries: int | None, retry: RetryPolicy | None, timeout: float | None
 ) -> StageRetry:
-    """What a handler asks for a stage."""
+    """Return the retries and timeout that a handler asks for."""
     if retries is None and retry is None and timeout is None:
         return NO_RETRY
     if retries is not None and retry is not None:
@@ -63,9 +63,9 @@ async def call_stage(
     never_retry: NeverRetry,
     log: logging.LoggerAdapter[logging.Logger],
 ) -> tuple[Any, int]:
-    """The value of a stage's function, and after how many tries. Raises what the last one raised.
+    """Return the value of a stage's function and the number of tries. Raises the last error.
 
-    What asks for something to be done with the whole job (a retry, a snooze, a sleep) passes.
+    Errors that are about the whole job (a retry, a snooze, a suspension) are not tried again.
     """
     tries = 0
     outside = CURRENT_STAGE.set(f"{name}/")
@@ -127,8 +127,8 @@ def _function(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def encode_value(name: str, value: Any, function: Callable[..., Any]) -> bytes:
-    """What a stage returned, as JSON. What would come back as something else in a later attempt is
-    refused now, while somebody looks.
+    """Return a stage's value as JSON. Refuses now what a later attempt would read back as something
+    else.
     """
     try:
         encoded = encode(value)
@@ -160,8 +160,8 @@ _PLAIN = frozenset({type(None), bool, int, float, str})
 
 
 def _changes(value: Any, again: Any) -> Iterator[str]:
-    """What of a value came back as something that cannot stand in for it. A list can for a tuple,
-    and plain text and numbers for what is derived from them.
+    """Yield what was read back as something else. A list may replace a tuple, and plain text and
+    numbers what is derived from them.
     """
     if isinstance(value, dict) and isinstance(again, dict):
         for (key, each), (key_again, each_again) in zip(value.items(), again.items(), strict=False):
@@ -178,10 +178,10 @@ def _changes(value: Any, again: Any) -> Iterator[str]:
         yield f"{type(value).__name__} as {type(again).__name__}"
 
 
-def decode_value(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
-    """What was kept of a stage, as the type that its function says it returns."""
+def decode_value(name: str, recorded: bytes, function: Callable[..., Any]) -> Any:
+    """Return a recorded value as the type that the stage's function is annotated with."""
     try:
-        return decoder_of(function).decode(kept)
+        return decoder_of(function).decode(recorded)
     except msgspec.DecodeError as error:
         raise NotRetryable(
             f"the kept result of stage {name!r} does not fit what its function returns now: "
@@ -190,7 +190,7 @@ def decode_value(name: str, kept: bytes, function: Callable[..., Any]) -> Any:
 
 
 def decoder_of(function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
-    """Decodes into the function's return annotation, where it has one that JSON can hold."""
+    """Return a decoder for the function's return annotation, or for any JSON without one."""
     try:
         return msgspec.json.Decoder(_returned(_function(function)), dec_hook=decode_hook)
     except (TypeError, NameError, AttributeError):
@@ -198,7 +198,7 @@ def decoder_of(function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
 
 
 def _returned(function: Callable[..., Any]) -> Any:
-    """What a call returns: of a class one of its kind, of an object what its `__call__` says."""
+    """Return what a call returns: an instance for a class, otherwise the annotation."""
     if isinstance(function, type):
         return function
     if not inspect.isroutine(function) and not hasattr(function, "__annotations__"):

@@ -1,4 +1,4 @@
-"""Stages: named steps whose results are kept, so that no later attempt does them again."""
+"""Stages: named steps whose results are recorded, so that no later attempt runs them again."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from headrace.orchestrator.durable.stage_call import (
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
 
-# So many stages of one attempt that are plain functions run at once; others wait for these.
+# This many plain functions of one attempt's stages run at once; others wait for these.
 THREADS = 16
 
 
 class ThreadLimit:
-    """Counts the threads of one attempt. Whoever stops waiting for its thread gives the place back,
-    also when the function in it hangs.
+    """Limits the threads of one attempt. A stage that stops waiting for its thread frees its place,
+    even if the function in it hangs.
     """
 
     def __init__(self) -> None:
         self._of: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     def here(self) -> asyncio.Semaphore:
-        """For the running loop: a function in a thread may use several."""
+        """Return the limit on the running event loop: a handler in a thread may use several."""
         loop = asyncio.get_running_loop()
         if self._of is None or self._of[0] is not loop:
             self._of = loop, asyncio.Semaphore(THREADS)
@@ -56,7 +56,7 @@ class Stages:
     async def run(
         self, name: str, call: functools.partial[Any], *, done: str | None, stage_retry: StageRetry
     ) -> Any:
-        """Run a stage, or answer what an earlier attempt has kept of it."""
+        """Run a stage, or return what an earlier attempt has recorded."""
         context = self._context
         if name in self._seen:
             raise InvalidInput(
@@ -65,10 +65,10 @@ class Stages:
             )
         self._seen.add(name)
         if context.token > 1:
-            kept = (await context.on_worker_loop(context.replayed.of_kind(STAGE))).get(name)
-            if kept is not None:
+            recorded = (await context.on_worker_loop(context.replayed.of_kind(STAGE))).get(name)
+            if recorded is not None:
                 self._finished += 1
-                return await self._replay(name, kept, call)
+                return await self._replay(name, recorded, call)
         context.refuse_when_over()
         context.show_stage(stage=name)
         began = time.perf_counter()
@@ -82,7 +82,7 @@ class Stages:
                 log=context.log,
             )
         except BaseException:
-            # Whoever catches the error may try this stage once more.
+            # A handler that catches the error may run this stage again.
             self._seen.discard(name)
             raise
         record = await self._record(name, value, call)
@@ -98,7 +98,7 @@ class Stages:
         return value
 
     def _progress(self) -> float | None:
-        """Nobody knows how many stages will follow: move on, and never quite arrive."""
+        """Return a progress that grows and never reaches 100: the number of stages is unknown."""
         if self._context.own_progress:
             return None
         return round(100 * self._finished / (self._finished + 1), 1)
@@ -107,7 +107,7 @@ class Stages:
         context = self._context
         if context.in_a_thread and not timed:
             return call()
-        # A step that computes must not hold up the jobs beside it, nor take all threads there are.
+        # A stage that computes must not block other jobs, nor take all threads.
         async with self._thread_limit.here():
             return await context.in_thread(call)
 
@@ -119,8 +119,8 @@ class Stages:
         await self._context.artifacts.put(file, encoded, media_type="application/json")
         return StageRecord(artifact=file)
 
-    async def _replay(self, name: str, kept: bytes, call: functools.partial[Any]) -> Any:
-        record = msgspec.json.decode(kept, type=StageRecord)
+    async def _replay(self, name: str, recorded: bytes, call: functools.partial[Any]) -> Any:
+        record = msgspec.json.decode(recorded, type=StageRecord)
         data: bytes = bytes(record.value)
         if record.artifact is not None:
             data = await self._context.artifacts.get(record.artifact)

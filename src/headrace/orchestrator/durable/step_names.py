@@ -1,7 +1,6 @@
-"""Where a handler is: inside of which stage, and what it has come to for the how-manieth time.
+"""Stable names for unnamed steps: enclosing stage plus occurrence number.
 
-Steps without a name of their own are known by this. It is the same in every attempt, as long as
-the handler takes the same way.
+They are the same in every attempt, as long as the handler makes its steps in the same order.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ import threading
 from collections import Counter
 from contextvars import ContextVar
 
-# The stage that the caller is in, with a slash at its end. It follows calls into threads.
+# The stage that the caller is in, followed by a slash. Threads inherit it.
 CURRENT_STAGE: ContextVar[str] = ContextVar("headrace_stage", default="")
 
 
 class StepNames:
-    """Counts the steps of one attempt."""
+    """Counts the unnamed steps of one attempt."""
 
     __slots__ = ("_guard", "_seen")
 
@@ -24,7 +23,7 @@ class StepNames:
         self._guard = threading.Lock()
 
     def next(self, kind: str, name: str | None) -> str:
-        """The name that this step is kept by: its own or its number, then the count of repeats."""
+        """Return the name to record a step by: its own or its number, then the count of repeats."""
         step_name = CURRENT_STAGE.get() + (name or "")
         with self._guard:
             self._seen[kind, step_name] += 1

@@ -1,4 +1,7 @@
-"""Who keeps the durable steps of an attempt: the worker, or, asked by a child process, the same."""
+"""The interface for recording durable steps.
+
+It is implemented in the worker and, as a proxy, in child processes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.model.durable.children import EndedChild
 from headrace.model.job import NewJob
-from headrace.orchestrator.durable.children import Children
+from headrace.orchestrator.durable.children import ChildJobs
 from headrace.orchestrator.durable.stage_call import StageRetry
 from headrace.orchestrator.durable.stages import Stages
 from headrace.orchestrator.durable.waiting import SleepAndWait
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StepStore(ABC):
-    """The durable verbs, each with the name (`place`) that its step is kept by."""
+    """Records durable steps. Each call has the name that its step is recorded by."""
 
     @abstractmethod
     async def stage(
@@ -28,19 +31,19 @@ class StepStore(ABC):
         done: str | None,
         stage_retry: StageRetry,
     ) -> Any:
-        """Run a stage, or answer what was kept of it."""
+        """Run a stage, or return its recorded result."""
 
     @abstractmethod
     async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
-        """Sleep for so long, or until then."""
+        """Sleep for `seconds`, or until a time in seconds since the epoch."""
 
     @abstractmethod
     async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
-        """Wait for an event and answer its body."""
+        """Wait for a signal and return its body."""
 
     @abstractmethod
     async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
-        """Make children."""
+        """Create child jobs and return their ids."""
 
     @abstractmethod
     async def gather(self, ids: list[str]) -> list[EndedChild]:
@@ -48,13 +51,13 @@ class StepStore(ABC):
 
 
 class WorkerStepStore(StepStore):
-    """The worker's own. All but the function of a stage runs on the worker's loop."""
+    """Records in the engine. All but the function of a stage runs on the worker's event loop."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
         self._stages = Stages(context)
         self._sleep_and_wait = SleepAndWait(context)
-        self._children = Children(context)
+        self._children = ChildJobs(context)
 
     async def stage(
         self,
@@ -63,23 +66,18 @@ class WorkerStepStore(StepStore):
         done: str | None,
         stage_retry: StageRetry,
     ) -> Any:
-        """Run a stage, or answer what was kept of it."""
         return await self._stages.run(step_name, call, done=done, stage_retry=stage_retry)
 
     async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
-        """Sleep for so long, or until then."""
         await self._context.on_worker_loop(self._sleep_and_wait.sleep(step_name, seconds, until))
 
     async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
-        """Wait for an event and answer its body."""
         return await self._context.on_worker_loop(
             self._sleep_and_wait.wait(step_name, event, timeout)
         )
 
     async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
-        """Make children."""
         return await self._context.on_worker_loop(self._children.spawn(step_name, jobs))
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
-        """Wait until these children have ended."""
         return await self._context.on_worker_loop(self._children.gather(ids))

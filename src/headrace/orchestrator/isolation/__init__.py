@@ -1,8 +1,8 @@
 """Handlers in processes of their own, which can be killed on time and capped in memory.
 
-The worker's side: `pool` keeps the processes, `process` is one of them, `session` answers what a
-handler asks of its context. The child's side: `child` is the program, `serve` its life, `link` its
-end of the line, `remote` the handler's context. Between them: `messages`, `failures`, `logs`.
+The worker's side: `pool` starts and reuses `child_process`es, and `attempt_server` runs what a
+handler asks of its context. The child's side is `child`. Both use `protocol`, `error_transport` and
+`log_forwarding`. Between them, `supervisor` ends whatever a child has started.
 """
 
 from headrace.orchestrator.isolation.errors import ChildDied, RemoteError

@@ -4,100 +4,83 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from headrace.errors import HeadraceError
-from headrace.model.artifact import Artifacts, Content
-from headrace.orchestrator.isolation.protocol import (
-    ArtifactChunk,
-    ArtifactFind,
-    ArtifactList,
-    ArtifactPut,
-    ArtifactQuestion,
-    ArtifactRead,
-)
-from headrace.task.codec import encode
+from headrace.model.artifact import Artifact, Artifacts
+
+Chunks = asyncio.Queue[bytes | None]
 
 
 class ArtifactServer:
-    """Answers what a child asks about the files of its job."""
+    """Calls the job's `Artifacts` for a child. A file is sent in chunks: begin, write …, end.
 
-    def __init__(self, artifacts: Artifacts) -> None:
+    `start` runs a coroutine as a task that ends with the attempt.
+    """
+
+    def __init__(
+        self,
+        artifacts: Artifacts,
+        start: Callable[[Coroutine[Any, Any, str]], asyncio.Task[str]],
+    ) -> None:
         self._artifacts = artifacts
-        self._incoming: dict[int, _Incoming] = {}
+        self._start = start
+        self._uploads: dict[int, tuple[Chunks, asyncio.Task[str]]] = {}
 
-    async def answer(self, question: ArtifactQuestion) -> bytes:
-        """The answer: JSON, a path, or a chunk."""
-        match question:
-            case ArtifactPut():
-                return await self._put(question)
-            case ArtifactChunk():
-                incoming = self._incoming.get(question.put)
-                if incoming is not None:
-                    await incoming.give(question)
-                return b""
-            case ArtifactFind():
-                return encode(await self._artifacts.find(question.name, layer=question.layer))
-            case ArtifactRead(_, _, path, start, end):
-                stream = self._artifacts.stream(path, start=start, end=end)
-                return b"".join([chunk async for chunk in stream])
-            case ArtifactList():
-                return encode(await self._artifacts.list())
+    async def find(self, name: str, layer: str) -> Artifact:
+        return await self._artifacts.find(name, layer=layer)
 
-    async def _put(self, put: ArtifactPut) -> bytes:
-        incoming = self._incoming[put.number] = _Incoming()
-        data: Content = incoming.chunks()
-        if put.file is not None:
-            data = Path(os.fsdecode(put.file))
+    async def list(self) -> list[Artifact]:
+        return await self._artifacts.list()
+
+    async def read(self, path: str, start: int, end: int) -> bytes:
+        stream = self._artifacts.stream(path, start=start, end=end)
+        return b"".join([chunk async for chunk in stream])
+
+    async def put_file(
+        self, file: bytes, name: str, layer: str, media_type: str | None, metadata: dict[str, str]
+    ) -> str:
+        """Put a file that the worker reads by itself, being on the same machine."""
+        return await self._artifacts.put(
+            name, Path(os.fsdecode(file)), layer=layer, media_type=media_type, metadata=metadata
+        )
+
+    async def begin_put(
+        self, upload: int, name: str, layer: str, media_type: str | None, metadata: dict[str, str]
+    ) -> None:
+        """Begin to put what follows in chunks. `upload` is a number of the child's choice."""
+        chunks: Chunks = asyncio.Queue(1)
+        put = self._artifacts.put(
+            name, _received(chunks), layer=layer, media_type=media_type, metadata=metadata
+        )
+        self._uploads[upload] = chunks, self._start(put)
+
+    async def write(self, upload: int, chunk: bytes | None) -> bool:
+        """Pass a chunk on, once the one before has been taken. b"" ends the file, None undoes it.
+
+        Return False if no more is wanted, because the store has refused the file.
+        """
+        if upload not in self._uploads:
+            raise HeadraceError(f"file {upload} was never begun, or has ended")
+        chunks, put = self._uploads[upload]
+        passing_on = asyncio.ensure_future(chunks.put(chunk))
         try:
-            path = await self._artifacts.put(
-                put.name,
-                data,
-                layer=put.layer,
-                media_type=put.media_type,
-                metadata=put.metadata,
-            )
+            await asyncio.wait({passing_on, put}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            del self._incoming[put.number]
-            incoming.close()
-        return path.encode()
+            passing_on.cancel()
+        return not put.done()
+
+    async def end_put(self, upload: int, whole: bool) -> str:
+        """Return the path of the file. If it is not `whole`, nothing is stored."""
+        await self.write(upload, b"" if whole else None)
+        _, put = self._uploads.pop(upload)
+        return await put
 
 
-class _Incoming:
-    """A file on its way from a child. A chunk is answered when the store has taken it."""
-
-    def __init__(self) -> None:
-        self._queue: asyncio.Queue[tuple[ArtifactChunk, asyncio.Future[None]]] = asyncio.Queue()
-        self._over = False
-
-    async def give(self, chunk: ArtifactChunk) -> None:
-        """Wait until it has been taken, or nobody will."""
-        if not self._over:
-            taken = asyncio.get_running_loop().create_future()
-            self._queue.put_nowait((chunk, taken))
-            await taken
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """What comes, until the end."""
-        while True:
-            chunk, taken = await self._queue.get()
-            try:
-                if chunk.broken:
-                    raise HeadraceError("the handler's own stream ended with an error")
-                if not chunk.data:
-                    return
-                yield chunk.data
-            finally:
-                _let_go(taken)
-
-    def close(self) -> None:
-        """Nobody takes chunks any more."""
-        self._over = True
-        while not self._queue.empty():
-            _let_go(self._queue.get_nowait()[1])
-
-
-def _let_go(taken: asyncio.Future[None]) -> None:
-    if not taken.done():
-        taken.set_result(None)
+async def _received(chunks: Chunks) -> AsyncGenerator[bytes, None]:
+    while chunk := await chunks.get():
+        yield chunk
+    if chunk is None:
+        raise HeadraceError("the handler's own stream ended with an error")

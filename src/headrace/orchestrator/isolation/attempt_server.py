@@ -1,53 +1,47 @@
-"""The worker's side of one job in a child: what the handler asks of its context."""
+"""The worker's side of one job in a child: runs what the handler asks of its context."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 import msgspec
 
 from headrace.errors import HeadraceError, Suspended
+from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
 from headrace.orchestrator.durable.stage_call import NO_RETRY
+from headrace.orchestrator.durable.step_store import StepStore
 from headrace.orchestrator.isolation.artifact_server import ArtifactServer
 from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from headrace.orchestrator.isolation.errors import MessageTooLong
 from headrace.orchestrator.isolation.log_forwarding import replay
 from headrace.orchestrator.isolation.protocol import (
-    Answer,
+    Ask,
     Cancel,
-    Durable,
     FromChild,
     FromWorker,
-    Gather,
     Logged,
     Progress,
     ProgressSeen,
-    Question,
-    Raised,
-    Ready,
-    Returned,
-    RunStage,
-    Sleep,
-    Spawn,
-    StageBegin,
-    StageEnd,
-    Wait,
+    Reply,
+    Report,
 )
 from headrace.task.codec import encode
 
 # How soon a handler in a child sees that it should stop.
 CANCEL_POLL_SECONDS = 0.1
 
+T = TypeVar("T")
+
 log = logging.getLogger("headrace.orchestrator.isolation")
 
 
-class Session:
-    """Answers one run. Everything it writes goes through the worker's context and its token."""
+class AttemptServer:
+    """Serves one run. Everything it writes goes through the worker's context and its token."""
 
     def __init__(
         self, context: DurableContext, run: int, send: Callable[[FromWorker], None]
@@ -55,38 +49,85 @@ class Session:
         self._context = context
         self._run = run
         self._send = send
-        self._steps: dict[int, asyncio.Future[msgspec.Raw]] = {}
-        self._answering: set[asyncio.Task[None]] = set()
+        self._stages: dict[int, tuple[asyncio.Future[msgspec.Raw], asyncio.Task[Any]]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.get_running_loop()
-        self._watching = self._loop.call_later(CANCEL_POLL_SECONDS, self._watch)
+        self._cancel_poll = self._loop.call_later(CANCEL_POLL_SECONDS, self._poll_cancelled)
 
     def take(self, message: FromChild) -> None:
         """Deal with a message of the child, without waiting."""
         match message:
+            case Ask():
+                self._start(self._answer(message))
             case Logged():
                 if message.logger is not None or message.run == self._run:
                     replay(message, self._context)
             case Progress():
                 self._progress(message)
-            case StageEnd():
-                self._end_step(message)
-            case Ready() | Returned() | Raised():
-                pass
             case _:
-                if isinstance(message, StageBegin) and message.run == self._run:
-                    self._steps[message.number] = self._loop.create_future()
-                task = asyncio.create_task(self._answer(message))
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
+                pass
 
     async def close(self) -> None:
-        """The run is over: what is still being answered has nobody to hear it."""
-        self._watching.cancel()
-        if self._answering:
-            tasks = list(self._answering)
+        """Cancel what is still being done for the run, which is over."""
+        self._cancel_poll.cancel()
+        if self._tasks:
+            tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def steps(self) -> StepStore:
+        return self._context.step_store
+
+    @functools.cached_property
+    def artifacts(self) -> ArtifactServer:
+        return ArtifactServer(self._context.artifacts, self._start)
+
+    async def begin_stage(self, stage: int, name: str, done: str | None) -> bytes:
+        """Return the stored result of a stage. b"": there is none; run it, then `end_stage`.
+
+        `stage` is a number of the child's choice. The worker's own stage decides and stores: what
+        it calls waits for the result of the child.
+        """
+        begun: asyncio.Future[None] = self._loop.create_future()
+        result: asyncio.Future[msgspec.Raw] = self._loop.create_future()
+
+        async def run_in_child() -> msgspec.Raw:  # a result stays JSON here
+            begun.set_result(None)
+            return await result
+
+        # Retries and time limits are up to the child, where the function runs.
+        call = functools.partial(run_in_child)
+        running = self._start(self.steps.stage(name, call, done, NO_RETRY))
+        self._stages[stage] = result, running
+        await asyncio.wait({begun, running}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            return b""
+        self._stages.pop(stage, None)
+        return encode(running.result())
+
+    async def end_stage(self, stage: int, value: bytes, report: Report | None) -> None:
+        """Store the result of a stage, or end it with the error of its function."""
+        if stage not in self._stages:
+            raise HeadraceError(f"stage {stage} was never begun, or has ended")
+        result, running = self._stages.pop(stage)
+        if report is None:
+            result.set_result(msgspec.Raw(value))
+        else:
+            result.set_exception(rebuild(report))
+        await running
+
+    def _start(self, call: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(call)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # the child may have gone before it was told
 
     def _progress(self, message: Progress) -> None:
         if message.run == self._run:
@@ -96,88 +137,59 @@ class Session:
                 log.warning("job %s: progress was refused: %s", self._context.job_id, error)
         self._send(ProgressSeen(message.run))
 
-    def _end_step(self, message: StageEnd) -> None:
-        step = self._steps.get(message.number)
-        if message.run != self._run or step is None or step.done():
-            return
-        if message.report is None:
-            step.set_result(msgspec.Raw(message.result))
-        else:
-            step.set_exception(rebuild(message.report))
-
-    async def _answer(self, question: Question) -> None:
-        run, number = question.run, question.number
+    async def _answer(self, ask: Ask) -> None:
+        reply = Reply(ask.run, ask.number)
         try:
-            answer = Answer(run, number, await self._value(question))
+            reply.value = await self._call(ask)
         except Suspended as suspended:
-            # Whether the handler is left, and when, is seen to where it runs.
+            # The child decides whether and when the handler is left.
             self._context.suspending(now=False)
-            answer = Answer(run, number, report=describe(suspended))
+            reply.report = describe(suspended)
         except Exception as error:
-            answer = Answer(run, number, report=describe(error))
+            reply.report = describe(error)
+        if ask.number == 0:
+            return
         try:
-            self._send(answer)
+            self._send(reply)
         except MessageTooLong as error:
-            self._send(Answer(run, number, report=describe(error)))
+            self._send(Reply(ask.run, ask.number, report=describe(error)))
 
-    async def _value(self, question: Question) -> bytes:
-        if question.run != self._run:
+    async def _call(self, ask: Ask) -> bytes:
+        if ask.run != self._run:
             raise HeadraceError("the attempt that asks is over")
-        match question:
-            case StageBegin():
-                return await self._stage(question)
-            case Sleep() | Wait() | Spawn() | Gather():
-                return await self._durable(question)
-            case StageEnd():
-                raise HeadraceError("a stage ended that never began")
-            case _:
-                return await self._files.answer(question)
+        if ask.method not in METHODS:
+            raise HeadraceError(f"no method {ask.method!r}; there are {', '.join(METHODS)}")
+        types, method = METHODS[ask.method]
+        value = await method(self)(*msgspec.convert(ask.arguments, types))
+        return value if isinstance(value, bytes) else encode(value)
 
-    @functools.cached_property
-    def _files(self) -> ArtifactServer:
-        return ArtifactServer(self._context.artifacts)
-
-    async def _stage(self, question: StageBegin) -> bytes:
-        """Let the worker's own stage decide: kept already, or to be run, over there."""
-        step = self._steps[question.number]
-        try:
-            call = functools.partial(
-                _run_in_child, lambda: self._send(RunStage(self._run, question.number)), step
-            )
-            # How often and how long to try is seen to where the function runs.
-            value = await self._context.step_store.stage(
-                question.name, call, question.done, NO_RETRY
-            )
-            return encode(value)
-        finally:
-            self._steps.pop(question.number, None)
-            with contextlib.suppress(asyncio.InvalidStateError, asyncio.CancelledError):
-                step.exception()
-
-    async def _durable(self, question: Durable) -> bytes:
-        steps = self._context.step_store
-        match question:
-            case Sleep(_, _, step_name, seconds, until):
-                await steps.sleep(step_name, seconds, until)
-                return b""
-            case Wait(_, _, step_name, event, timeout):
-                return await steps.wait(step_name, event, timeout)
-            case Spawn(_, _, step_name, jobs):
-                return encode(await steps.spawn(step_name, jobs))
-            case Gather(_, _, ids):
-                return encode(await steps.gather(ids))
-
-    def _watch(self) -> None:
-        # A context has no signal for this, and a look costs next to nothing.
+    def _poll_cancelled(self) -> None:
+        # A context has no signal for this, and asking it costs next to nothing.
         if self._context.cancelled:
             self._send(Cancel(self._run))
         else:
-            self._watching = self._loop.call_later(CANCEL_POLL_SECONDS, self._watch)
+            self._cancel_poll = self._loop.call_later(CANCEL_POLL_SECONDS, self._poll_cancelled)
 
 
-async def _run_in_child(
-    begin: Callable[[], None], step: asyncio.Future[msgspec.Raw]
-) -> msgspec.Raw:
-    """What the worker's stage runs: the real function is over there. Results stay JSON here."""
-    begin()
-    return await step
+# All that a child may call: the types of the arguments, and the method.
+METHODS: dict[str, tuple[Any, Callable[[AttemptServer], Callable[..., Awaitable[Any]]]]] = {
+    "begin_stage": (tuple[int, str, str | None], lambda server: server.begin_stage),
+    "end_stage": (tuple[int, bytes, Report | None], lambda server: server.end_stage),
+    "sleep": (tuple[str, float | None, float | None], lambda server: server.steps.sleep),
+    "wait": (tuple[str, str, float | None], lambda server: server.steps.wait),
+    "spawn": (tuple[str, list[NewJob]], lambda server: server.steps.spawn),
+    "gather": (tuple[list[str]], lambda server: server.steps.gather),
+    "find_artifact": (tuple[str, str], lambda server: server.artifacts.find),
+    "list_artifacts": (tuple[()], lambda server: server.artifacts.list),
+    "read_artifact": (tuple[str, int, int], lambda server: server.artifacts.read),
+    "put_file": (
+        tuple[bytes, str, str, str | None, dict[str, str]],
+        lambda server: server.artifacts.put_file,
+    ),
+    "begin_put": (
+        tuple[int, str, str, str | None, dict[str, str]],
+        lambda server: server.artifacts.begin_put,
+    ),
+    "write_put": (tuple[int, bytes], lambda server: server.artifacts.write),
+    "end_put": (tuple[int, bool], lambda server: server.artifacts.end_put),
+}

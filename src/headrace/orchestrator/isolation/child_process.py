@@ -20,9 +20,9 @@ import msgspec
 
 from headrace.model.job import ClaimedJob
 from headrace.orchestrator.durable.context import DurableContext
-from headrace.orchestrator.isolation.attempt_server import Session
+from headrace.orchestrator.isolation.attempt_server import AttemptServer
 from headrace.orchestrator.isolation.error_transport import is_memory_error, rebuild
-from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, obituary
+from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, describe_exit
 from headrace.orchestrator.isolation.log_forwarding import levels, replay
 from headrace.orchestrator.isolation.protocol import (
     ENVELOPE,
@@ -35,7 +35,7 @@ from headrace.orchestrator.isolation.protocol import (
     Raised,
     Ready,
     Returned,
-    Run,
+    RunJob,
     Start,
     Stop,
     Target,
@@ -64,7 +64,7 @@ STRAY = "something in it writes to a file descriptor that is not its own"
 log = logging.getLogger("headrace.orchestrator.isolation")
 
 
-class LineClosed(Exception):
+class ChannelClosed(Exception):
     """Nothing more will come from this child."""
 
 
@@ -77,14 +77,14 @@ class ChildProcess:
         process: asyncio.subprocess.Process,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        marks: int,
-        leash: int,
+        begun_marks: int,
+        lifeline: int,
         identity: str,
     ) -> None:
         # The supervisor of the child: when it has ended, so has everything below it.
         self._process = process
-        self._marks: int | None = marks
-        self._leash = leash
+        self._begun_marks: int | None = begun_marks
+        self._lifeline = lifeline
         self._identity = identity
         self._reader = reader
         self._writer = writer
@@ -97,10 +97,10 @@ class ChildProcess:
         """Start a process. It has to `load` before it can run a job."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        marks, marking = os.pipe()
-        os.set_blocking(marks, False)
-        held, leash = os.pipe()
-        os.set_blocking(leash, False)
+        begun_marks, marking = os.pipe()
+        os.set_blocking(begun_marks, False)
+        held, lifeline = os.pipe()
+        os.set_blocking(lifeline, False)
         identity = secrets.token_hex(16)
         writer: asyncio.StreamWriter | None = None
         try:
@@ -122,8 +122,8 @@ class ChildProcess:
             if writer is not None:
                 writer.transport.abort()
             ours.close()
-            os.close(marks)
-            os.close(leash)
+            os.close(begun_marks)
+            os.close(lifeline)
             if isinstance(error, OSError):
                 raise ChildDied(f"a child process could not be started: {error}") from error
             raise
@@ -135,8 +135,8 @@ class ChildProcess:
             process=process,
             reader=reader,
             writer=writer,
-            marks=marks,
-            leash=leash,
+            begun_marks=begun_marks,
+            lifeline=lifeline,
             identity=identity,
         )
 
@@ -190,8 +190,8 @@ class ChildProcess:
                         replay(logged, None)
                     case message:
                         raise ChildDied(f"a child said {message!r} before it was ready")
-        except LineClosed as error:
-            ending = obituary(await self._end())
+        except ChannelClosed as error:
+            ending = describe_exit(await self._end())
             limit = "" if memory_limit is None else f"; memory_limit is {memory_limit:,} bytes"
             raise ChildDied(
                 f"the child process {ending} while it loaded {target.module}{limit}"
@@ -200,7 +200,7 @@ class ChildProcess:
     async def run(self, job: ClaimedJob, context: DurableContext) -> Returned | Raised:
         """Run one job. If this raises, the process is of no further use: kill it."""
         self.jobs += 1
-        session = Session(context, self.jobs, self._send)
+        server = AttemptServer(context, self.jobs, self._send)
         try:
             self._send(_run(self.jobs, job, context))
             while True:
@@ -215,13 +215,13 @@ class ChildProcess:
                             *(self.pid, message.run, self.jobs, job.id),
                         )
                     case _:
-                        session.take(message)
-        except LineClosed as error:
-            ending = obituary(await self._end())
+                        server.take(message)
+        except ChannelClosed as error:
+            ending = describe_exit(await self._end())
             kind = ChildDied if self._begun() == self.jobs else ChildNotStarted
             raise kind(f'the child process of task "{job.task}" {ending}') from error
         finally:
-            await session.close()
+            await server.close()
 
     async def stop(self) -> None:
         """Let an idle process leave politely; end it if it does not."""
@@ -233,7 +233,7 @@ class ChildProcess:
         """End the process and all that was started below it; it is gone when this returns."""
         if not self._ended.done():
             with contextlib.suppress(OSError):
-                os.write(self._leash, b".")
+                os.write(self._lifeline, b".")
             await asyncio.wait({self._ended}, timeout=KEEPER_SECONDS)
         if not self._ended.done():
             # Somebody has stopped the supervisor, or the machine stands still.
@@ -241,9 +241,9 @@ class ChildProcess:
             await _off_loop(functools.partial(_end_from_here, self.pid))
         await asyncio.shield(self._ended)
         self._writer.transport.abort()
-        if self._marks is not None:
-            os.close(self._marks)
-            self._marks = None
+        if self._begun_marks is not None:
+            os.close(self._begun_marks)
+            self._begun_marks = None
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
@@ -261,7 +261,7 @@ class ChildProcess:
                 )
             body = await self._reader.readexactly(length)
         except (EOFError, OSError) as error:
-            raise LineClosed from error
+            raise ChannelClosed from error
         try:
             return decode_from_child(body)
         except msgspec.DecodeError as error:
@@ -271,10 +271,10 @@ class ChildProcess:
 
     def _begun(self) -> int:
         """How many jobs it had begun when it died: it leaves a mark for each."""
-        if self._marks is None:
+        if self._begun_marks is None:
             return self.jobs  # we have killed it ourselves
         try:
-            return len(os.read(self._marks, self.jobs + 1))
+            return len(os.read(self._begun_marks, self.jobs + 1))
         except BlockingIOError:
             return 0
 
@@ -287,7 +287,7 @@ class ChildProcess:
         if await self._process.wait() == -signal.SIGKILL:
             # Perhaps it was the supervisor that was killed. The child ends with it, by itself.
             await _off_loop(functools.partial(end_all, functools.partial(marked, self._identity)))
-        os.close(self._leash)
+        os.close(self._lifeline)
         # What it has sent is read first, unless something that it started holds the line open.
         asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._writer.transport.abort)
 
@@ -330,10 +330,10 @@ def _python() -> list[str]:
     return [sys.executable] if home == Path.cwd() else [sys.executable, "-P"]
 
 
-def _run(number: int, job: ClaimedJob, context: DurableContext) -> Run:
+def _run(number: int, job: ClaimedJob, context: DurableContext) -> RunJob:
     fields: dict[str, Any] = {
         name: getattr(context, name)
         for name in ("job_id", "queue", "attempt", "max_attempts", "token", "key", "lane")
     }
     level = context.log.getEffectiveLevel()
-    return Run(run=number, task=job.task, args=job.args, level=level, **fields)
+    return RunJob(run=number, task=job.task, args=job.args, level=level, **fields)

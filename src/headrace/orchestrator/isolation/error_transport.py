@@ -1,8 +1,8 @@
-"""Errors on their way between processes: taken apart here, put together there.
+"""Errors between processes: sent as data, and rebuilt on the other side.
 
-No object travels. The class that is made on the other side has the names of the original's whole
-ancestry, and is a real subclass of the nearest ancestor that exists there, so that `retryable`,
-`never_retry` and `except` see what they would have seen without the process in between.
+A rebuilt error has a new class with the names of the original's whole ancestry. It is a real
+subclass of the nearest ancestor that is loaded there, so that `retryable`, `never_retry` and
+`except` see what they would see if the handler had run in the worker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from headrace.errors import RetryLater, Snooze, Suspended
+from headrace.errors import NotRetryable, RetryLater, Snooze, Suspended
 from headrace.model.durable.awaited import decode_awaited, encode_awaited
 from headrace.orchestrator.isolation.errors import RemoteError, RemoteTraceback
 from headrace.orchestrator.isolation.protocol import Report, printable
@@ -28,9 +28,11 @@ _OWN = (
 )
 
 
-def describe(error: BaseException) -> Report:
-    """Take an error apart. A group of nothing but sleeps and waits is one of them, as it is for
-    handlers in the worker: a group cannot be put together again over there.
+def describe(error: BaseException, *, retryable: bool = True) -> Report:
+    """Return an error as data. `retryable` False: it is a `NotRetryable` on the other side.
+
+    A group of nothing but sleeps and waits becomes one of them, as it does for handlers in the
+    worker: groups cannot be rebuilt.
     """
     error = merge_suspensions(error)
     report = Report(
@@ -41,6 +43,7 @@ def describe(error: BaseException) -> Report:
         ],
         message=printable(_text(error)[:TEXT_LIMIT]),
         traceback=printable(_traceback(error)[-TEXT_LIMIT:]),
+        retryable=retryable,
     )
     match error:
         case RetryLater():
@@ -55,7 +58,7 @@ def describe(error: BaseException) -> Report:
 
 
 def rebuild(report: Report) -> BaseException:
-    """Put an error together that stands in for the one described."""
+    """Return an error that stands for the described one."""
     error: BaseException
     match report.kind:
         case "suspended":
@@ -71,7 +74,7 @@ def rebuild(report: Report) -> BaseException:
 
 
 def is_memory_error(report: Report) -> bool:
-    """Whether memory ran out."""
+    """Return whether it is a MemoryError."""
     return ("builtins", "MemoryError") in report.ancestry
 
 
@@ -82,18 +85,20 @@ def _stand_in(report: Report) -> RemoteError:
             continue
         try:
             return _make(report, base)
-        except Exception:  # noqa: S112 - a class that resists: try its ancestor
+        except Exception:  # noqa: S112 - it cannot be subclassed: try its ancestor
             continue
     return _make(report, Exception)
 
 
 def _make(report: Report, base: type[Exception]) -> RemoteError:
-    """An instance of a class below `base` that has every name of the ancestry."""
+    """Return an instance of a class below `base` that has every name of the ancestry."""
     known = {cls.__name__ for cls in base.__mro__}
     names = [name.rpartition(".")[2] for _, name in report.ancestry] or [base.__name__]
     bases: tuple[type, ...] = (base,) if issubclass(base, RemoteError) else (RemoteError, base)
     if issubclass(RemoteError, base):
         bases = (RemoteError,)
+    if not report.retryable and not issubclass(base, NotRetryable):
+        bases += (NotRetryable,)
     cls: type = base
     for name in reversed([names[0], *(name for name in names[1:] if name not in known)]):
         cls = type(name, bases, {"__module__": report.ancestry[0][0]})
@@ -109,7 +114,7 @@ def _make(report: Report, base: type[Exception]) -> RemoteError:
 
 
 def _instance(cls: type, base: type[Exception]) -> object:
-    """Not through the class's own constructor: nobody knows what it asks for."""
+    """Return an instance without calling the class's own constructor: its arguments are unknown."""
     try:
         return base.__new__(cls)
     except TypeError:
@@ -117,10 +122,10 @@ def _instance(cls: type, base: type[Exception]) -> object:
 
 
 def _known_class(module: str, name: str) -> type[Exception] | None:
-    """A class that this process has loaded already. Nothing is imported for an error's sake.
+    """Return the class if this process has loaded it. Nothing is imported for an error.
 
-    What is no Exception (SystemExit, CancelledError) would steer this process: it is left out.
-    Groups cannot be made without their members.
+    None for what is not an Exception (SystemExit, CancelledError), which would act on this process,
+    and for groups, which cannot be made without their members.
     """
     found: object = sys.modules.get(module) or _main_as(module)
     for part in name.split("."):
@@ -135,7 +140,7 @@ def _known_class(module: str, name: str) -> type[Exception] | None:
 
 
 def _main_as(module: str) -> ModuleType | None:
-    """What `python -m module` has started is `__main__` here and has its own name in a child."""
+    """Return `__main__` if it is this module: `python -m` gives it that name, a child does not."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     return main if spec is not None and spec.name == module else None
@@ -157,12 +162,12 @@ def _traceback(error: BaseException) -> str:
 
 
 def _seconds(delay: object) -> float | None:
-    """What a handler has given as a delay, if it is a number."""
+    """Return what a handler has given as a delay, if it is a number."""
     return float(delay) if isinstance(delay, int | float) else None
 
 
 def _trimmed(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the handler on, without the machinery that called it."""
+    """Return the traceback from the handler on, without our own frames that called it."""
     first = trace
     while first is not None and first.tb_frame.f_code.co_filename.startswith(_OWN):
         first = first.tb_next

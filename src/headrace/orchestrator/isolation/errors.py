@@ -1,20 +1,18 @@
-"""What can go wrong with a child process, as the worker sees it.
+"""Errors of child processes.
 
 HeadraceError
-├── ChildDied           the process ended without an answer; the attempt failed
-│   └── ChildNotStarted before the handler began
-├── ForkedCopy          a copy of the child used what belongs to the child
+├── ChildDied            the process ended before the handler did; the attempt failed
+│   └── ChildNotStarted  before the handler began
+├── ForkedCopy           a forked copy of the child used the job's context
 └── NotRetryable
-    ├── MessageTooLong  more was to be sent at once than the line takes
-    └── PayloadTooLarge the result is beyond the limit, as it would be another time
-RemoteError             the handler raised in its child; stands in for that error here
+    └── MessageTooLong   a message is longer than the other side accepts
+RemoteError              in the worker, stands for an error that the handler raised in its child
 """
 
 from __future__ import annotations
 
 import signal
 
-from headrace import errors
 from headrace.errors import HeadraceError, NotRetryable
 
 
@@ -27,15 +25,11 @@ class ChildNotStarted(ChildDied):
 
 
 class ForkedCopy(HeadraceError):
-    """A process that a handler forked used the job's context, which only the job's own may."""
+    """A process that a handler forked used the context of the job."""
 
 
 class MessageTooLong(NotRetryable):
-    """Worker and child send each other no message that would fill the other's memory."""
-
-
-class PayloadTooLarge(errors.PayloadTooLarge, NotRetryable):
-    """The result exceeds the limit, and was not sent. It would be the same another time."""
+    """A message is so long that it could fill the other side's memory. It was not sent."""
 
 
 class RemoteError(Exception):
@@ -58,10 +52,10 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.args[0]}"""'
 
 
-def obituary(exit_code: int | None) -> str:
-    """How a child process ended, in words."""
+def describe_exit(exit_code: int | None) -> str:
+    """Return in words how a child process ended."""
     if exit_code is None:
-        return "closed its line to the worker"
+        return "closed its channel to the worker"
     if exit_code >= 0:
         return f"exited with code {exit_code}"
     try:

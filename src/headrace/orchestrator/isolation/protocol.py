@@ -1,8 +1,8 @@
-"""What a worker and its child processes say to each other: a length, then one message.
+"""The messages between a worker and its child processes: a length, then one message.
 
-Plain data only: nothing that arrives can run code in the worker. All that is said about a job
-carries the number of its run (0: none), and both sides drop what is about another run than the
-present one. Both sides refuse a length beyond their limit before they take in what it announces.
+Plain data only: nothing that arrives can run code in the worker. Every message about a job carries
+the number of its run (0: none), and both sides drop those of another run than the present one. Both
+sides refuse a length beyond their limit before they read what it announces.
 """
 
 from __future__ import annotations
@@ -10,27 +10,23 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from headrace.model.job import NewJob
 from headrace.orchestrator.isolation.errors import MessageTooLong
 
 HEADER = struct.Struct("<I")
-# Results of stages travel whole, and the worker has many children.
+# Results of stages are sent whole, and the worker has many children.
 LONGEST_FROM_CHILD = 64 * 1_048_576
-# The results of many child jobs are one answer.
+# The results of many child jobs are one reply.
 LONGEST_FROM_WORKER = 1024 * 1_048_576
-# What a message has besides the result in it.
+# How much longer a message may be than the result in it.
 ENVELOPE = 4_096
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a child finds tasks: a Task or an App in a module.
-
-    `file` is used when the module cannot be imported by its name.
-    """
+    """A Task or an App in a module. `file` is used if the module cannot be imported by name."""
 
     module: str
     attribute: str
@@ -38,7 +34,10 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct):
-    """An error, taken apart. `ancestry` is (module, qualified name) of its class and its bases."""
+    """A described error. `ancestry` is (module, qualified name) of its class and its bases.
+
+    `retryable` False: it is rebuilt as a `NotRetryable`, whatever its class is.
+    """
 
     ancestry: list[tuple[str, str]]
     message: str
@@ -47,6 +46,7 @@ class Report(msgspec.Struct):
     delay: float | None = None
     at: datetime | None = None
     awaits: bytes | None = None
+    retryable: bool = True
 
 
 # -- from the worker -----------------------------------------------------------------------------
@@ -65,8 +65,8 @@ class Start(msgspec.Struct, tag=True):
     longest: int = LONGEST_FROM_CHILD
 
 
-class Run(msgspec.Struct, tag=True):
-    """Run one attempt at a job. What it says carries `run`, so that late words are told apart."""
+class RunJob(msgspec.Struct, tag=True):
+    """Run one attempt at a job. Every message about it carries the number `run`."""
 
     run: int
     task: str
@@ -88,13 +88,13 @@ class Cancel(msgspec.Struct, tag=True):
 
 
 class ProgressSeen(msgspec.Struct, tag=True):
-    """The last progress was taken; a newer one may be sent."""
+    """The last progress was received; a newer one may be sent."""
 
     run: int
 
 
-class Answer(msgspec.Struct, tag=True):
-    """The answer to a question: JSON or bytes, or what went wrong."""
+class Reply(msgspec.Struct, tag=True):
+    """What the method of an `Ask` returned (bytes, or JSON of anything else), or its error."""
 
     run: int
     number: int
@@ -102,15 +102,8 @@ class Answer(msgspec.Struct, tag=True):
     report: Report | None = None
 
 
-class RunStage(msgspec.Struct, tag=True):
-    """The stage has no result yet: run it and send its `StageEnd`."""
-
-    run: int
-    number: int
-
-
 class Stop(msgspec.Struct, tag=True):
-    """There is no more work: leave politely."""
+    """There is no more work: exit."""
 
 
 # -- from the child ------------------------------------------------------------------------------
@@ -135,7 +128,7 @@ class Raised(msgspec.Struct, tag=True):
 
 
 class Progress(msgspec.Struct, tag=True):
-    """How far the job is."""
+    """The progress of the job. Not an `Ask`: only the latest is sent, and before the result."""
 
     run: int
     percent: float
@@ -143,7 +136,7 @@ class Progress(msgspec.Struct, tag=True):
 
 
 class Logged(msgspec.Struct, tag=True):
-    """A log record. Without a `logger` it belongs to the job's own."""
+    """A log record. Without a `logger` it is for the job's own."""
 
     run: int
     logger: str | None
@@ -159,114 +152,20 @@ class Logged(msgspec.Struct, tag=True):
     extra: dict[str, str | int | float | bool | None]
 
 
-class StageBegin(msgspec.Struct, tag=True):
-    """The handler reaches a stage: is there a result?"""
+class Ask(msgspec.Struct, tag=True):
+    """Call a method of the worker: one of `attempt_server.METHODS`, which has its types.
+
+    `number` is that of the reply; 0: none is wanted.
+    """
 
     run: int
     number: int
-    name: str
-    done: str | None
+    method: str
+    arguments: tuple[Any, ...]
 
 
-class StageEnd(msgspec.Struct, tag=True):
-    """The stage ran: keep its result, which is JSON, or learn why there is none."""
-
-    run: int
-    number: int
-    result: bytes = b""
-    report: Report | None = None
-
-
-class Sleep(msgspec.Struct, tag=True):
-    """Go on in so many seconds, or then."""
-
-    run: int
-    number: int
-    step_name: str
-    seconds: float | None
-    until: float | None
-
-
-class Wait(msgspec.Struct, tag=True):
-    """Go on when this event is there."""
-
-    run: int
-    number: int
-    step_name: str
-    event: str
-    timeout: float | None
-
-
-class Spawn(msgspec.Struct, tag=True):
-    """Make children."""
-
-    run: int
-    number: int
-    step_name: str
-    jobs: list[NewJob]
-
-
-class Gather(msgspec.Struct, tag=True):
-    """Go on when these children have ended."""
-
-    run: int
-    number: int
-    ids: list[str]
-
-
-class ArtifactPut(msgspec.Struct, tag=True):
-    """Keep a file: one that the worker can read itself, or what follows in chunks."""
-
-    run: int
-    number: int
-    name: str
-    layer: str
-    media_type: str | None
-    metadata: dict[str, str]
-    file: bytes | None = None
-
-
-class ArtifactChunk(msgspec.Struct, tag=True):
-    """The next chunk of the file of question `put`. An empty one ends it, a broken undoes it."""
-
-    run: int
-    number: int
-    put: int
-    data: bytes
-    broken: bool = False
-
-
-class ArtifactFind(msgspec.Struct, tag=True):
-    """Tell about a file."""
-
-    run: int
-    number: int
-    name: str
-    layer: str
-
-
-class ArtifactRead(msgspec.Struct, tag=True):
-    """Read some bytes of a file."""
-
-    run: int
-    number: int
-    path: str
-    start: int
-    end: int
-
-
-class ArtifactList(msgspec.Struct, tag=True):
-    """List the files."""
-
-    run: int
-    number: int
-
-
-ArtifactQuestion = ArtifactPut | ArtifactChunk | ArtifactFind | ArtifactRead | ArtifactList
-Durable = Sleep | Wait | Spawn | Gather
-Question = StageBegin | StageEnd | Durable | ArtifactQuestion
-FromWorker = Start | Run | Cancel | ProgressSeen | Answer | RunStage | Stop
-FromChild = Ready | Returned | Raised | Progress | Logged | Question
+FromWorker = Start | RunJob | Cancel | ProgressSeen | Reply | Stop
+FromChild = Ready | Returned | Raised | Progress | Logged | Ask
 
 _encoder = msgspec.msgpack.Encoder()
 decode_from_worker: Callable[[bytes | bytearray], FromWorker]
@@ -276,16 +175,17 @@ decode_from_child = msgspec.msgpack.Decoder(FromChild).decode
 
 
 def printable(text: str) -> str:
-    """The text without what cannot be encoded: half characters, from file names for example."""
+    """Return the text without what cannot be encoded: lone surrogates, as in file names."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def frame(message: FromWorker | FromChild, longest: int) -> bytes:
-    """One message as it goes over the wire."""
+    """Return a message as it is sent: with its length in front."""
     body = _encoder.encode(message)
     if len(body) > longest:
+        name = message.method if isinstance(message, Ask) else type(message).__name__
         raise MessageTooLong(
-            f"{type(message).__name__} of {len(body):,} bytes: a worker and its child process send "
-            f"each other at most {longest:,} at once; keep large data as an artifact"
+            f"{name} of {len(body):,} bytes: a worker and its child process send each other at "
+            f"most {longest:,} at once; keep large data as an artifact"
         )
     return HEADER.pack(len(body)) + body

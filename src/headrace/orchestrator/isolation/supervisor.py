@@ -38,23 +38,23 @@ _SIGNALS = (signal.SIGCHLD, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signa
 
 def main() -> NoReturn:
     """Start the child and keep it: `supervisor.py PARENT LEASH LINE MARKS PROGRAM…`."""
-    parent, leash, line, marks = map(int, sys.argv[1:5])
-    os.set_inheritable(leash, False)
-    bell, ring = os.pipe()
-    os.set_blocking(ring, False)
+    parent, lifeline, line, begun_marks = map(int, sys.argv[1:5])
+    os.set_inheritable(lifeline, False)
+    wakeup, wakeup_end = os.pipe()
+    os.set_blocking(wakeup_end, False)
     for number in _SIGNALS:
         # A signal to the whole service is for the worker. These only wake us, to look again.
         signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
     adopts = _control(_CHILD_SUBREAPER, 1)
     # Not SIGKILL: there is something to do first. It also comes when a mere thread of the worker
     # has ended, so it is only a reason to look who our parent is.
     _control(_PARENT_DEATH_SIGNAL, signal.SIGUSR2)
-    child = _start([*sys.argv[5:], str(line), str(marks), str(os.getpid())])
+    child = _start([*sys.argv[5:], str(line), str(begun_marks), str(os.getpid())])
     # The worker has to see that the line is closed when the child has ended.
     os.close(line)
-    os.close(marks)
-    status = _watch(child, parent=parent, leash=leash, bell=bell)
+    os.close(begun_marks)
+    status = _watch(child, parent=parent, lifeline=lifeline, wakeup=wakeup)
     _end_family(child, ended=status is not None, adopts=adopts)
     _end_like(status)
 
@@ -71,16 +71,16 @@ def _start(program: list[str]) -> int:
     os._exit(127)
 
 
-def _watch(child: int, *, parent: int, leash: int, bell: int) -> int | None:
+def _watch(child: int, *, parent: int, lifeline: int, wakeup: int) -> int | None:
     """Wait. Answers the status of a child that ended by itself; None: it has to be ended."""
     poll = select.poll()
-    poll.register(leash, select.POLLIN)
-    poll.register(bell, select.POLLIN)
+    poll.register(lifeline, select.POLLIN)
+    poll.register(wakeup, select.POLLIN)
     while (status := _reap()[0].get(child)) is None and os.getppid() == parent:
         for descriptor, _ in poll.poll():
-            if descriptor == leash:
+            if descriptor == lifeline:
                 return None  # a word, or the end of it: both mean the same
-            os.read(bell, 4096)
+            os.read(wakeup, 4096)
     return status
 
 

@@ -53,7 +53,7 @@ def load(target: Target, settings: bytes | None) -> Any:
             f"{target.module} has no App or task called {target.attribute!r} in a child process; "
             "make it whenever the module is imported"
         )
-    app: Any = holder.door if isinstance(holder, Task) else holder
+    app: Any = holder.sink if isinstance(holder, Task) else holder
     if settings is not None and _is_app(app) and settings != encode(app.settings):
         app.reconfigure(msgspec.json.decode(settings, type=type(app.settings)))
     if _is_app(app):
@@ -63,7 +63,7 @@ def load(target: Target, settings: bytes | None) -> Any:
 
 def settings_of(task: Task[..., Any]) -> bytes | None:
     """In the worker: the settings of the App that a task is registered with."""
-    app: Any = task.door
+    app: Any = task.sink
     return encode(app.settings) if _is_app(app) else None
 
 
@@ -82,7 +82,7 @@ def pick(holder: Any, name: str) -> Task[..., Any]:
 
 def known(holder: Any) -> Mapping[str, Task[..., Any]]:
     """In the child: the tasks that are known there."""
-    app: Any = holder.door if isinstance(holder, Task) else holder
+    app: Any = holder.sink if isinstance(holder, Task) else holder
     if _is_app(app):
         tasks: Mapping[str, Task[..., Any]] = app.tasks
         return tasks

@@ -1,4 +1,4 @@
-"""Sees an event loop that a handler blocks, from outside: with the job and the culprit's stack."""
+"""Detects a blocked event loop from a thread, and logs the job and the stack that block it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ log = logging.getLogger("headrace.watch")
 
 
 class LoopBlockMonitor:
-    """Asks the loop for a sign of life and counts the seconds until it comes.
+    """Schedules a callback on the event loop and measures how long it takes to run.
 
-    `look` is called by the lease thread; the sign of life is given on the loop's own thread, which
-    makes this object.
+    `check` is called by the lease thread. The object is made on the loop's own thread.
     """
 
     def __init__(
@@ -40,64 +39,64 @@ class LoopBlockMonitor:
         self._loop_thread = threading.get_ident()
         self._attempts = attempts
         self._telemetry = telemetry
-        self._asked_at = 0.0
-        self._answered = True
+        self._scheduled_at = 0.0
+        self._ran = True
         self._reported = False
 
     def check(self) -> bool:
-        """Look once. True: the loop hangs for good, in a job that is long past its time."""
+        """Check once. Return True if the loop hangs in a job that is long past its time limit."""
         now = monotonic()
-        if self._answered:
-            self._answered = False
+        if self._ran:
+            self._ran = False
             self._reported = False
-            self._asked_at = now
-            self._loop.call_soon_threadsafe(self._answer)
+            self._scheduled_at = now
+            self._loop.call_soon_threadsafe(self._on_loop)
             return False
-        if now - self._asked_at < self.block_seconds:
+        if now - self._scheduled_at < self.block_seconds:
             return False
-        culprits = self._culprits()
+        suspects = self._suspects()
         if not self._reported:
             self._reported = True
             self._telemetry.blocks += 1
-            self._report(now - self._asked_at, culprits)
-        if not culprits:
+            self._report(now - self._scheduled_at, suspects)
+        if not suspects:
             return False
         late = now + self.clock.offset - self.grace_seconds
-        return all(attempt.deadline < late for attempt in culprits)
+        return all(attempt.deadline < late for attempt in suspects)
 
-    def _answer(self) -> None:
-        """On the loop: it lives."""
-        waited = monotonic() - self._asked_at
+    def _on_loop(self) -> None:
+        """On the loop: the callback has run."""
+        waited = monotonic() - self._scheduled_at
         if waited >= self.block_seconds:
             self._telemetry.block_seconds += waited
             if not self._reported:
-                # A C function that kept the interpreter's lock: the watching thread stood as well.
+                # A C function held the interpreter's lock: the lease thread stood still as well.
                 self._telemetry.blocks += 1
-                log.warning("The event loop was blocked for %.1f s, by whom was not seen", waited)
+                log.warning("The event loop was blocked for %.1f s; the job was not seen", waited)
             else:
                 log.warning("The event loop goes on after %.1f s", waited)
-        self._answered = True
+        self._ran = True
 
-    def _culprits(self) -> list[Attempt]:
-        """The attempt whose task is on the loop now. If that is a task which a handler has
-        started, it cannot be told which, so all running ones.
+    def _suspects(self) -> list[Attempt]:
+        """Return the attempt whose task is on the loop now. If a handler has started that task, its
+        job is not known: return all attempts that run.
         """
         current = asyncio.current_task(self._loop)
         running = list(self._attempts())
         exact = [attempt for attempt in running if attempt.task is current]
         return exact or running
 
-    def _report(self, seconds: float, culprits: list[Attempt]) -> None:
+    def _report(self, seconds: float, suspects: list[Attempt]) -> None:
         frame = sys._current_frames().get(self._loop_thread)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "(no stack)"
         jobs = ", ".join(
             f"job {attempt.job.id} ({attempt.job.task}, attempt {attempt.job.attempt})"
-            for attempt in culprits[:5]
+            for attempt in suspects[:5]
         )
         log.warning(
-            "The event loop has been blocked for %.1f s by %s. Leases are kept, but nothing else "
-            "runs; make the handler a plain `def`, or await. Stack of the culprit:\n%s",
+            "The event loop has been blocked for %.1f s by %s. Leases are renewed, but nothing "
+            "else runs; make the handler a plain `def`, or await. Stack:\n%s",
             seconds,
-            jobs or "something that is no job",
+            jobs or "code outside of any job",
             stack,
         )

@@ -1,4 +1,4 @@
-"""What an attempt's end means for its job. Pure: values in, outcome out."""
+"""What the end of an attempt means for its job. No I/O: values in, outcome out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEFAULT_POLICY = TaskPolicy()
 def outcome_of_error(
     job: ClaimedJob, policy: TaskPolicy, error: BaseException, *, now: float
 ) -> Outcome:
-    """The handler raised. `now` is the time that `RetryLater(at=…)` counts from."""
+    """Return the outcome of a raised error. `now` is what `RetryLater(at=…)` counts from."""
     match merge_suspensions(error):
         case Suspended() as suspended:
             return Snoozed(_delay(suspended.delay), suspended.awaits)
@@ -53,8 +53,8 @@ def outcome_of_error(
 
 
 def outcome_of_fault(job: ClaimedJob, error: BaseException | None, fault: BaseException) -> Outcome:
-    """It cannot be told what the end of an attempt means for its job, because to look at it raised
-    `fault`. The attempt is spent all the same, or its job would be run for ever.
+    """Return the outcome of an attempt whose `error` could not be handled, because that raised
+    `fault`. The attempt counts, or its job would run for ever.
     """
     broke = describe_failure(fault)
     if error is None:
@@ -71,7 +71,7 @@ def outcome_of_fault(job: ClaimedJob, error: BaseException | None, fault: BaseEx
 
 
 def outcome_of_interruption(job: ClaimedJob, policy: TaskPolicy, reason: Reason) -> Outcome | None:
-    """The attempt was told to stop and did. None: it is not ours to settle any more."""
+    """Return the outcome of a stopped attempt; None if its lease is lost."""
     last = job.attempt >= job.max_attempts
     match reason:
         case Reason.LOST:
@@ -97,8 +97,8 @@ def outcome_of_interruption(job: ClaimedJob, policy: TaskPolicy, reason: Reason)
 
 
 def outcome_of_silence(job: ClaimedJob) -> Outcome:
-    """The attempt ended without an outcome, by a fault of the worker. It counts like any other, or
-    a job that breaks its workers would be run for ever.
+    """Return the outcome of an attempt that ended without one, by a fault of the worker. It counts,
+    or a job that breaks its workers would run for ever.
     """
     failure = Failure(
         "WorkerLost",
@@ -110,12 +110,12 @@ def outcome_of_silence(job: ClaimedJob) -> Outcome:
 
 
 def outcome_of_caught_suspension(job: ClaimedJob) -> Outcome:
-    """The handler was to be left for a sleep or a wait, and returned as if nothing had been."""
+    """Return the outcome of a handler that swallowed `Suspended` and returned."""
     return Failed(describe_failure(caught_suspension(job.task)))
 
 
 def caught_suspension(task: str) -> NotRetryable:
-    """What is wrong with a handler that does so."""
+    """Return the error for a handler that swallows `Suspended`."""
     return NotRetryable(
         f'task "{task}" caught headrace.Suspended, which leaves the handler while the job sleeps '
         "or waits; catch Exception instead of BaseException, or raise it again"
@@ -123,7 +123,7 @@ def caught_suspension(task: str) -> NotRetryable:
 
 
 def outcome_of_bad_arguments(job: ClaimedJob, error: Exception) -> Outcome:
-    """The stored arguments do not fit the handler of today; trying again cannot help."""
+    """Return the outcome of arguments that do not fit the handler. A retry cannot help."""
     shown = job.args[:200].decode("utf-8", "replace") + ("…" if len(job.args) > 200 else "")
     return Failed(
         describe_failure(
@@ -136,8 +136,8 @@ def outcome_of_bad_arguments(job: ClaimedJob, error: Exception) -> Outcome:
 
 
 def merge_suspensions(error: BaseException) -> BaseException:
-    """A task group raises a group of what its members raised: if they all sleep or wait, the
-    first of them to be over counts.
+    """Return one suspension for an error group that consists of suspensions only: the earliest to
+    be over counts. Return any other error as it is.
     """
     if not isinstance(error, BaseExceptionGroup):
         return error
@@ -166,5 +166,5 @@ def _chosen_delay(error: RetryLater, policy: TaskPolicy, attempt: int, now: floa
 
 
 def _delay(seconds: float) -> float:
-    """What engines can store, whatever a handler has computed."""
+    """Return a delay that engines can store."""
     return 0.0 if math.isnan(seconds) else min(max(float(seconds), 0.0), LONGEST_DELAY)

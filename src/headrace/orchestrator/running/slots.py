@@ -259,7 +259,7 @@ class Slots:
             thread_attempt.attempt.task = self._create_task(
                 self._run_awaitable(thread_attempt, outcome), context=thread_attempt.context
             )
-            thread_attempt.set_result(None)  # waiters have to look at the slot again
+            thread_attempt.set_result(None)  # waiters have to read the slot again
             return
         self._finish(slot, thread_attempt.attempt, outcome, thread_attempt.ended)
         thread_attempt.set_result(None)

@@ -1,12 +1,12 @@
 """Threads for handlers and stages that are plain functions.
 
-A thread cannot be killed. When a function does not stop in time, its thread is left alone: what it
-returns is dropped, and others get threads of their own.
+A thread cannot be killed. When a function does not stop in time, its thread is abandoned: what it
+returns is dropped, and other functions get threads of their own.
 
 Invariants:
-- Whoever asks for a thread gets one at once or an error: nobody waits behind a function that hangs.
-- A function begins or is left, never both: both happen under a lock. What was left before a thread
-  had it, is never begun.
+- A call gets a thread at once or an error: none waits behind a function that hangs.
+- A function begins or is abandoned first, under a lock. One that is abandoned before a thread has
+  taken it never begins.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from headrace.orchestrator.running.attempt import Attempt
 
 log = logging.getLogger("headrace.threads")
 
-# Handlers are bounded by the slots, and stages by what each attempt may run at once. A bound here
-# as well would have them wait for functions that hang.
+# Handlers are limited by the slots, and stages per attempt. A limit here as well would make them
+# wait for functions that hang.
 NO_LIMIT = 1_000_000
-# A job whose thread cannot be started is run so much later, here or elsewhere. Its slot is kept a
-# little: a worker that has no threads must not put off a whole backlog.
+# A job whose thread cannot be started runs this much later, here or elsewhere. Its slot stays taken
+# for a moment: a worker without threads must not put off a whole backlog.
 NO_THREAD_SECONDS = 5.0
 START_AGAIN_SECONDS = 1.0
 
 
 class NoThread(Snooze):
-    """A thread could not be started: the machine has no more of them, or no memory. For no fault of
-    the job's, so it is put off without spending an attempt.
+    """A thread could not be started: the machine has no more of them, or no memory. The job is put
+    off without spending an attempt.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -45,10 +45,10 @@ class NoThread(Snooze):
 
 
 class Threads:
-    """As many threads as are needed, however many have been left alone."""
+    """As many threads as are needed, however many are abandoned."""
 
     def __init__(self) -> None:
-        # What runs in threads that were left alone.
+        # What runs in abandoned threads.
         self.abandoned: set[object] = set()
         self._executor: ThreadPoolExecutor | None = None
         self._closed = False
@@ -57,7 +57,7 @@ class Threads:
         self._wakeup_pending = False
 
     def executor(self) -> Executor:
-        """Where functions run. A thread that is idle is used again."""
+        """Return the thread pool. An idle thread is used again."""
         if self._executor is None:
             if self._closed:
                 raise RuntimeError("the worker has stopped")
@@ -67,19 +67,19 @@ class Threads:
         return self._executor
 
     async def run(self, attempt: Attempt, function: Callable[[], Any]) -> Any:
-        """Run a handler in a thread, on the worker's event loop."""
+        """Run a handler in a thread. Called on the worker's event loop."""
 
         def begin() -> Any:
             if attempt.reason is not None:
-                raise asyncio.CancelledError  # it was told to stop before a thread had it
+                raise asyncio.CancelledError  # it was stopped before a thread had it
             return function()
 
         attempt.cooperative = True
-        return await self._run(attempt, begin, self._tell)
+        return await self._run(attempt, begin, self._report)
 
     async def run_stage(self, attempt: Attempt, function: Callable[[], Any]) -> Any:
-        """Run the function of a stage in a thread, asked for on whichever event loop."""
-        return await self._run(attempt, function, _tell_its_loop)
+        """Run the function of a stage in a thread. Called on any event loop."""
+        return await self._run(attempt, function, _report_to_its_loop)
 
     def close(self) -> None:
         """Let idle threads end. Stuck ones go on until their functions return."""
@@ -89,11 +89,11 @@ class Threads:
             self._executor = None
 
     def warn(self, attempt: Attempt) -> None:
-        """Say that a thread is left alone whose function does not stop."""
+        """Log that a thread is abandoned."""
         job = attempt.job
         log.warning(
-            "The thread of job %s (%s, attempt %d) cannot be stopped; it is left alone and what "
-            "it returns will be dropped. Look at ctx.cancelled in long loops, or use "
+            "The thread of job %s (%s, attempt %d) cannot be stopped; it is abandoned and what "
+            "it returns will be dropped. Check ctx.cancelled in long loops, or use "
             'isolate="process".',
             job.id,
             job.task,
@@ -101,32 +101,32 @@ class Threads:
         )
 
     async def _run(
-        self, attempt: Attempt, function: Callable[[], Any], tell: Callable[[_ThreadCall], None]
+        self, attempt: Attempt, function: Callable[[], Any], report: Callable[[_ThreadCall], None]
     ) -> Any:
-        call = _ThreadCall(function, asyncio.get_running_loop().create_future(), tell)
+        call = _ThreadCall(function, asyncio.get_running_loop().create_future(), report)
         # In a copy of this task's context variables.
         context = contextvars.copy_context()
         try:
             self.executor().submit(context.run, self._serve, call)
         except (RuntimeError, MemoryError) as error:
-            # The pool may have taken it in all the same, for the next of its threads to be idle.
-            if self._leave(call):
+            # The pool may have queued it all the same, for the next of its threads to be idle.
+            if self._abandon(call):
                 job = attempt.job
                 log.warning("Job %s (%s) is put off: no thread: %s", job.id, job.task, error)
                 await asyncio.sleep(START_AGAIN_SECONDS)
                 raise NoThread(error) from error
         try:
-            await call.answered
+            await call.done
         except BaseException:
-            if not self._leave(call) and call in self.abandoned:
+            if not self._abandon(call) and call in self.abandoned:
                 self.warn(attempt)
             raise
         if call.error is not None:
             raise call.error
         return call.value
 
-    def _leave(self, call: _ThreadCall) -> bool:
-        """Do not wait for it any longer. Whether it will never begin."""
+    def _abandon(self, call: _ThreadCall) -> bool:
+        """Stop waiting for it. Return True if it will never begin."""
         with self._lock:
             if not call.begun:
                 call.abandoned_early = True
@@ -138,60 +138,60 @@ class Threads:
     # --- in a thread
 
     def _serve(self, call: _ThreadCall) -> None:
-        """Do the work, and see to it that the event loop hears of it."""
+        """Run the function, then wake the event loop that waits for it."""
         with self._lock:
             if call.abandoned_early:
                 return
             call.begun = True
         try:
             call.value = call.function()
-        except BaseException as error:  # whatever a function raises is its job's failure
+        except BaseException as error:  # whatever a function raises fails its job
             call.error = error
         with self._lock:
             call.over = True
             self.abandoned.discard(call)
         with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
-            call.tell(call)
+            call.report(call)
 
-    def _tell(self, call: _ThreadCall) -> None:
+    def _report(self, call: _ThreadCall) -> None:
         self._ended.append(call)
-        # Waking the loop is dear; whoever ends before it has looked is found by the same look.
+        # Waking the loop is expensive; one wake-up collects all that end before it.
         if not self._wakeup_pending:
             self._wakeup_pending = True
-            call.answered.get_loop().call_soon_threadsafe(self._collect)
+            call.done.get_loop().call_soon_threadsafe(self._collect)
 
     def _collect(self) -> None:
-        self._wakeup_pending = False  # first: what ends from now on rings again
+        self._wakeup_pending = False  # first: what ends from now on wakes the loop again
         ended = self._ended
         while ended:
-            _answer(ended.popleft().answered)
+            _resolve(ended.popleft().done)
 
 
 class _ThreadCall:
-    """One call. Errors travel as values: a future refuses some, and SystemExit would end more than
-    a job.
+    """One call. Errors are passed as values: a future refuses some, and SystemExit would end more
+    than a job.
     """
 
     __slots__ = (
         "abandoned_early",
-        "answered",
         "begun",
+        "done",
         "error",
         "function",
         "over",
-        "tell",
+        "report",
         "value",
     )
 
     def __init__(
         self,
         function: Callable[[], Any],
-        answered: asyncio.Future[None],
-        tell: Callable[[_ThreadCall], None],
+        done: asyncio.Future[None],
+        report: Callable[[_ThreadCall], None],
     ) -> None:
         self.function = function
-        self.answered = answered
-        self.tell = tell
+        self.done = done
+        self.report = report
         self.value: Any = None
         self.error: BaseException | None = None
         self.begun = False
@@ -199,10 +199,10 @@ class _ThreadCall:
         self.over = False
 
 
-def _tell_its_loop(call: _ThreadCall) -> None:
-    call.answered.get_loop().call_soon_threadsafe(_answer, call.answered)
+def _report_to_its_loop(call: _ThreadCall) -> None:
+    call.done.get_loop().call_soon_threadsafe(_resolve, call.done)
 
 
-def _answer(answered: asyncio.Future[None]) -> None:
-    if not answered.done():
-        answered.set_result(None)
+def _resolve(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

@@ -1,4 +1,4 @@
-"""The attempt log: what is written down about an attempt that did not complete. Pure."""
+"""The attempt log: what is stored about an attempt that did not complete. No I/O."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ _NAMES: dict[type[Outcome], str] = {
     Reserved: "released",
     Snoozed: "snoozed",
 }
-# The frames between the worker's slot and the handler's own first line say nothing to its author.
+# Frames between the worker's slot and the handler's first line: no use to its author.
 _OWN_FRAMES = ("headrace/orchestrator/", "headrace/task/signature.py")
 
 NAME_LIMIT = 200
 
 
 def outcome_name(outcome: Outcome) -> str:
-    """One word for an outcome, in logs, counters and the attempt log."""
+    """Return one word for an outcome, for logs, counters and the attempt log."""
     return _NAMES[type(outcome)]
 
 
 def describe_failure(error: BaseException) -> Failure:
-    """What went wrong, short enough to be kept. Never raises, whatever the error does when it is
-    looked at.
+    """Return a description of an error, short enough to be stored. Never raises, even if the
+    error's own methods do.
     """
     return Failure(_name(error), error_text(error), _traceback(error))
 
 
 def error_text(error: BaseException) -> str:
-    """An error's own words, or what it is if it has none."""
+    """Return an error's message, or its type if it has none."""
     try:
         return shorten(str(error) or _name(error), MESSAGE_LIMIT)
     except BaseException as second:  # a broken __str__ must not hide the failure
@@ -61,7 +61,7 @@ def error_text(error: BaseException) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """The beginning of a text, and how much is missing. Always valid Unicode."""
+    """Return the beginning of a text and its full length. Always valid Unicode."""
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "�")
     if len(text) <= limit:
         return text
@@ -77,14 +77,14 @@ def log_entry(
     started_at: datetime | None,
     ended_at: datetime,
 ) -> bytes | None:
-    """The line for the attempt log. Completed attempts and unstarted jobs leave none."""
+    """Return the line for the attempt log; None for completed attempts and unstarted jobs."""
     match outcome:
         case Completed() | Released() | Reserved():
             return None
         case Retry(failure=failure) | Failed(failure=failure) | TimedOut(failure=failure):
-            kept: Failure | None = failure
+            shown: Failure | None = failure
         case _:
-            kept = None
+            shown = None
     return msgspec.json.encode(
         AttemptEntry(
             attempt=job.attempt,
@@ -93,7 +93,7 @@ def log_entry(
             worker=worker,
             ended_at=ended_at,
             started_at=started_at,
-            failure=kept,
+            failure=shown,
         )
     )
 
@@ -107,14 +107,14 @@ def _name(error: BaseException) -> str:
 
 def _traceback(error: BaseException) -> str | None:
     try:
-        # An error from a child process brings the traceback of the place where it was raised.
+        # An error from a child process carries its own traceback.
         text = getattr(error, "remote_traceback", None) or _own_traceback(error)
         if not text:
             return None
         text = shorten(text.rstrip(), 1_000_000)
-    except BaseException:  # the message is kept all the same
+    except BaseException:  # the message is stored all the same
         return None
-    # The end of a traceback tells more than its beginning.
+    # The end of a traceback is more useful than its beginning.
     return text if len(text) <= TRACEBACK_LIMIT else "…" + text[-(TRACEBACK_LIMIT - 1) :]
 
 

@@ -1,4 +1,4 @@
-"""What running attempts write: progress in batches, stages at once, all guarded by the token."""
+"""Writes of running attempts: progress in batches, stages at once, all guarded by the token."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Key = tuple[str, int]
 
 
 class PendingProgress:
-    """The latest word of one attempt on its progress. None leaves a field as it is."""
+    """The latest progress of one attempt that is not written yet. None leaves a field as it is."""
 
     __slots__ = ("message", "progress", "stage")
 
@@ -35,12 +35,12 @@ class PendingProgress:
 
 
 class AttemptWriter(Loop):
-    """Sends what attempts have to say: the latest progress of each, and every durable write.
+    """Sends the latest progress of each attempt, and every durable write.
 
-    The engine judges a note by its token and names the jobs of those that it refuses. An attempt
-    that was given up may go on talking in its thread while the next one runs here, so no call has
-    notes of two attempts at one job: a refusal would be taken for both. Tokens grow, so the
-    earlier attempt is refused without asking.
+    The engine checks a note by its token and returns the jobs of those that it refuses. An attempt
+    that was abandoned may go on reporting in its thread while the next one runs here, so no call
+    has notes of two attempts at one job: a refusal would count for both. Tokens grow, so the
+    earlier attempt is refused without a call.
     """
 
     name = "attempt writer"
@@ -51,16 +51,16 @@ class AttemptWriter(Loop):
         super().__init__()
         self.engine = engine
         self.telemetry = telemetry
-        # Drafts stay here until they have been written; also while they are on their way.
+        # Progress stays here until it has been written, also while it is in flight.
         self.pending: dict[Key, PendingProgress] = {}
-        # A job with an unsent draft has finished: write it before its outcome is settled.
+        # A job with pending progress has finished: write that before its outcome is settled.
         self.flush_before_settle = False
         self._writes: list[tuple[Note, asyncio.Future[bool]]] = []
         self._on_refused = on_refused
         self._sending = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._guard = threading.Lock()
-        # A timer runs until drafts are sent; then they are due.
+        # A timer runs; when it fires, pending progress is due.
         self._armed = False
         self._due = False
 
@@ -72,7 +72,7 @@ class AttemptWriter(Loop):
         progress: float | None = None,
         message: str | None = None,
     ) -> None:
-        """Remember the latest. May be called from any thread; costs no trip."""
+        """Remember the latest progress. May be called from any thread; makes no call."""
         key = (job.id, job.token)
         with self._guard:
             progress_note = self.pending.get(key)
@@ -92,11 +92,11 @@ class AttemptWriter(Loop):
     async def write(
         self, job: ClaimedJob, *, stage: str | None, progress: float | None, entry: Entry | None
     ) -> bool:
-        """Write durably, together with what others write now. False: refused, the lease is lost.
+        """Write durably, batched with the writes of other attempts. Return False if it was refused
+        because the lease is lost.
 
-        One write: it carries what the attempt has told and was not sent yet, the start of its stage
-        for example. Waits as long as the engine is away: work that is done is worth more than a
-        retry.
+        The write carries the attempt's pending progress along, for example the start of its stage.
+        Waits while the engine is unavailable: work that is done is worth more than a retry.
         """
         message: str | None = None
         progress_note = self._take(job)
@@ -112,7 +112,7 @@ class AttemptWriter(Loop):
         return await done
 
     def discard(self, job: ClaimedJob) -> None:
-        """Drop what a lost attempt had to say."""
+        """Drop the pending progress of a lost attempt."""
         self._take(job)
 
     def _take(self, job: ClaimedJob) -> PendingProgress | None:
@@ -123,36 +123,35 @@ class AttemptWriter(Loop):
             return self.pending.pop(key, None)
 
     async def tick(self) -> None:
-        """Send everything that waits, then wait for more."""
         await self.flush()
         if self._writes:
             self.wake()
 
     async def flush(self) -> None:
-        """Send everything that waits. Returns when it, and what was on its way, has arrived."""
+        """Send everything that waits. Returns when that, and what was in flight, has arrived."""
         async with self._sending:
-            # A write must not drag along what others tell: that is sent now and then.
+            # A write does not carry the progress of other attempts: that is sent now and then.
             drafts = self._pending_notes() if self._due or self.flush_before_settle else []
             self._due = self.flush_before_settle = False
             writes, self._writes = self._writes[:BATCH], self._writes[BATCH:]
-            # An attempt's draft goes before its write: it was there first.
+            # An attempt's progress goes before its write: it is older.
             notes = [*drafts, *(note for note, _ in writes)]
             if not notes:
                 return
             try:
-                answers = await self._send(notes)
+                results = await self._send(notes)
             except BaseException:
                 self._writes[:0] = writes
                 self.flush_before_settle = True
                 raise
             self._sent(drafts)
-            # Whoever waits for a write hears of its refusal there; others are told to stop.
-            told = {(note.job_id, note.token) for note, _ in writes}
-            for progress_note, answer in zip(drafts, answers[: len(drafts)], strict=True):
-                if answer is False and (progress_note.job_id, progress_note.token) not in told:
+            # A refused write raises in the attempt that waits for it; other attempts are stopped.
+            writing = {(note.job_id, note.token) for note, _ in writes}
+            for progress_note, result in zip(drafts, results[: len(drafts)], strict=True):
+                if result is False and (progress_note.job_id, progress_note.token) not in writing:
                     self._on_refused(progress_note.job_id, progress_note.token)
-            for (_, done), answer in zip(writes, answers[len(drafts) :], strict=True):
-                _resolve(done, answer)
+            for (_, done), result in zip(writes, results[len(drafts) :], strict=True):
+                _resolve(done, result)
 
     def _pending_notes(self) -> list[Note]:
         with self._guard:
@@ -169,17 +168,17 @@ class AttemptWriter(Loop):
                 if progress_note is not None and note == Note(
                     *key, progress_note.stage, progress_note.progress, progress_note.message
                 ):
-                    del self.pending[key]  # nothing newer was said meanwhile
+                    del self.pending[key]  # nothing newer was reported meanwhile
 
     async def _send(self, notes: list[Note]) -> list[bool | Exception]:
-        """For each note: written, refused, or the error that it alone is to blame for."""
+        """Return for each note whether it was written, or the error that it alone has caused."""
         newest: dict[str, int] = {}
         for note in notes:
             newest[note.job_id] = max(note.token, newest.get(note.job_id, 0))
         current = [note for note in notes if note.token == newest[note.job_id]]
         if len(current) < len(notes):
-            answers = iter(await self._send(current))
-            return [note.token == newest[note.job_id] and next(answers) for note in notes]
+            results = iter(await self._send(current))
+            return [note.token == newest[note.job_id] and next(results) for note in notes]
         try:
             self.telemetry.notes += len(notes)
             refused = await self.engine.note(notes)
@@ -189,8 +188,8 @@ class AttemptWriter(Loop):
             if len(notes) == 1:
                 log.exception("The note of job %s cannot be written", notes[0].job_id)
                 return [error]
-            # One bad note must not take the others with it.
-            return [answer for note in notes for answer in await self._send([note])]
+            # One bad note must not fail the others.
+            return [result for note in notes for result in await self._send([note])]
         return [note.job_id not in refused for note in notes]
 
     def _arm(self) -> None:
@@ -204,10 +203,10 @@ class AttemptWriter(Loop):
             self.wake()
 
 
-def _resolve(done: asyncio.Future[bool], answer: bool | Exception) -> None:
+def _resolve(done: asyncio.Future[bool], result: bool | Exception) -> None:
     if done.done():
-        return  # nobody waits any more
-    if isinstance(answer, Exception):
-        done.set_exception(answer)
+        return  # the attempt was cancelled
+    if isinstance(result, Exception):
+        done.set_exception(result)
     else:
-        done.set_result(answer)
+        done.set_result(result)

@@ -1,7 +1,8 @@
-"""What the end of an attempt means for other jobs: parents that wait for it, children that it made.
+"""What the end of an attempt means for other jobs: its parent may wait for it, children may have to
+be cancelled.
 
-Out of the way of the exchange: whatever is forgotten here, by a crash or an engine that is away,
-is found again by upkeep.
+This runs after the exchange. What is lost here, by a crash or an engine that is unavailable, is
+found again by upkeep.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Outcome, Settlement, Snoozed
 from headrace.model.status import Status
 
-# A parent of thousands is not asked for after each of them; after the last it always is.
+# A parent with thousands of children is not checked after each of them; always after the last.
 PAUSE = 0.05
 BATCH = 500
 
 
 class AffectedJobs(msgspec.Struct, frozen=True):
-    """Whom the outcome of one job concerns: those who may wait, and children."""
+    """Jobs that are affected by one outcome: jobs to wake, and children to cancel."""
 
     waking: tuple[str, ...] = ()
-    # It was cancelled; or it waits for children, and then a cancel may have come first.
+    # `cancelled`: cancel its children. `maybe_cancelled`: it suspended on children, so re-read its
+    # status first.
     cancelled: bool = False
     maybe_cancelled: bool = False
 
@@ -41,8 +43,8 @@ class FamilyUpdates(Loop):
     def __init__(self, *, engine: Engine) -> None:
         super().__init__()
         self.engine = engine
-        # By attempt: whom to tell once its outcome is recorded. The outcome of an earlier attempt
-        # that is sent again after an outage must not use up what a later one has to tell.
+        # By attempt: what to do once its outcome is settled. An earlier attempt's outcome that is
+        # sent again after an outage must not use up the entry of a later one.
         self.affected: dict[tuple[str, int], AffectedJobs] = {}
         self._waking: dict[str, None] = {}
         self._cancelled: dict[str, None] = {}
@@ -51,12 +53,12 @@ class FamilyUpdates(Loop):
         self._flushing = asyncio.Lock()
 
     def after_settling(self, job: ClaimedJob, outcome: Outcome) -> None:
-        """This outcome is about to be settled: remember whom it concerns, if anybody."""
+        """Remember which jobs are affected once this outcome is settled."""
         key = (job.id, job.token)
         waking = () if job.parent is None else (job.parent,)
         match outcome:
             case Snoozed(awaits=awaits) if awaits:
-                # What came between the handler's look and the end of its attempt counts.
+                # What it awaits may have happened before the attempt ended: check it once more.
                 maybe_cancelled = any(isinstance(each, AwaitedChildren) for each in awaits)
                 self.affected[key] = AffectedJobs(
                     (*waking, job.id), maybe_cancelled=maybe_cancelled
@@ -67,7 +69,7 @@ class FamilyUpdates(Loop):
                 self.affected[key] = AffectedJobs(waking)
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
-        """These outcomes have been recorded; or refused, and then a look more does no harm."""
+        """These outcomes have been settled, or refused: then an extra check does no harm."""
         for settlement in settlements:
             affected_jobs = self.affected.pop((settlement.job_id, settlement.token), None)
             if affected_jobs is None:
@@ -80,7 +82,6 @@ class FamilyUpdates(Loop):
         self._arm()
 
     async def tick(self) -> None:
-        """Do what is to be done, then pause."""
         try:
             await self.flush()
         finally:

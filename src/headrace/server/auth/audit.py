@@ -1,7 +1,7 @@
-"""Who changed what, and when. Kept with the jobs, bounded, read by admins.
+"""The audit log: who changed what, and when. Stored with the jobs, bounded.
 
-A change is written down before it is answered. Handing in jobs is too frequent for that: those are
-counted for each caller and task, and written once a second; each job names its caller itself.
+A change is written before its response. Enqueues are too frequent for that: they are counted by
+caller and task, and written once a second; each job names its caller itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("headrace.server")
 
 KIND = "audit"
-# Two lines of records, so that many enqueues cannot push out what admins did.
+# Two kinds of records, so that many enqueues cannot push out the changes.
 CHANGE, ENQUEUE = "change-", "enqueue-"
 MOST_RECORDS = 5_000
 MOST_PENDING = 10_000
@@ -49,11 +49,11 @@ class AuditLog:
         self._enqueues: dict[tuple[str | None, str, str], AuditEntry] = {}
         self._writing = asyncio.Lock()
         self._later: asyncio.Task[None] | None = None
-        # By line: one may have many records for each of the other.
+        # Counted apart: there may be many of one kind for each of the other.
         self._written = {CHANGE: 0, ENQUEUE: 0}
 
     async def changed(self, caller: Caller, action: str, target: str, **detail: Any) -> None:
-        """Write down a change that was made. If the engine is away now, it is written later."""
+        """Write a change that was made. If the engine is away, it is written later."""
         self._changes.append(self._entry(caller, action, target, detail))
         # Bounded, also while the engine is away for long.
         del self._changes[:-MOST_PENDING]
@@ -63,7 +63,7 @@ class AuditLog:
             self._write_later()
 
     def enqueued(self, caller: Caller, task: str, *ids: str) -> None:
-        """Count jobs that were handed in."""
+        """Count jobs that were enqueued."""
         group = (caller.key_id, caller.name, task)
         entry = self._enqueues.get(group)
         if entry is None:
@@ -87,8 +87,8 @@ class AuditLog:
             before = (form[1], int(form[2]))
         await self._app.open()
         found: list[tuple[tuple[str, int], AuditEntry]] = []
-        for line in (CHANGE, ENQUEUE):
-            for key, body in await self._records(line):
+        for prefix in (CHANGE, ENQUEUE):
+            for key, body in await self._records(prefix):
                 found += [((key, n), entry) for n, entry in enumerate(_decoder.decode(body))]
         found.sort(key=lambda each: each[0], reverse=True)
         page = [each for each in found if before is None or each[0] < before][: limit + 1]
@@ -100,7 +100,7 @@ class AuditLog:
         return AuditPage(entries, entries[-1].id if more else None)
 
     async def close(self) -> None:
-        """Write what is not written yet."""
+        """Write what is pending."""
         if self._later is not None:
             self._later.cancel()
             await asyncio.gather(self._later, return_exceptions=True)
@@ -161,27 +161,27 @@ class AuditLog:
             entry.count += newer.count
         self._enqueues[group] = entry
 
-    async def _put(self, line: str, entries: list[AuditEntry]) -> None:
+    async def _put(self, prefix: str, entries: list[AuditEntry]) -> None:
         await self._app.open()
         engine = self._app.engine
-        await engine.record_put(KIND, line + new_id(), msgspec.json.encode(entries), version=0)
-        if self._written[line] % TRIM_EVERY == 0:
-            await self._trim(line)
-        self._written[line] += 1
+        await engine.record_put(KIND, prefix + new_id(), msgspec.json.encode(entries), version=0)
+        if self._written[prefix] % TRIM_EVERY == 0:
+            await self._trim(prefix)
+        self._written[prefix] += 1
 
-    async def _trim(self, line: str) -> None:
-        keys = [key for key, _ in await self._records(line)]
+    async def _trim(self, prefix: str) -> None:
+        keys = [key for key, _ in await self._records(prefix)]
         for key in keys[:-MOST_RECORDS]:
-            await self._app.engine.record_delete(KIND, line + key)
+            await self._app.engine.record_delete(KIND, prefix + key)
 
-    async def _records(self, line: str) -> list[tuple[str, bytes]]:
-        """The records of a line by time: their keys begin with it."""
+    async def _records(self, prefix: str) -> list[tuple[str, bytes]]:
+        """Return the records of one kind by time, as their keys begin with it."""
         found: list[tuple[str, bytes]] = []
-        after = line
+        after = prefix
         while True:
             records = await self._app.engine.record_list(KIND, after=after, limit=PAGE)
-            ours = [record for record in records if record.key.startswith(line)]
-            found += [(record.key.removeprefix(line), record.body) for record in ours]
+            ours = [record for record in records if record.key.startswith(prefix)]
+            found += [(record.key.removeprefix(prefix), record.body) for record in ours]
             if len(ours) < PAGE:
                 return found
             after = ours[-1].key

@@ -1,10 +1,9 @@
-"""Who asks, and what they may do. Every route is behind `guarded`, before its body is read."""
+"""Authentication and scopes. Every route is behind `guarded`, before its body is read."""
 
 from __future__ import annotations
 
 import functools
 import ipaddress
-import math
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -16,15 +15,15 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.admin.keys import SCOPES, Key
+from headrace.admin.keys import SCOPES
 from headrace.api_types.requests import Scope
 from headrace.errors import JobNotFound
 from headrace.model.job import Job, JobFilter
 from headrace.server.http.problems import Refused, invalid
-from headrace.server.service import Service, service_of
+from headrace.server.service import service_of
 from headrace.suggest import did_you_mean
 
-# `local`: like read, but on this machine everybody may. `open`: everybody may, everywhere.
+# `local`: like read, but without a key on this machine. `open`: without a key, everywhere.
 Access = Scope | Literal["local", "open"]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -33,7 +32,7 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="headrace"'}
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks. `queues` empty means all."""
+    """Who sent the request. `queues` empty means all."""
 
     name: str
     scope: Scope
@@ -42,11 +41,11 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     queues: frozenset[str] = frozenset()
 
     def may_touch(self, queue: str) -> bool:
-        """Whether the jobs of a queue are this caller's business."""
+        """Return whether this caller may use a queue."""
         return not self.queues or queue in self.queues
 
     def check_queue(self, queue: str) -> None:
-        """Refuse a queue that is not this caller's business."""
+        """Refuse a queue that this caller may not use."""
         if not self.may_touch(queue):
             raise Refused(
                 403,
@@ -58,7 +57,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def check_unrestricted(self, what: str) -> None:
-        """Refuse a key for some queues where things concern all of them."""
+        """Refuse a key that is for some queues only."""
         if self.queues:
             raise Refused(
                 403,
@@ -91,19 +90,19 @@ NOBODY = Caller(name="nobody", scope="read")
 
 
 def caller_of(request: Request) -> Caller:
-    """Who asks, as `guarded` has found out."""
+    """Return who sent the request, as `guarded` has found out."""
     caller: Caller = request.scope["headrace.caller"]
     return caller
 
 
 def router(access: Access) -> APIRouter:
-    """A router whose routes all need this access. There is no other way to make a route."""
+    """Return a router whose routes need this access. Every route is made by one of these."""
     return APIRouter(route_class=guarded(access), redirect_slashes=False)
 
 
 @functools.cache
 def guarded(access: Access) -> type[APIRoute]:
-    """A kind of route that lets only those pass who may."""
+    """Return a kind of route that needs this access."""
 
     class Guarded(APIRoute):
         def get_route_handler(self) -> Handler:
@@ -123,7 +122,7 @@ def guarded(access: Access) -> type[APIRoute]:
 
 
 async def admit(request: Request, access: Access) -> Caller:
-    """Find out who asks, and refuse those who may not."""
+    """Return who sent the request; refuse those who lack the access."""
     if access == "open":
         return NOBODY
     service = service_of(request)
@@ -158,7 +157,7 @@ async def admit(request: Request, access: Access) -> Caller:
             f"this needs a key with scope {needed}, but this one has {key.scope}",
             remedy=f"make one with: headrace keys create --scope {needed}",
         )
-    _take_turn(service, key)
+    service.rate_limit.check(key)
     return Caller(
         name=key.name,
         scope=key.scope,
@@ -169,7 +168,7 @@ async def admit(request: Request, access: Access) -> Caller:
 
 
 def presented_key(request: Request) -> str | None:
-    """The key in the headers. `X-API-Key` leaves `Authorization` to a proxy's own login."""
+    """Return the key in the headers. `X-API-Key` leaves `Authorization` to a proxy's own login."""
     headers = request.headers
     key = headers.get("x-api-key")
     if key is None:
@@ -200,7 +199,7 @@ def check_local(request: Request) -> None:
 
 
 def is_local(request: Request) -> bool:
-    """Whether a program on this machine asks, for this machine, and not on behalf of others."""
+    """Return whether a program on this machine asks, not a proxy, and by a local name."""
     client = request.client
     return (
         (client is None or _loopback(client.host))
@@ -226,18 +225,6 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def _take_turn(service: Service, key: Key) -> None:
-    wait = service.bucket(key).take()
-    if wait:
-        raise Refused(
-            429,
-            "too-many-requests",
-            "this key has sent more requests than it may",
-            remedy=f"try again in {wait:.3f} s",
-            headers={"Retry-After": str(math.ceil(wait))},
-        )
-
-
 def _query_names(dependant: Dependant) -> Iterator[str]:
     """The query parameters of a route and of what it depends on."""
     for parameter in dependant.query_params:
@@ -247,7 +234,7 @@ def _query_names(dependant: Dependant) -> Iterator[str]:
 
 
 def _check_names(request: Request, known: set[str]) -> None:
-    """A misspelt filter must not be answered with everything."""
+    """Refuse unknown parameters: a misspelt filter must not list everything."""
     for name in request.query_params:
         if name not in known:
             raise invalid(f"unknown query parameter; {did_you_mean(name, known)}", field=name[:60])

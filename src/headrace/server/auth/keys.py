@@ -15,7 +15,7 @@ _FORM = re.compile(r"hr_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 # A key that was revoked elsewhere is refused after this many seconds at the latest.
 LONGEST_TRUST = 2.0
 REFRESH_AFTER = 1.0
-# For keys that were made elsewhere it looks again after this many seconds.
+# An unknown key is looked up again after this many seconds: it may be new.
 NEW_AFTER = 0.1
 
 
@@ -27,31 +27,31 @@ class Keyring:
         self._keys: dict[str, Key] = {}
         self._read_at = float("-inf")
         self._reading: asyncio.Task[None] | None = None
-        # Raised by `forget`: what a read that began before has seen is out of date.
+        # Incremented by `forget`: a read that began before is out of date.
         self._changes = 0
 
     async def exist(self) -> bool:
-        """Whether there are keys, if only revoked ones."""
+        """Return whether there are keys, including revoked ones."""
         await self._refresh()
         return bool(self._keys)
 
     async def find(self, presented: str) -> Key | None:
-        """The key that somebody presents, if it is right and not revoked."""
+        """Return the key of a request, if it is valid and not revoked."""
         await self._refresh()
         form = _FORM.fullmatch(presented)
         if form is None:
             return None
         if form[1] not in self._keys:
-            # Somebody may have made it just now. Who only guesses has to wait.
+            # It may have been made just now. Guesses have to wait.
             await asyncio.sleep(max(self._read_at + NEW_AFTER - time.monotonic(), 0))
             await self._refresh(at_most=NEW_AFTER)
         key = self._keys.get(form[1])
-        # Compared also when there is none, so that time tells nothing about ids.
+        # Compared also when there is none, so that timing reveals nothing about ids.
         right = hmac.compare_digest(hashed(form[2]), key.hash if key else hashed(""))
         return key if key is not None and right and key.revoked_at is None else None
 
     async def valid(self, key_id: str) -> bool:
-        """Whether a key that was accepted before still is."""
+        """Return whether a key that was accepted before still is."""
         await self._refresh()
         key = self._keys.get(key_id)
         return key is not None and key.revoked_at is None
@@ -63,7 +63,7 @@ class Keyring:
         self._changes += 1
 
     async def _refresh(self, at_most: float = LONGEST_TRUST) -> None:
-        """Make sure that what is known is not older than that."""
+        """Read the keys again if they are older than that."""
         while True:
             age = time.monotonic() - self._read_at
             if age < min(REFRESH_AFTER, at_most):
@@ -86,6 +86,6 @@ class Keyring:
 
 
 def _seen(reading: asyncio.Task[None]) -> None:
-    """Whoever waits is told; when nobody does, the next request tries again."""
+    """Mark the error as retrieved: waiters got it, and the next request tries again."""
     if not reading.cancelled():
         reading.exception()

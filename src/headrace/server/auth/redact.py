@@ -1,4 +1,4 @@
-"""Values of named fields are kept out of answers and logs."""
+"""Hides the values of named fields in responses and logs."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Redactor:
     def __init__(self, fields: Sequence[str] = DEFAULT) -> None:
         self.fields = frozenset(field.lower() for field in fields)
         names = "|".join(re.escape(field) for field in sorted(self.fields))
-        # Escapes could spell a name in another way; what has any is looked at closely.
+        # Escapes could spell a name in another way, so a document with any is decoded.
         pattern = rf"\\u|{names}" if names else r"(?!)"
         self._hint = re.compile(pattern.encode(), re.IGNORECASE)
 
     def may_hide(self, encoded: bytes) -> bool:
-        """Whether a JSON text may have such a field. Cheap; may be wrong only in saying yes."""
+        """Return False if a JSON text has no such field. Cheap; True may be wrong."""
         return self._hint.search(encoded) is not None
 
     def json(self, encoded: bytes) -> bytes:
-        """The same JSON without the values."""
+        """Return the JSON without the values."""
         if not self.may_hide(encoded):
             return encoded
         return msgspec.json.encode(self.value(msgspec.json.decode(encoded)))
 
     def value(self, value: Any) -> Any:
-        """The same value without the values of such fields."""
+        """Return a decoded document without the values."""
         match value:
             case dict():
                 return {
@@ -48,7 +48,7 @@ class Redactor:
                 return value
 
     def text(self, text: str, *documents: bytes | None) -> str:
-        """A text, such as an error's, without what is hidden in these documents."""
+        """Return a text, such as an error, without what is hidden in these documents."""
         for document in documents:
             if document and self.may_hide(document):
                 for secret in self._secrets(msgspec.json.decode(document)):

@@ -1,37 +1,33 @@
-"""What one caller may send: how much, how deep, how often."""
+"""Bodies of requests: read up to a limit, and decoded if they are not nested too deeply."""
 
 from __future__ import annotations
 
 import itertools
 import re
-import time
 from typing import TypeVar
 
 import msgspec
 from starlette.requests import Request
 
 from headrace.server.http.problems import Refused, unreadable
+from headrace.server.service import service_of
 
 T = TypeVar("T")
 
-# What a request may have besides the arguments of its job.
-SLACK = 65_536
 # Far below what the decoders of workers, tools and browsers can take.
 DEEPEST = 100
 JSON = "application/json"
 
 
-async def read_json(request: Request, kind: type[T], *, limit: int) -> T:
+async def read_json(request: Request, kind: type[T], *, limit: int | None = None) -> T:
     """Return the body as a `kind`; refuse other media types, sizes and shapes."""
     _check_type(request)
-    return decode(await read_body(request, limit=limit), kind)
+    return decode(await read_body(request, limit), kind)
 
 
-async def read_optional_json(
-    request: Request, kind: type[T], *, limit: int, empty: bytes = b"{}"
-) -> T:
+async def read_optional_json(request: Request, kind: type[T], *, empty: bytes = b"{}") -> T:
     """The same for a body that may be left out: then decode `empty` instead."""
-    body = await read_body(request, limit=limit)
+    body = await read_body(request)
     if body:
         _check_type(request)
     return decode(body or empty, kind)
@@ -43,8 +39,9 @@ def _check_type(request: Request) -> None:
         raise unsupported(kind, JSON)
 
 
-async def read_body(request: Request, *, limit: int) -> bytes:
-    """The body, unless it is too large: then reading stops at once."""
+async def read_body(request: Request, limit: int | None = None) -> bytes:
+    """Return the body; refuse it as soon as it is too large."""
+    limit = limit or service_of(request).body_limit
     check_length(request, limit)
     chunks = []
     size = 0
@@ -57,14 +54,14 @@ async def read_body(request: Request, *, limit: int) -> bytes:
 
 
 def check_length(request: Request, limit: int) -> None:
-    """Refuse a body that says itself that it is too large, before any of it is read."""
+    """Refuse a body whose declared length is too large, before any of it is read."""
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length[:20]) > limit:
         raise too_large(limit)
 
 
 def decode(body: bytes, kind: type[T]) -> T:
-    """Decode JSON that is not nested deeper than everybody can read."""
+    """Decode JSON; refuse what is nested too deeply or does not fit."""
     if too_deep(body):
         raise Refused(
             422,
@@ -78,14 +75,14 @@ def decode(body: bytes, kind: type[T]) -> T:
         raise unreadable(error) from None
 
 
-# One that is not closed runs to the end: so each byte is looked at once, whatever is sent.
+# An unclosed string runs to the end, so that every byte is scanned once, whatever is sent.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 def too_deep(body: bytes) -> bool:
-    """Whether the JSON is nested deeper than DEEPEST."""
+    """Return whether the JSON is nested deeper than DEEPEST."""
     if body.count(b"[") + body.count(b"{") <= DEEPEST:
         return False
     brackets = _STRING.sub(b"", body).translate(None, _NOT_BRACKETS)
@@ -94,12 +91,12 @@ def too_deep(body: bytes) -> bool:
 
 
 def media_type(header: str) -> str:
-    """The type of a body without its parameters."""
+    """Return a media type without its parameters."""
     return header.partition(";")[0].strip().lower()
 
 
 def unsupported(kind: str, *wanted: str) -> Refused:
-    """The refusal of a body of another type."""
+    """Return the refusal of a body of another media type."""
     return Refused(
         415,
         "unsupported-media-type",
@@ -111,7 +108,7 @@ def unsupported(kind: str, *wanted: str) -> Refused:
 
 
 def too_large(limit: int) -> Refused:
-    """The refusal of a body that is too large."""
+    """Return the refusal of a body that is too large."""
     return Refused(
         413,
         "payload-too-large",
@@ -120,25 +117,3 @@ def too_large(limit: int) -> Refused:
         # What is left of the body is not read, so the connection cannot be used again.
         headers={"Connection": "close"},
     )
-
-
-class Bucket:
-    """A token bucket: `rate` requests a second, and twice as many at once."""
-
-    __slots__ = ("_level", "_most", "_then", "rate")
-
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
-        self._most = max(2 * rate, 1.0)
-        self._level = self._most
-        self._then = time.monotonic()
-
-    def take(self) -> float:
-        """Take one: 0 if there was one, else the seconds until there is."""
-        now = time.monotonic()
-        self._level = min(self._most, self._level + (now - self._then) * self.rate)
-        self._then = now
-        if self._level >= 1:
-            self._level -= 1
-            return 0.0
-        return (1 - self._level) / self.rate

@@ -1,4 +1,4 @@
-"""A file as the answer to a request: whole, in part, or not at all where the caller has it."""
+"""A file as response: whole, in part, or not at all where the caller has it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.model.artifact import Artifact
 from headrace.server.http.problems import Refused
 
 BYTES = "application/octet-stream"
-# What no browser runs. Everything else is told to be just bytes, whatever its maker says it is.
+# Types that no browser runs. All others are sent as plain bytes.
 _SAFE = re.compile(
     r"(audio|video|font)/[\w.+\-]+"
     r"|image/(png|jpeg|gif|webp|avif|bmp|tiff)"
@@ -38,7 +38,7 @@ class Download:
         self._tag = None if file.sha256 is None else f'"{file.sha256}"'
 
     async def response(self) -> Response:
-        """The answer."""
+        """Return the response."""
         if self._tag is not None and self._known():
             return Response(status_code=304, headers=self._own_headers())
         start, end = self._asked_range()
@@ -61,7 +61,7 @@ class Download:
     def _own_headers(self) -> dict[str, str]:
         headers = {
             "Accept-Ranges": "bytes",
-            # Never shown by a browser on our own origin: what is in it is somebody else's.
+            # Browsers must not show it on our own origin: its content is not ours.
             "Content-Disposition": disposition(self._file.name.rpartition("/")[2]),
             "Content-Security-Policy": "sandbox; default-src 'none'",
             "Cache-Control": "private, no-cache",
@@ -102,7 +102,7 @@ class Download:
 
 
 def safe_media_type(media_type: str | None) -> str:
-    """What a browser may be told that a file is."""
+    """Return the media type to send for a file."""
     plain = (media_type or "").partition(";")[0].strip().lower()
     if not _SAFE.fullmatch(plain):
         return BYTES
@@ -110,6 +110,6 @@ def safe_media_type(media_type: str | None) -> str:
 
 
 def disposition(name: str) -> str:
-    """Save it under its name; in plain letters for programs that know no others."""
+    """Return the header that saves a file by its name, in ASCII for old programs."""
     plain = re.sub(r"[^A-Za-z0-9._\-]", "_", name)[-100:]
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

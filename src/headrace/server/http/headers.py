@@ -1,4 +1,4 @@
-"""Headers that every answer has: browsers are told to trust nothing."""
+"""Headers of every response: browsers must trust nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RAW = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items
 
 
 class SecurityHeaders:
-    """Adds them. There are none for other origins (CORS): the API is closed to foreign pages."""
+    """Adds the headers. There are none for CORS: other origins may not use the API."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from headrace import errors
-from headrace.api_types.responses import Problem
+from headrace.api_types.responses import ProblemDetails
 from headrace.errors import HeadraceError
 
 log = logging.getLogger("headrace.server")
@@ -44,7 +44,7 @@ class Refused(Exception):
     ) -> None:
         super().__init__(detail)
         self.headers = headers
-        self.problem = Problem(
+        self.problem = ProblemDetails(
             type=PREFIX + word,
             title=word.replace("-", " ").capitalize(),
             status=status,
@@ -55,14 +55,14 @@ class Refused(Exception):
         )
 
     def within(self, place: str) -> Refused:
-        """The same refusal of one part of a larger request."""
+        """Return the refusal as that of one part of a larger request."""
         field = self.problem.field
         self.problem.field = f"{place}.{field}" if field else place
         self.problem.detail = f"{place}: {self.problem.detail}"
         return self
 
     def response(self) -> Response:
-        """The answer."""
+        """Return the response."""
         return Response(
             msgspec.json.encode(self.problem),
             status_code=self.problem.status,
@@ -72,14 +72,14 @@ class Refused(Exception):
 
 
 def shown(value: object) -> str:
-    """A value short enough to be shown, without surprises for a terminal."""
+    """Return a value as short, printable text."""
     text = value if isinstance(value, str) else repr(value)
     text = "".join(each if each.isprintable() else "�" for each in text[: SHOWN + 1])
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def invalid(detail: str, *, field: str | None = None, value: object = None) -> Refused:
-    """What was asked for is not valid."""
+    """Return the refusal of an invalid value."""
     return Refused(422, "invalid-input", detail, field=field, value=value, remedy=_remedy(detail))
 
 
@@ -102,7 +102,7 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
 
 
 def refused(error: HeadraceError) -> Refused:
-    """The refusal for an error that Headrace raises on purpose."""
+    """Return the refusal for an error of Headrace."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     detail = str(error)
     return Refused(
@@ -115,7 +115,7 @@ def refused(error: HeadraceError) -> Refused:
 
 
 def unreadable(error: Exception) -> Refused:
-    """The refusal for a body that is not the JSON it should be."""
+    """Return the refusal for a body that cannot be decoded."""
     match error:
         case msgspec.ValidationError():
             text, _, path = str(error).partition(" - at `")
@@ -132,7 +132,7 @@ def unreadable(error: Exception) -> Refused:
 
 
 def install(api: FastAPI) -> None:
-    """Let every error of an application become a problem document."""
+    """Turn every error of an application into a problem document."""
     api.add_exception_handler(Refused, _on_refused)
     api.add_exception_handler(HeadraceError, _on_headrace_error)
     api.add_exception_handler(RequestValidationError, _on_validation_error)
@@ -188,7 +188,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 
 def allowed_methods(request: Request) -> str:
-    """The methods of all routes at this path; a router alone names only those of the first."""
+    """Return the methods of all routes at this path; a router names only those of the first."""
     found = [
         route
         for route in request.app.routes
@@ -204,9 +204,9 @@ async def _on_disconnect(_: Request, __: Exception) -> Response:
 
 
 async def _on_exception(_: Request, error: Exception) -> Response:
-    # Starlette raises it again after the answer, so that the server logs the traceback.
+    # Starlette raises it again after the response, so that the server logs the traceback.
     return Refused(
-        500, "server-error", "something went wrong here; the server's log tells what"
+        500, "server-error", "something went wrong here; see the server's log"
     ).response()
 
 

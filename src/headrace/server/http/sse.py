@@ -1,4 +1,4 @@
-"""Server-sent events: one response that stays open, at the price of a queue and two tasks."""
+"""Server-sent events: a response that stays open, with a queue and two tasks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from headrace.monitor.subscribers import Change, Follower
+from headrace.monitor.subscribers import Change, Subscriber
 from headrace.server.http.problems import Refused
 from headrace.server.service import Service
 
 # Often enough for proxies, which close what is silent for a minute or so.
 HEARTBEAT = 15.0
-# Who takes nothing for so long is gone.
-PATIENCE = 60.0
+# Drop subscribers that have not read for this long.
+SEND_TIMEOUT = 60.0
 MEDIA_TYPE = "text/event-stream"
 RETRY = b"retry: 1000\n\n"
 GAP = b"event: gap\ndata: {}\n\n"
@@ -27,12 +27,12 @@ StillWelcome = Callable[[], Awaitable[bool]]
 
 
 class EventStream(Response):
-    """Sends the changes that a follower is told of, until it ends or the caller goes away."""
+    """Sends the changes of a subscriber, until it ends or the caller disconnects."""
 
     def __init__(
         self,
         service: Service,
-        follower: Follower,
+        subscriber: Subscriber,
         *,
         leave: Leave,
         identify: Identify,
@@ -45,40 +45,40 @@ class EventStream(Response):
         )
         del self.headers["content-length"]
         self._service = service
-        self._follower = follower
+        self._subscriber = subscriber
         self._leave = leave
         self._identify = identify
         self._still_welcome = still_welcome
         self._gap = gap
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        follower, service = self._follower, self._service
-        service.followers.add(follower)
-        gone = asyncio.create_task(_until_gone(receive, follower), name="headrace stream")
+        subscriber, service = self._subscriber, self._service
+        service.subscribers.add(subscriber)
+        gone = asyncio.create_task(_until_gone(receive, subscriber), name="headrace stream")
         try:
             await self._send(send, "start", status=200, headers=self.raw_headers)
             await self._body(send, RETRY + (GAP if self._gap else b": following\n\n"))
-            while not follower.over:
-                change = await follower.next(HEARTBEAT)
+            while not subscriber.over:
+                change = await subscriber.next(HEARTBEAT)
                 if change is not None:
                     await self._body(send, self._event(change))
-                    # A transport tells of its end in the next turn of the loop. Until it is heard,
-                    # each further event would be written in vain, and logged as a failure.
+                    # A transport reports its end in the next turn of the loop. Until then each
+                    # further event would be written in vain, and logged as a failure.
                     await asyncio.sleep(0)
                     if gone.done():
                         return
-                elif not follower.over:
+                elif not subscriber.over:
                     if not await self._still_welcome():
                         break
                     await self._body(send, b": still here\n\n")
-            if follower.lost:
+            if subscriber.lost:
                 await self._body(send, b": too slow; come back with Last-Event-ID\n\n")
             await self._body(send, b"", more=False)
         except (TimeoutError, OSError):
-            return  # nobody reads it
+            return  # the caller does not read any more
         finally:
             gone.cancel()
-            service.followers.discard(follower)
+            service.subscribers.discard(subscriber)
             self._leave()
 
     def _event(self, change: Change) -> bytes:
@@ -89,19 +89,19 @@ class EventStream(Response):
         await self._send(send, "body", body=body, more_body=more)
 
     async def _send(self, send: Send, kind: str, **fields: Any) -> None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(SEND_TIMEOUT):
             await send({"type": f"http.response.{kind}", **fields})
 
 
-async def _until_gone(receive: Receive, follower: Follower) -> None:
+async def _until_gone(receive: Receive, subscriber: Subscriber) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    follower.end()
+    subscriber.end()
 
 
 def check_room(service: Service) -> None:
-    """Refuse more streams than this process can carry."""
-    if len(service.followers) >= service.most_streams:
+    """Refuse more streams than `most_streams`."""
+    if len(service.subscribers) >= service.most_streams:
         raise Refused(
             503,
             "too-many-streams",

@@ -1,8 +1,8 @@
-"""A job handed in together with the files that it is about.
+"""A job that is sent together with files.
 
     curl -F task=document.ingest -F file=@report.pdf -F 'args={"language": "ko"}' …/jobs
 
-Each file is kept as an artifact of the job, and the argument of the same name is its path in the
+Each file is stored as an artifact of the job, and the argument of the same name is its path in the
 artifact store: `ctx.artifacts` reads it.
 """
 
@@ -34,9 +34,9 @@ from headrace.model.ids import new_id
 from headrace.model.job import Job, NewJob
 from headrace.server.auth.guard import Caller
 from headrace.server.build_job import make_job
-from headrace.server.http.body import SLACK, check_length, decode, too_large
+from headrace.server.http.body import check_length, decode, too_large
 from headrace.server.http.problems import Refused, invalid, unreadable
-from headrace.server.service import Service
+from headrace.server.service import SLACK, Service
 
 MOST_FILES = 10
 MOST_FIELDS = 20
@@ -45,7 +45,7 @@ _JSON_FIELDS = ("args", "meta")
 
 
 async def enqueue_upload(service: Service, caller: Caller, request: Request) -> tuple[Job, bool]:
-    """Store the files and the job, or neither. Also answers whether the job is new."""
+    """Store the files and the job, or neither. Also return whether the job is new."""
     limit = service.upload_limit + SLACK
     check_length(request, limit)
     bounded = Request(request.scope, _bounded(request, limit))
@@ -92,7 +92,7 @@ async def _store(
             )
         new = _job(service, caller, wanted, kept)
         new.id = job_id
-        # From here on there may be a job, also when we are not told.
+        # From here on the job may exist, even if the engine does not say so.
         unwanted = False
         job = await service.app.enqueue_job(new)
         unwanted = job.id != job_id
@@ -109,7 +109,7 @@ async def _store(
 
 
 def _job(service: Service, caller: Caller, wanted: JobRequest, kept: list[HandedIn]) -> NewJob:
-    """The job with its files: their paths as arguments, the rest in its `meta`."""
+    """Return the job with its files: their paths as arguments, the rest in its `meta`."""
     return make_job(
         service,
         caller,
@@ -127,7 +127,7 @@ async def _chunks(file: UploadFile) -> AsyncGenerator[bytes, None]:
 
 
 def _media_type(file: UploadFile) -> str | None:
-    """What the caller says that it is, if that can be said again."""
+    """Return the media type that the caller gave, if it is valid."""
     try:
         return check_media_type(file.content_type)
     except InvalidInput:
@@ -146,7 +146,7 @@ def _request(request: Request, fields: dict[str, str]) -> JobRequest:
 
 
 def with_header_key(request: Request, wanted: JobRequest) -> JobRequest:
-    """The request with the key of its `Idempotency-Key` header."""
+    """Return the request with the key of its `Idempotency-Key` header."""
     key = request.headers.get("idempotency-key")
     if key is None:
         return wanted
@@ -168,14 +168,14 @@ def with_header_key(request: Request, wanted: JobRequest) -> JobRequest:
 
 
 def _file_name(given: str | None) -> str:
-    """The last part of what a browser calls the file, if that can be used."""
+    """Return the last part of the name that a browser gave, if it is usable."""
     name = PurePosixPath((given or "").replace("\\", "/")).name
     name = "".join(each for each in name if each.isprintable())[-100:].strip()
     return name if name.strip(".") else "file"
 
 
 def _bounded(request: Request, limit: int) -> Any:
-    """The body, cut off with a refusal where it becomes too large."""
+    """Return a `receive` that refuses the body as soon as it is too large."""
     size = 0
 
     async def receive() -> Message:

@@ -1,4 +1,4 @@
-"""Files that jobs keep."""
+"""Files of jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.model.artifact import Artifact
 from headrace.server.auth.guard import router
 from headrace.server.http.downloads import BYTES, Download
 from headrace.server.http.problems import Refused
-from headrace.server.openapi.helpers import answers, page
+from headrace.server.openapi.registry import answers, page
 from headrace.server.responses import listed
 from headrace.server.routes.job import JobId, the_job
 from headrace.server.service import service_of
@@ -32,10 +32,10 @@ DOWNLOAD = "/jobs/{job_id}/artifacts/{layer}/{name:path}"
 @reading.get(
     "/jobs/{job_id}/artifacts",
     summary="List a job's files",
-    **answers(page("artifacts", "Artifact")),
+    **answers(page("artifacts", Artifact)),
 )
 async def find(request: Request, job_id: JobId) -> Response:
-    """The files that a job has kept, and those that it was handed in with."""
+    """The files that a job has stored, and those that were sent with it."""
     files = await files_of(service_of(request).app.engine, await the_job(request, job_id))
     return listed("artifacts", list(files.values()))
 
@@ -66,7 +66,7 @@ async def _asked(request: Request, job_id: str, layer: str, name: str) -> Downlo
     try:
         file: Artifact | None = await file_of(service.app.engine, job, layer, name)
         if file is not None:
-            # Asked before the answer begins: after that it could only break off.
+            # Before the response begins: after that it could only break off.
             size = await service.app.artifacts.size(file.path)
             return Download(request, service.app.artifacts, file, size=size)
     except (InvalidName, ArtifactNotFound):

@@ -21,7 +21,7 @@ from headrace.server.auth.guard import caller_of, router
 from headrace.server.auth.redact import Redactor
 from headrace.server.http.body import read_optional_json
 from headrace.server.http.problems import Refused
-from headrace.server.openapi.helpers import accepts, answers, page
+from headrace.server.openapi.registry import accepts, answers, page
 from headrace.server.responses import answer, listed
 from headrace.server.service import Service, service_of
 
@@ -34,7 +34,7 @@ LetterId = Annotated[str, Path(pattern=TEXT)]
 @reading.get(
     "/dead-letters",
     summary="List messages that were set aside",
-    **answers(page("dead_letters", "DeadLetterSummary")),
+    **answers(page("dead_letters", DeadLetterSummary)),
 )
 async def find(
     request: Request,
@@ -61,13 +61,13 @@ async def find(
 @steering.post(
     "/dead-letters/{letter_id:path}/replay",
     summary="Try a message again",
-    **answers("Replayed", 202),
-    **accepts("EmptyRequest", optional=True),
+    **answers(Replayed, 202),
+    **accepts(EmptyRequest, optional=True),
 )
 async def replay(request: Request, letter_id: LetterId) -> Response:
     """The letter is gone once its job is stored; if it still makes none, it stays."""
     service, caller = _service(request), caller_of(request)
-    await read_optional_json(request, EmptyRequest, limit=service.body_limit)
+    await read_optional_json(request, EmptyRequest)
     try:
         job = await DeadLetters(service.app).replay(letter_id)
     except DeadLetterNotFound as error:
@@ -79,10 +79,10 @@ async def replay(request: Request, letter_id: LetterId) -> Response:
 @reading.get(
     "/dead-letters/{letter_id:path}",
     summary="Show a message that was set aside",
-    **answers("DeadLetterView"),
+    **answers(DeadLetterView),
 )
 async def show(request: Request, letter_id: LetterId) -> Response:
-    """All that is known about it. `raw` is the message in base64."""
+    """With its content: `raw` is the message in base64."""
     service = _service(request)
     try:
         letter = await DeadLetters(service.app).get(letter_id)
@@ -94,8 +94,8 @@ async def show(request: Request, letter_id: LetterId) -> Response:
 
 @steering.delete(
     "/dead-letters/{letter_id:path}",
-    summary="Forget a message",
-    **answers("DeadLetterRemoved"),
+    summary="Remove a message",
+    **answers(DeadLetterRemoved),
 )
 async def remove(request: Request, letter_id: LetterId) -> Response:
     """For good."""

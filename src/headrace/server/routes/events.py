@@ -8,12 +8,12 @@ from fastapi import Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.monitor.change_reconstruction import parse_seen
+from headrace.monitor.change_reconstruction import parse_fingerprint
 from headrace.monitor.subscribers import Change
 from headrace.server.auth.guard import Caller, caller_of, router
 from headrace.server.filters import Names
 from headrace.server.http.sse import MEDIA_TYPE, EventStream, StillWelcome, check_room
-from headrace.server.openapi.helpers import answers
+from headrace.server.openapi.registry import answers
 from headrace.server.routes.job import JobId, the_job
 from headrace.server.service import Service, service_of
 
@@ -32,11 +32,11 @@ async def follow(request: Request, job_id: JobId, last: LastEventId = None) -> R
     check_room(service)
     job = await the_job(request, job_id)
     changes = service.changes
-    follower = changes.follow(job, after=None if last is None else parse_seen(last))
+    subscriber = changes.follow(job, after=None if last is None else parse_fingerprint(last))
     return EventStream(
         service,
-        follower,
-        leave=lambda: changes.leave(follower, job.id),
+        subscriber,
+        leave=lambda: changes.leave(subscriber, job.id),
         identify=lambda change: change.seen.text,
         still_welcome=_still_welcome(service, caller_of(request)),
     )
@@ -48,7 +48,7 @@ async def follow_all(
 ) -> Response:
     """Every change of every job from now on, or after `Last-Event-ID`.
 
-    An event `gap` says that changes were missed which cannot be told again: list the jobs.
+    An event `gap` says that changes were lost: list the jobs.
     """
     service, caller = service_of(request), caller_of(request)
     check_room(service)
@@ -61,12 +61,12 @@ async def follow_all(
 
     changes = service.changes
     after = _number(changes.epoch, last)
-    follower = await changes.follow_all(wanted, after=after) if after != GAP else None
-    gap = follower is None
-    if follower is None:
-        follower = await changes.follow_all(wanted)
-    assert follower is not None  # noqa: S101 - only with `after` there may be none
-    followed = follower
+    subscriber = await changes.follow_all(wanted, after=after) if after != GAP else None
+    gap = subscriber is None
+    if subscriber is None:
+        subscriber = await changes.follow_all(wanted)
+    assert subscriber is not None  # noqa: S101 - only with `after` there may be none
+    followed = subscriber
     return EventStream(
         service,
         followed,

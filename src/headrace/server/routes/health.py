@@ -1,4 +1,4 @@
-"""Is it there, can it work, how does it do, and what can it do?"""
+"""Liveness, readiness, metrics, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from starlette.responses import HTMLResponse, Response
 from headrace.api_types.responses import Health
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.metrics import exposition
-from headrace.server.openapi.helpers import answers
+from headrace.server.openapi.registry import answers
 from headrace.server.responses import answer
 from headrace.server.service import service_of
 
 open_, local = router("open"), router("local")
 
 
-@open_.get("/healthz", summary="Is the process there?", **answers("Health"))
+@open_.get("/healthz", summary="Is the process there?", **answers(Health))
 async def healthz(_: Request) -> Response:
-    """200 as long as the process answers at all."""
+    """200 as long as the process responds at all."""
     return answer(Health())
 
 
-@open_.get("/readyz", summary="Can it work?", **answers("Health"))
+@open_.get("/readyz", summary="Can it work?", **answers(Health))
 async def readyz(request: Request) -> Response:
     """200 if the engine answers, else 503."""
     await service_of(request).snapshots.get()

@@ -1,4 +1,4 @@
-"""Jobs: hand in, list, and act on many at once."""
+"""Jobs: enqueue, list, and change many at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headrace.server.filters import Cursor, Limit, body_filter, job_cursor, job_
 from headrace.server.http.body import media_type, read_json
 from headrace.server.http.problems import Refused, refused
 from headrace.server.http.uploads import enqueue_upload, with_header_key
-from headrace.server.openapi.helpers import accepts, answers, page
+from headrace.server.openapi.registry import accepts, answers, page
 from headrace.server.responses import answer, listed
 from headrace.server.service import service_of
 
@@ -42,12 +42,12 @@ IDEMPOTENCY_KEY = {
 
 @writing.post(
     "/jobs",
-    summary="Hand in a job",
-    **answers("Job", 202, also={200: "Job"}),
-    **accepts("JobRequest", multipart="JobUpload", parameters=[IDEMPOTENCY_KEY]),
+    summary="Enqueue a job",
+    **answers(JobBody, 202, also={200: JobBody}),
+    **accepts(JobRequest, multipart="JobUpload", parameters=[IDEMPOTENCY_KEY]),
 )
 async def create(request: Request) -> Response:
-    """Answers 202 with the job, or 200 with the one that has the same task and key already.
+    """Returns 202 with the job, or 200 with the one that has the same task and key already.
 
     As a form with files, each file becomes an artifact, and the argument of its name its path.
     """
@@ -55,7 +55,7 @@ async def create(request: Request) -> Response:
     if media_type(request.headers.get("content-type", "")) == "multipart/form-data":
         job, created = await enqueue_upload(service, caller, request)
     else:
-        wanted = await read_json(request, JobRequest, limit=service.body_limit)
+        wanted = await read_json(request, JobRequest)
         new = make_job(service, caller, with_header_key(request, wanted))
         job = await service.app.enqueue_job(new)
         created = job.id == new.id
@@ -69,9 +69,9 @@ async def create(request: Request) -> Response:
 
 @writing.post(
     "/jobs/batch",
-    summary="Hand in up to 1,000 jobs",
-    **answers("BatchAnswer", 202),
-    **accepts("BatchRequest"),
+    summary="Enqueue up to 1,000 jobs",
+    **answers(BatchAnswer, 202),
+    **accepts(BatchRequest),
 )
 async def create_many(request: Request) -> Response:
     """All are checked before the first is stored, and stored together.
@@ -98,14 +98,14 @@ async def create_many(request: Request) -> Response:
     return answer(BatchAnswer(service.answers.jobs(jobs), created), 202)
 
 
-@reading.get("/jobs", summary="List jobs, the newest first", **answers(page("jobs", "Job")))
+@reading.get("/jobs", summary="List jobs, the newest first", **answers(page("jobs", JobBody)))
 async def find(
     request: Request,
     wanted: Annotated[JobFilter, Depends(job_filter)],
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response:
-    """`status`, `queue`, `task` may be repeated. `cursor` of an answer asks for the next page."""
+    """`status`, `queue`, `task` may be repeated. `cursor` of a page asks for the next one."""
     service = service_of(request)
     app = service.app
     await app.open()
@@ -129,13 +129,13 @@ async def find(
 @writing.post(
     "/jobs/bulk",
     summary="Cancel or retry all jobs that match",
-    **answers("BulkAnswer"),
-    **accepts("BulkRequest"),
+    **answers(BulkAnswer),
+    **accepts(BulkRequest),
 )
 async def bulk(request: Request) -> Response:
     """Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones."""
     service, caller = service_of(request), caller_of(request)
-    asked = await read_json(request, BulkRequest, limit=service.body_limit)
+    asked = await read_json(request, BulkRequest)
     cancel = asked.action == "cancel"
     default = tuple(sorted(ACTIVE)) if cancel else (Status.FAILED, Status.TIMEOUT)
     wanted = caller.narrowed(body_filter(asked.filter, default=default))

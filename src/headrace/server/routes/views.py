@@ -1,4 +1,4 @@
-"""What is going on: lanes, workers, tasks, and what runs now."""
+"""Lanes, workers, dispatchers, tasks, and what runs now."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.api_types.requests import NAME
+from headrace.api_types.responses import DispatcherView, RunningAnswer, TaskView
+from headrace.model.views import LaneView
+from headrace.model.worker import Worker
 from headrace.monitor.dispatchers import dispatchers
-from headrace.monitor.running import running as look
+from headrace.monitor.running import running as find_running
 from headrace.server.auth.guard import caller_of, router
 from headrace.server.filters import Limit, Text
-from headrace.server.openapi.helpers import answers, page
-from headrace.server.openapi.task_schemas import shown_task
+from headrace.server.openapi.bodies import task_view
+from headrace.server.openapi.registry import answers, page
 from headrace.server.responses import answer, listed
 from headrace.server.service import service_of
 
 reading = router("read")
 
 
-@reading.get("/lanes", summary="List lanes", **answers(page("lanes", "LaneView")))
+@reading.get("/lanes", summary="List lanes", **answers(page("lanes", LaneView)))
 async def lanes(
     request: Request,
     queue: Annotated[str | None, Query(pattern=NAME)] = None,
@@ -37,7 +40,7 @@ async def lanes(
     return listed("lanes", [each for each in found if caller.may_touch(each.queue)])
 
 
-@reading.get("/workers", summary="List workers", **answers(page("workers", "Worker")))
+@reading.get("/workers", summary="List workers", **answers(page("workers", Worker)))
 async def workers(request: Request) -> Response:
     """Workers, alive ones first."""
     service, caller = service_of(request), caller_of(request)
@@ -51,10 +54,10 @@ async def workers(request: Request) -> Response:
 
 
 @reading.get(
-    "/dispatchers", summary="List dispatchers", **answers(page("dispatchers", "DispatcherView"))
+    "/dispatchers", summary="List dispatchers", **answers(page("dispatchers", DispatcherView))
 )
 async def find_dispatchers(request: Request) -> Response:
-    """Who makes jobs by the clock or of messages, when they were last well, how far behind."""
+    """Cron and event dispatchers, when they last reported, and how far behind they are."""
     service = service_of(request)
     caller_of(request).check_unrestricted("dispatchers")
     await service.app.open()
@@ -62,20 +65,20 @@ async def find_dispatchers(request: Request) -> Response:
     return listed("dispatchers", found)
 
 
-@reading.get("/tasks", summary="List tasks", **answers(page("tasks", "TaskView")))
+@reading.get("/tasks", summary="List tasks", **answers(page("tasks", TaskView)))
 async def tasks(request: Request) -> Response:
-    """The tasks that can be handed in here: their arguments as JSON schema, and their policy."""
+    """The tasks that can be enqueued here: their arguments as JSON schema, and their policy."""
     known = service_of(request).app.tasks
-    return listed("tasks", [shown_task(known[name]) for name in sorted(known)])
+    return listed("tasks", [task_view(known[name]) for name in sorted(known)])
 
 
 @reading.get(
-    "/api/v2/jobs/running", summary="What runs now, and what waits", **answers("RunningAnswer")
+    "/api/v2/jobs/running", summary="What runs now, and what waits", **answers(RunningAnswer)
 )
 async def running(request: Request) -> Response:
     """Running jobs, the longest first, and how many are queued in each queue."""
     service, caller = service_of(request), caller_of(request)
     app = service.app
     await app.open()
-    found = await look(app.engine, app.clock.now(), queues=caller.queues)
+    found = await find_running(app.engine, app.clock.now(), queues=caller.queues)
     return answer(found.answer())

@@ -1,4 +1,4 @@
-"""Workflows: look at them, run them, follow a run step by step, begin one again."""
+"""Workflows: list, run, follow a run step by step, retry a run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from headrace.api_types.responses import BegunAgain, ExecuteAnswer, RunBegun
 from headrace.server.auth.guard import Caller, caller_of, router
 from headrace.server.http.body import read_json, read_optional_json
 from headrace.server.http.problems import Refused
-from headrace.server.openapi.helpers import accepts, answers, page
+from headrace.server.openapi.registry import accepts, answers, page
 from headrace.server.responses import answer, listed
 from headrace.server.routes.job import JobId, the_job
 from headrace.server.service import Service, service_of
 from headrace.workflows.model import Workflow
+from headrace.workflows.steps import RunView
 
 reading, writing = router("read"), router("write")
 
@@ -26,7 +27,7 @@ WorkflowId = Annotated[str, Path(pattern=NAME)]
 Version = Annotated[str | None, Query(max_length=100)]
 
 
-@reading.get("/workflows", summary="List workflows", **answers(page("workflows", "Workflow")))
+@reading.get("/workflows", summary="List workflows", **answers(page("workflows", Workflow)))
 async def find(request: Request) -> Response:
     """The newest version of each workflow that this server knows."""
     service, caller = service_of(request), caller_of(request)
@@ -34,7 +35,7 @@ async def find(request: Request) -> Response:
     return listed("workflows", [each for each in known if _may_run(service, caller, each)])
 
 
-@reading.get("/workflows/{workflow_id}", summary="Show a workflow", **answers("Workflow"))
+@reading.get("/workflows/{workflow_id}", summary="Show a workflow", **answers(Workflow))
 async def show(request: Request, workflow_id: WorkflowId, version: Version = None) -> Response:
     """A workflow with its steps; the newest version unless another is asked for."""
     service = service_of(request)
@@ -46,13 +47,13 @@ async def show(request: Request, workflow_id: WorkflowId, version: Version = Non
 @writing.post(
     "/api/v2/workflows/execute",
     summary="Run a workflow",
-    **answers("ExecuteAnswer", 202),
-    **accepts("ExecuteRequest"),
+    **answers(ExecuteAnswer, 202),
+    **accepts(ExecuteRequest),
 )
 async def execute(request: Request) -> Response:
     """Begins a run, which keeps this version of the workflow until it is over."""
     service, caller = service_of(request), caller_of(request)
-    asked = await read_json(request, ExecuteRequest, limit=service.body_limit)
+    asked = await read_json(request, ExecuteRequest)
     workflows = service.app.workflows
     workflow = workflows.find(asked.workflow_id, asked.version)
     _check_queues(service, caller, workflow)
@@ -68,7 +69,7 @@ async def execute(request: Request) -> Response:
     return answer(ExecuteAnswer(data=begun), 202)
 
 
-@reading.get("/workflows/runs/{job_id}", summary="Follow a run", **answers("RunView"))
+@reading.get("/workflows/runs/{job_id}", summary="Follow a run", **answers(RunView))
 async def follow(request: Request, job_id: JobId) -> Response:
     """A run with the state of each of its steps."""
     service = service_of(request)
@@ -79,13 +80,13 @@ async def follow(request: Request, job_id: JobId) -> Response:
 @writing.post(
     "/workflows/runs/{job_id}/retry",
     summary="Begin a run again",
-    **answers("BegunAgain"),
-    **accepts("RunRetryRequest", optional=True),
+    **answers(BegunAgain),
+    **accepts(RunRetryRequest, optional=True),
 )
 async def retry(request: Request, job_id: JobId) -> Response:
     """From a step and all that follow from it, or what did not complete."""
     service, caller = service_of(request), caller_of(request)
-    asked = await read_optional_json(request, RunRetryRequest, limit=service.body_limit)
+    asked = await read_optional_json(request, RunRetryRequest)
     job = await the_job(request, job_id)
     steps = await service.app.workflows.retry(job, asked.step)
     await service.audit.changed(caller, "workflow.retry", job.id, steps=steps)

@@ -84,10 +84,22 @@ def translated(error: BaseException, address: Address) -> EngineError | InvalidI
     if isinstance(error, _AWAY) or _is_lost(error):
         remedy = next(text for kind, text in _REMEDIES if isinstance(error, kind))
         return EngineUnavailable(f"{where} cannot be reached: {_reason(error)}. {remedy}")
-    return _refused(error, where, address.schema)
+    return _refused(error, where, address)
 
 
-def _refused(error: BaseException, where: str, schema: str) -> EngineError | InvalidInput | None:
+def not_permitted(address: Address, reason: str) -> str:
+    """Return what to tell a user who lacks a right."""
+    return (
+        f"PostgreSQL at {address.shown} does not permit this: {reason}. Grant the user CREATE on "
+        f"the database, or USAGE and CREATE on an existing schema {address.schema!r}; or run "
+        "`headrace migrate` as a user who has these rights, and grant this one the use of its "
+        "tables (docs/how-to/operate.md)."
+    )
+
+
+def _refused(
+    error: BaseException, where: str, address: Address
+) -> EngineError | InvalidInput | None:
     """The server is there, but will not do this."""
     match error:
         case asyncpg.ClientConfigurationError() | asyncpg.UndefinedObjectError():
@@ -97,16 +109,11 @@ def _refused(error: BaseException, where: str, schema: str) -> EngineError | Inv
             )
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedFunctionError():
             return EngineError(
-                f"{where} has no complete schema {schema!r}: {_reason(error)}. Open the engine "
-                "again to create it."
+                f"{where} has no complete schema {address.schema!r}: {_reason(error)}. Open the "
+                "engine again to create it."
             )
         case asyncpg.InsufficientPrivilegeError():
-            return EngineError(
-                f"{where} does not permit this: {_reason(error)}. Grant the user CREATE on the "
-                f"database, or USAGE and CREATE on an existing schema {schema!r}; or run `headrace "
-                "migrate` as a user who has these rights, and grant this one the use of its tables "
-                "(docs/how-to/operate.md)."
-            )
+            return EngineError(not_permitted(address, _reason(error)))
         case _ if _is_bad_value(error):
             return InvalidInput(f"{where} cannot store this: {_reason(error)}. Nothing was stored.")
         case asyncpg.PostgresError():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from headrace.engine.postgres.connection.connection import COMMAND_SECONDS, Connection, Link
+from headrace.engine.postgres.connection.errors import not_permitted
 from headrace.engine.postgres.sql import FunctionSet, function_set, migrations, query
 from headrace.engine.schema import check_program
 from headrace.engine.sql_files import Migration
@@ -110,12 +111,14 @@ async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) ->
 
 async def _plan(connection: Connection, link: Link) -> Plan:
     schema = link.address.schema
-    found = await connection.fetchrow(
+    [found] = await connection.fetch(
         query("what_exists"), schema, list(FUNCTIONS.installed), timeout=COMMAND_SECONDS
     )
+    if not found["usable"]:
+        raise EngineError(not_permitted(link.address, "USAGE is missing"))
     version = min_program = 0
     if found["migrated"]:
-        version, min_program = await connection.fetchrow(query("schema_version"))
+        [(version, min_program)] = await connection.fetch(query("schema_version"))
     missing = [each for each in KNOWN if each.number > version]
     pending = [f"migration {each.name}" for each in missing]
     if found["functions"] < len(FUNCTIONS.installed):

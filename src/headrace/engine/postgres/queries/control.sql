@@ -21,7 +21,9 @@ SELECT EXISTS (SELECT FROM finished)
 
 -- name: signal
 -- Deliver an event to a job; see functions/due/signal_job.sql.
-SELECT signal_job($1, $2, $3, $4)
+SELECT signal_job(
+    p_offset => $1, p_id => $2, p_name => $3, p_body => $4
+)
 
 -- name: pause
 -- Stop or resume handing out a queue's jobs; resuming is told to all workers.

@@ -16,7 +16,8 @@ CREATE TABLE migration (
 )
 
 -- name: what_exists
--- Whether the schema has been migrated at all, and how many of these functions it has.
+-- Whether the schema has been migrated at all, how many of these functions it has, and whether this
+-- user may look into it.
 SELECT EXISTS (
     SELECT FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -25,7 +26,9 @@ SELECT EXISTS (
     SELECT count(DISTINCT p.proname) FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     WHERE n.nspname = $1 AND p.proname = ANY ($2::name[])
-) AS functions
+) AS functions, coalesce((
+    SELECT has_schema_privilege(n.oid, 'USAGE') FROM pg_catalog.pg_namespace n WHERE n.nspname = $1
+), true) AS usable
 
 -- name: schema_version
 -- The version of the schema, and the lowest that a program must know. Read as JSON, because schemas

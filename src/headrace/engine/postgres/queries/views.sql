@@ -13,7 +13,7 @@ FROM every_job WHERE id = ANY ($1::uuid[])
 -- name: get_part
 -- The first of some jobs by id, as many as fit into $2 bytes; with $3 the first one in any case. The
 -- last columns tell how far they reach: bytes up to this job, and bytes of all that were asked for.
--- Neither needs a long value to be read: its length is kept beside it. Times as in get.sql. Each job
+-- Neither needs a long value to be read: its length is kept beside it. Times as in `get`. Each job
 -- is looked up by itself: the connection for views would rather read a small table whole, and keep
 -- that plan when it has grown.
 SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
@@ -33,31 +33,40 @@ FROM (
 WHERE reached <= $2::bigint OR ($3::boolean AND place = 1)
 
 -- name: list
--- A page of jobs, the newest first; see functions/views/list_jobs.sql. Times as in get.sql.
+-- A page of jobs, the newest first; see functions/views/list_jobs.sql. Times as in `get`.
 SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
     max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
     least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
     started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
     child_group, awaits
-FROM list_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+FROM list_jobs(
+    p_unfinished => $1, p_unsuccessful => $2, p_completed => $3, p_before => $4, p_states => $5,
+    p_queues => $6, p_tasks => $7, p_lane => $8, p_source => $9, p_created_after => $10,
+    p_created_before => $11, p_key => $12, p_limit => $13
+)
 
 -- name: list_children
--- A page of jobs that a job has made, the newest first; see functions/views/list_children.sql. Times as in
--- get.sql.
+-- A page of jobs that a job has made, the newest first; see functions/views/list_children.sql. Times as
+-- in `get`.
 SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
     max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
     least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
     started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
     child_group, awaits
-FROM list_children($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+FROM list_children(
+    p_parent => $1, p_group => $2, p_unfinished => $3, p_finished => $4, p_before => $5,
+    p_states => $6, p_queues => $7, p_tasks => $8, p_lane => $9, p_source => $10,
+    p_created_after => $11, p_created_before => $12, p_key => $13, p_limit => $14
+)
 
 -- name: queues
 -- Every queue that is known or has jobs, with its depth, the age of its oldest pending job, and tasks of
 -- reserved jobs with how many of them there are.
-SELECT name, coalesce(q.paused, false),
-    coalesce(j.scheduled, 0), coalesce(j.waiting, 0), coalesce(j.ready, 0), coalesce(j.running, 0),
+SELECT name, coalesce(q.paused, false) AS paused, coalesce(j.scheduled, 0) AS scheduled,
+    coalesce(j.waiting, 0) AS waiting, coalesce(j.ready, 0) AS ready,
+    coalesce(j.running, 0) AS running,
     CASE WHEN j.pending_since IS NOT NULL THEN greatest(date_part('epoch',
-        clock_timestamp() + $1::double precision * interval '1 second' - j.pending_since), 0) END,
+        clock_timestamp() + $1::double precision * interval '1 second' - j.pending_since), 0) END AS oldest_age,
     r.tasks, r.amounts
 FROM queue q
 FULL JOIN (

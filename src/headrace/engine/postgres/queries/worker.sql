@@ -50,12 +50,19 @@ SELECT retire_worker($1, $2)
 
 -- name: exchange
 -- Record outcomes and lease ready jobs in one transaction; see functions/claim/exchange.sql.
-SELECT * FROM exchange($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-    $16, $17, $18)
+SELECT * FROM exchange(
+    p_offset => $1, p_id => $2, p_token => $3, p_kind => $4, p_delay => $5, p_result => $6,
+    p_error_type => $7, p_error => $8, p_entry => $9, p_awaits => $10, p_lanes => $11,
+    p_worker => $12, p_queues => $13, p_limit => $14, p_from => $15, p_lane_queue => $16, p_lane => $17,
+    p_leaving => $18
+)
 
 -- name: note
 -- Record what running attempts tell; see functions/settle/note_jobs.sql.
-SELECT note_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+SELECT note_jobs(
+    p_offset => $1, p_id => $2, p_token => $3, p_stage => $4, p_progress => $5, p_message => $6,
+    p_entry_job => $7, p_entry_token => $8, p_kind => $9, p_name => $10, p_body => $11
+)
 
 -- name: entries
 -- What was kept with a job, in the order it was first written.

@@ -16,7 +16,7 @@ TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 OPTIONS = ("namespace", "db", "timeout", *TLS_OPTIONS)
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
     """A server, a database and our namespace in it. `timeout` is how many seconds it may
     be silent while an answer is awaited.
     """

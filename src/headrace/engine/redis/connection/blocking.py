@@ -7,15 +7,15 @@ from typing import Any
 
 import hiredis
 
-from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.address import RedisAddress
 from headrace.engine.redis.connection.connection import Part, pack
 from headrace.engine.redis.connection.errors import before_greeting, fault, unavailable
 
 
-class BlockingLink:
+class BlockingConnection:
     """A connection for one thread; opened on first use, and again if lost."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: RedisAddress) -> None:
         self.address = address
         self._socket: socket.socket | None = None
         self._reader = hiredis.Reader()

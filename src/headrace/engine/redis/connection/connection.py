@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import hiredis
 
-from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.address import RedisAddress
 from headrace.engine.redis.connection.errors import before_greeting, fault, unavailable
 from headrace.errors import EngineUnavailable
 
@@ -26,14 +26,14 @@ Pushed = Callable[[Any], None]
 _BUFFER_BYTES = 262_144
 
 
-class Wire(asyncio.BufferedProtocol):
+class RedisProtocol(asyncio.BufferedProtocol):
     """An open connection. When it is lost, everybody who waits for an answer is told.
 
     It reads into a buffer of its own: asyncio would make one for each read that is so large that
     the system has to map and unmap it, which takes longer than reading.
     """
 
-    def __init__(self, address: Address, on_push: Pushed | None = None) -> None:
+    def __init__(self, address: RedisAddress, on_push: Pushed | None = None) -> None:
         self.address = address
         self.server: dict[str, str] = {}
         self.closed = asyncio.get_running_loop().create_future()
@@ -51,10 +51,10 @@ class Wire(asyncio.BufferedProtocol):
         self._last_heard = self._loop.time()
 
     @classmethod
-    async def open(cls, address: Address, on_push: Pushed | None = None) -> Wire:
+    async def open(cls, address: RedisAddress, on_push: Pushed | None = None) -> RedisProtocol:
         """Connect and introduce ourselves. Raises `EngineUnavailable`, also when it takes long."""
         loop = asyncio.get_running_loop()
-        wire: Wire | None = None
+        wire: RedisProtocol | None = None
         try:
             async with asyncio.timeout(address.timeout):
                 if address.path is not None:
@@ -210,16 +210,16 @@ def pack_rest(parts: tuple[Part, ...]) -> bytes:
     return pack(parts).partition(b"\r\n")[2]
 
 
-class Link:
+class RedisConnection:
     """The connection that a caller need not care for: opened on first use, and again if lost."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: RedisAddress) -> None:
         self.address = address
-        self._wire: Wire | None = None
+        self._wire: RedisProtocol | None = None
         self._opening: asyncio.Lock | None = None
         self._shut = False
 
-    async def wire(self) -> Wire:
+    async def wire(self) -> RedisProtocol:
         """The open connection. Callers that come together share one."""
         if self._wire is not None and self._wire.open_now:
             return self._wire
@@ -229,7 +229,7 @@ class Link:
             self._opening = asyncio.Lock()
         async with self._opening:
             if self._wire is None or not self._wire.open_now:
-                self._wire = await Wire.open(self.address)
+                self._wire = await RedisProtocol.open(self.address)
             return self._wire
 
     async def call(self, *command: Part) -> Any:

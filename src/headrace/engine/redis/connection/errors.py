@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 
-from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.address import RedisAddress
 from headrace.errors import EngineError, EngineUnavailable, StorageFull
 
 # The server is there but cannot serve now: it starts, fails over, or a long script runs.
@@ -17,7 +17,7 @@ class ScriptUnknown(EngineError):
     """The server does not have the script (any more); it has to be sent whole."""
 
 
-def fault(address: Address, message: str) -> EngineError:
+def fault(address: RedisAddress, message: str) -> EngineError:
     """The error for an error reply. None of these replies repeats a password."""
     word = message.partition(" ")[0]
     if word == "NOSCRIPT":
@@ -39,7 +39,7 @@ def fault(address: Address, message: str) -> EngineError:
     return EngineError(f"Redis at {address} answered: {message}")
 
 
-def unavailable(address: Address, cause: BaseException | str) -> EngineError:
+def unavailable(address: RedisAddress, cause: BaseException | str) -> EngineError:
     """The error for a server that cannot be reached, or that fell silent."""
     error = _untrusted(address, cause) if isinstance(cause, ssl.SSLError) else None
     if error is None:
@@ -53,7 +53,7 @@ def unavailable(address: Address, cause: BaseException | str) -> EngineError:
     return error
 
 
-def before_greeting(address: Address, cause: BaseException | None) -> BaseException | str:
+def before_greeting(address: RedisAddress, cause: BaseException | None) -> BaseException | str:
     """Why a connection was lost before the server had answered anything."""
     if address.tls and address.certificate_file is None and not isinstance(cause, ssl.SSLError):
         return (
@@ -63,7 +63,7 @@ def before_greeting(address: Address, cause: BaseException | None) -> BaseExcept
     return cause or "the connection was lost"
 
 
-def _untrusted(address: Address, cause: ssl.SSLError) -> EngineError | None:
+def _untrusted(address: RedisAddress, cause: ssl.SSLError) -> EngineError | None:
     """The error where one side does not accept the other, which trying again does not change."""
     if isinstance(cause, ssl.SSLCertVerificationError):
         remedy = _CERTIFICATE.get(cause.verify_code)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headrace.engine.redis.connection.address import Address
-from headrace.engine.redis.connection.connection import Link, Part
+from headrace.engine.redis.connection.address import RedisAddress
+from headrace.engine.redis.connection.connection import Part, RedisConnection
 
 IDLE_SECONDS = 10.0
 
 
-class IdleLink:
-    """Like `Link`. Invariant: as long as a call is under way no timer runs, and the timer takes the
+class IdleConnection:
+    """Like `RedisConnection`. Invariant: no timer runs during a call, and the timer takes the
     connection away from further callers before it closes it.
     """
 
-    def __init__(self, address: Address, *, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, address: RedisAddress, *, idle_seconds: float = IDLE_SECONDS) -> None:
         self.idle_seconds = idle_seconds
         self._address = address
-        self._link = Link(address)
+        self._link = RedisConnection(address)
         self._shut = False
         self._users = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -52,7 +52,7 @@ class IdleLink:
 
     def _close_when_idle(self) -> None:
         self._timer = None
-        idle, self._link = self._link, Link(self._address)
+        idle, self._link = self._link, RedisConnection(self._address)
         task = asyncio.get_running_loop().create_task(idle.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

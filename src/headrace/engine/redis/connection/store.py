@@ -5,30 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.address import Address
-from headrace.engine.redis.connection.connection import Link, Part
+from headrace.engine.redis.connection.address import RedisAddress
+from headrace.engine.redis.connection.connection import Part, RedisConnection
 from headrace.engine.redis.connection.errors import ScriptUnknown
-from headrace.engine.redis.connection.idle import IdleLink
+from headrace.engine.redis.connection.idle import IdleConnection
 from headrace.engine.redis.scripts import Script, script
 
 
-class Store:
+class RedisStore:
     """A namespace on a server. One script is one atomic step."""
 
     def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
         self.clock = clock
         self._may_migrate = migrate
-        self.address = Address.parse(url)
-        self._link = Link(self.address)
+        self.address = RedisAddress.parse(url)
+        self._link = RedisConnection(self.address)
         # For answers that are so long that nothing else should wait behind them.
-        self._large = IdleLink(self.address)
+        self._large = IdleConnection(self.address)
         self._calls: dict[str, tuple[Part, ...]] = {}
 
     async def run(self, verb: str, *arguments: Part) -> Any:
         """Run a script and answer what it answers."""
         return await self._run_by(self._link, verb, *arguments)
 
-    async def _run_by(self, link: Link | IdleLink, verb: str, *arguments: Part) -> Any:
+    async def _run_by(
+        self, link: RedisConnection | IdleConnection, verb: str, *arguments: Part
+    ) -> Any:
         head = self._calls.get(verb)
         if head is None:
             head = self._calls[verb] = call_of(script(verb), self.address)
@@ -50,7 +52,7 @@ class Store:
         return repr(self.clock.offset)
 
 
-def call_of(verb: Script, address: Address) -> tuple[Part, ...]:
+def call_of(verb: Script, address: RedisAddress) -> tuple[Part, ...]:
     """The beginning of every call of a script: which one, and every key it may touch."""
     keys = [address.prefix + key for key in verb.keys]
     return ("EVALSHA", verb.sha, len(keys), *keys)

@@ -13,7 +13,7 @@ FORMS = "sqlite:///relative.db, sqlite:////absolute/path.db or sqlite:///:memory
 SYNCHRONOUS = ("full", "normal", "off")
 
 
-class Address(msgspec.Struct, frozen=True):
+class SqliteAddress(msgspec.Struct, frozen=True):
     """Where the database is; `path` None is a database in memory that this engine alone sees."""
 
     path: Path | None
@@ -22,9 +22,9 @@ class Address(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return ":memory:" if self.path is None else str(self.path)
 
-    def absolute(self) -> Address:
+    def absolute(self) -> SqliteAddress:
         """The same, wherever this program's folder is from now on."""
-        return self if self.path is None else Address(self.path.absolute(), self.synchronous)
+        return self if self.path is None else SqliteAddress(self.path.absolute(), self.synchronous)
 
     def check_folder(self) -> None:
         """Refuse a file whose folder is missing, which SQLite would call "unable to open"."""
@@ -42,7 +42,7 @@ class Address(msgspec.Struct, frozen=True):
             )
 
 
-def parse_address(url: str) -> Address:
+def parse_address(url: str) -> SqliteAddress:
     """Read a sqlite:// URL, or say what is wrong with it."""
     parts = urlsplit(url)
     if parts.scheme != "sqlite":
@@ -61,7 +61,7 @@ def parse_address(url: str) -> Address:
     if "\0" in name:
         raise InvalidSetting(f"HEADRACE_URL {url!r} has a file name with a zero byte; remove it")
     path = None if name in ("", ":memory:") else Path(name)
-    return Address(path, settings.get("synchronous", "full"))
+    return SqliteAddress(path, settings.get("synchronous", "full"))
 
 
 def _settings(url: str, query: str) -> dict[str, str]:

@@ -35,7 +35,7 @@ CARRIED_OVER = (
 )
 
 
-class Rest:
+class ForkPause:
     """A thread is asked to rest: it says so once it does, and goes on when the rest is over."""
 
     __slots__ = ("_began", "_over")
@@ -58,7 +58,7 @@ class Rest:
         """The fork is done."""
         self._over.set()
 
-    def began(self, thread: Rests, limit: float) -> bool:
+    def began(self, thread: PausableThread, limit: float) -> bool:
         """Wait until the thread rests, or has ended."""
         while not self._began.wait(min(LOOK_SECONDS, max(limit - time.monotonic(), 0))):
             if not thread.is_alive():
@@ -68,10 +68,10 @@ class Rest:
         return True
 
 
-class Rests(Protocol):
+class PausableThread(Protocol):
     """A thread that uses SQLite."""
 
-    def ask_to_rest(self, rest: Rest) -> None:
+    def pause_for_fork(self, rest: ForkPause) -> None:
         """Let it rest after what is under way. Takes no lock: anybody may hold one who forks."""
 
     def is_alive(self) -> bool:
@@ -87,7 +87,7 @@ class _Forks:
     def __init__(self) -> None:
         # Held from `before` to `after`. No thread begins or ends to use SQLite meanwhile.
         self.lock = threading.Lock()
-        self.threads: set[Rests] = set()
+        self.threads: set[PausableThread] = set()
         self.holder: int | None = None
         self.carried_over = False
 
@@ -96,7 +96,7 @@ class _Fork:
     """What one call of `fork` has to undo."""
 
     def __init__(self) -> None:
-        self.rests: list[tuple[Rests, Rest]] = []
+        self.rests: list[tuple[PausableThread, ForkPause]] = []
         self.locked = False
         self.at_rest = False
 
@@ -111,13 +111,13 @@ def _stack() -> list[_Fork]:
     return stack
 
 
-def enter(thread: Rests) -> None:
+def enter(thread: PausableThread) -> None:
     """Before a thread uses SQLite: from now on forks wait for it."""
     with _forks.lock:
         _forks.threads.add(thread)
 
 
-def leave(thread: Rests) -> None:
+def leave(thread: PausableThread) -> None:
     """After it has closed everything."""
     # No lock: a fork that has just asked it sees that it ends.
     _forks.threads.discard(thread)
@@ -142,8 +142,8 @@ def _before() -> None:
     for thread in tuple(_forks.threads):
         if thread.is_current():
             return
-        fork.rests.append((thread, rest := Rest()))
-        thread.ask_to_rest(rest)
+        fork.rests.append((thread, rest := ForkPause()))
+        thread.pause_for_fork(rest)
     fork.at_rest = all(rest.began(thread, limit) for thread, rest in fork.rests)
 
 

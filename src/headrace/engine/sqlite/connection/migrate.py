@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 from headrace.engine.schema import check_program
 from headrace.engine.sqlite.connection import forks
-from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.opening import (
     check_library,
     connect,
-    is_busy,
+    error_code,
     translated,
 )
 from headrace.engine.sqlite.sql import migrations, statements
@@ -32,7 +32,7 @@ FIRST_NOTED = 2
 SCHEMA_SETTLE_SECONDS = 30.0
 
 
-def schema_state(address: Address) -> SchemaState:
+def schema_state(address: SqliteAddress) -> SchemaState:
     """Return what the schema of a file is. Changes nothing, and makes no file."""
     if address.path is None:
         # It is made, whole, by the engine that is opened on it.
@@ -45,7 +45,7 @@ def schema_state(address: Address) -> SchemaState:
         return _state(*_versions(connection))
 
 
-def migrate(address: Address) -> None:
+def migrate(address: SqliteAddress) -> None:
     """Bring a file up to date, and make it if there is none."""
     if address.path is not None:
         address.check_folder()
@@ -53,7 +53,7 @@ def migrate(address: Address) -> None:
             prepare(connection, address)
 
 
-def check_exists(address: Address) -> None:
+def check_exists(address: SqliteAddress) -> None:
     """Refuse a file that would have to be made."""
     if address.path is not None and not address.path.exists():
         raise MigrationNeeded(
@@ -63,7 +63,7 @@ def check_exists(address: Address) -> None:
 
 
 @contextlib.contextmanager
-def _connected(address: Address, *, create: bool) -> Iterator[sqlite3.Connection]:
+def _connected(address: SqliteAddress, *, create: bool) -> Iterator[sqlite3.Connection]:
     """A connection for the thread that asks, while nobody forks."""
     try:
         with forks.held_up():
@@ -74,7 +74,9 @@ def _connected(address: Address, *, create: bool) -> Iterator[sqlite3.Connection
         raise translated(error, address) from error
 
 
-def prepare(connection: sqlite3.Connection, address: Address, *, migrate: bool = True) -> None:
+def prepare(
+    connection: sqlite3.Connection, address: SqliteAddress, *, migrate: bool = True
+) -> None:
     """Bring a database to the current schema. Any number of processes may do this at once."""
     _check_application(connection, address)
     may = migrate or address.path is None
@@ -100,7 +102,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return _versions(connection)[0]
 
 
-def _check(connection: sqlite3.Connection, address: Address, *, migrate: bool) -> bool:
+def _check(connection: sqlite3.Connection, address: SqliteAddress, *, migrate: bool) -> bool:
     """Return whether something is missing; raise if this program must not go on."""
     state = _state(*_versions(connection))
     check_program(
@@ -148,7 +150,7 @@ def _versions(connection: sqlite3.Connection) -> tuple[int, int]:
     return version, min_program
 
 
-def _check_application(connection: sqlite3.Connection, address: Address) -> None:
+def _check_application(connection: sqlite3.Connection, address: SqliteAddress) -> None:
     # The tables first: they and the mark come in one commit, so another process that makes them
     # between the two questions is not taken for another program.
     [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
@@ -166,7 +168,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode = wal").fetchall()
         except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > limit:
+            if error_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
                 raise
             time.sleep(0.005)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.lock_owner import lock_holder
 from headrace.errors import (
     EngineError,
@@ -17,7 +17,7 @@ OLDEST_LIBRARY = (3, 35, 0)
 BUSY_SECONDS = 5.0
 
 
-def connect(address: Address, *, create: bool = True) -> sqlite3.Connection:
+def connect(address: SqliteAddress, *, create: bool = True) -> sqlite3.Connection:
     """Open one connection with the settings that every connection has."""
     name = str(address)
     if not create and address.path is not None:
@@ -67,11 +67,6 @@ def check_library() -> None:
         probe.close()
 
 
-def is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another connection has the lock."""
-    return error_code(error) == sqlite3.SQLITE_BUSY
-
-
 def error_code(error: sqlite3.Error) -> int:
     # The low byte is the plain code; the rest tells details that vary with the version.
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
@@ -82,7 +77,7 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and error_code(error) == sqlite3.SQLITE_FULL
 
 
-def translated(error: BaseException, address: Address) -> BaseException:
+def translated(error: BaseException, address: SqliteAddress) -> BaseException:
     """The error in Headrace's words, with the original as its cause."""
     found = _translation(error, address)
     if found is not error:
@@ -90,7 +85,7 @@ def translated(error: BaseException, address: Address) -> BaseException:
     return found
 
 
-def _translation(error: BaseException, address: Address) -> BaseException:
+def _translation(error: BaseException, address: SqliteAddress) -> BaseException:
     if isinstance(error, (UnicodeEncodeError, OverflowError, sqlite3.DataError)):
         return InvalidInput(f"A value cannot be stored in SQLite: {error}. Nothing was changed.")
     if not isinstance(error, sqlite3.Error):
@@ -100,7 +95,7 @@ def _translation(error: BaseException, address: Address) -> BaseException:
     return kind(f"The database {str(address)!r}: {reason}")
 
 
-def _who(address: Address) -> str:
+def _who(address: SqliteAddress) -> str:
     holder = lock_holder(address.path)
     return "another process" if holder is None else f"process {holder}"
 

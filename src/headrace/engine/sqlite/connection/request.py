@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Ticket:
+class ThreadRequest:
     """One operation and where its answer goes: to an event loop, or to a thread that waits."""
 
     __slots__ = ("_loop", "_reply", "error", "operation", "value")
@@ -35,19 +35,19 @@ class Ticket:
             self._reply.set_exception(self.error)
 
     @staticmethod
-    def answer_all(tickets: list[Ticket]) -> None:
+    def answer_all(requests: list[ThreadRequest]) -> None:
         """Hand out the answers, waking each event loop once."""
-        loops: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
-        for ticket in tickets:
-            if ticket._loop is None:
-                ticket._answer()
+        loops: dict[asyncio.AbstractEventLoop, list[ThreadRequest]] = {}
+        for request in requests:
+            if request._loop is None:
+                request._answer()
             else:
-                loops.setdefault(ticket._loop, []).append(ticket)
+                loops.setdefault(request._loop, []).append(request)
         for loop, group in loops.items():
             with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is waiting
                 loop.call_soon_threadsafe(_answer_group, group)
 
 
-def _answer_group(tickets: list[Ticket]) -> None:
-    for ticket in tickets:
-        ticket._answer()
+def _answer_group(requests: list[ThreadRequest]) -> None:
+    for request in requests:
+        request._answer()

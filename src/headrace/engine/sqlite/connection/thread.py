@@ -17,10 +17,10 @@ from typing import TypeVar
 
 from headrace.clock import Clock
 from headrace.engine.sqlite.connection import forks
-from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.opened_file import BesideLost, Identity, OpenedFile, identity
 from headrace.engine.sqlite.connection.opening import connect, translated
-from headrace.engine.sqlite.connection.request import Ticket
+from headrace.engine.sqlite.connection.request import ThreadRequest
 from headrace.errors import EngineError, EngineUnavailable, StoreReplaced
 
 log = logging.getLogger("headrace.engine")
@@ -64,13 +64,13 @@ Operation = Callable[[Transaction], T]
 class ConnectionThread(ABC):
     """Owns one connection; runs what is asked of it in the order it was asked."""
 
-    def __init__(self, address: Address, clock: Clock, *, name: str) -> None:
+    def __init__(self, address: SqliteAddress, clock: Clock, *, name: str) -> None:
         # The folder of the program may change; the file stays the one that was meant first.
         self._address = address.absolute()
         self._clock = clock
         # None: look whether to rest, or else end.
-        self._inbox: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
-        self._rests: deque[forks.Rest] = deque()
+        self._inbox: queue.SimpleQueue[ThreadRequest | None] = queue.SimpleQueue()
+        self._rests: deque[forks.ForkPause] = deque()
         self._at_rest = False
         self._gate = threading.Lock()
         self._accepting = False
@@ -101,13 +101,13 @@ class ConnectionThread(ABC):
         """Run an operation and wait for it without blocking the event loop."""
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[T] = loop.create_future()
-        self._submit(Ticket(operation, loop, reply))
+        self._submit(ThreadRequest(operation, loop, reply))
         return await reply
 
     def run_blocking(self, operation: Operation[T]) -> T:
         """Run an operation from a thread that may block."""
         reply: concurrent.futures.Future[T] = concurrent.futures.Future()
-        self._submit(Ticket(operation, None, reply))
+        self._submit(ThreadRequest(operation, None, reply))
         return reply.result()
 
     async def stop(self) -> None:
@@ -121,11 +121,11 @@ class ConnectionThread(ABC):
                 self._accepting = False
                 self._inbox.put(None)
 
-    def _submit(self, ticket: Ticket) -> None:
+    def _submit(self, request: ThreadRequest) -> None:
         with self._gate:
             if not self._accepting:
                 raise self._closed()
-            self._inbox.put(ticket)
+            self._inbox.put(request)
 
     def _closed(self) -> EngineUnavailable:
         return EngineUnavailable(f"The engine for {str(self._address)!r} is closed; open it again.")
@@ -184,7 +184,7 @@ class ConnectionThread(ABC):
         """Whether this is called from the thread."""
         return threading.current_thread() is self._thread
 
-    def ask_to_rest(self, rest: forks.Rest) -> None:
+    def pause_for_fork(self, rest: forks.ForkPause) -> None:
         """Let the thread rest after what is under way."""
         self._rests.append(rest)
         self._inbox.put(None)
@@ -304,10 +304,10 @@ class ConnectionThread(ABC):
         """Leave nobody waiting for an answer that will not come."""
         with contextlib.suppress(queue.Empty):
             while True:
-                ticket = self._inbox.get_nowait()
-                if ticket is not None:
-                    ticket.error = self._closed()
-                    Ticket.answer_all([ticket])
+                request = self._inbox.get_nowait()
+                if request is not None:
+                    request.error = self._closed()
+                    ThreadRequest.answer_all([request])
 
     @abstractmethod
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -318,7 +318,7 @@ class ConnectionThread(ABC):
         """Take tickets from the inbox until None comes."""
 
 
-class Reader(ConnectionThread):
+class ReaderThread(ConnectionThread):
     """Answers questions, each from one snapshot, without getting in the way of the writer."""
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -326,19 +326,19 @@ class Reader(ConnectionThread):
         connection.execute("PRAGMA user_version").fetchall()  # opens the log
 
     def _serve(self) -> None:
-        while (ticket := self._inbox.get()) is not None or self._rested():
-            if ticket is None:
+        while (request := self._inbox.get()) is not None or self._rested():
+            if request is None:
                 continue
             try:
                 self._look_again()
                 connection = self._connection
                 connection.execute("BEGIN")
                 try:
-                    ticket.value = ticket.operation(Transaction(connection, self._clock.now()))
+                    request.value = request.operation(Transaction(connection, self._clock.now()))
                 finally:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                 self._check_file()
             except Exception as error:  # it goes to whoever asked
-                ticket.error = translated(error, self._address)
-            Ticket.answer_all([ticket])
+                request.error = translated(error, self._address)
+            ThreadRequest.answer_all([request])

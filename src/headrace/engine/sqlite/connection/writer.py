@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sized
 
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, WorkSignal
-from headrace.engine.sqlite.connection.address import Address
+from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.migrate import prepare
 from headrace.engine.sqlite.connection.opened_file import OpenedFile
 from headrace.engine.sqlite.connection.opening import (
@@ -22,7 +22,7 @@ from headrace.engine.sqlite.connection.opening import (
     is_full,
     translated,
 )
-from headrace.engine.sqlite.connection.request import Ticket
+from headrace.engine.sqlite.connection.request import ThreadRequest
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
 from headrace.engine.sqlite.sql import query
 
@@ -42,7 +42,7 @@ CANCELLING = query("cancelling")
 RESUMED = query("resumed")
 
 
-class Listener:
+class CommitListener:
     """Somebody who wants to know about ready jobs and cancel requests, on their event loop."""
 
     def __init__(self, on_work: WorkSignal, on_cancel: CancelSignal) -> None:
@@ -68,7 +68,7 @@ class Listener:
                 self._on_cancel(job_id)
 
 
-class Writer(ConnectionThread):
+class WriterThread(ConnectionThread):
     """Owns the write connection.
 
     Everything that waits is run in one `BEGIN IMMEDIATE` … `COMMIT`, each operation in a savepoint
@@ -84,9 +84,9 @@ class Writer(ConnectionThread):
     _polled_at = 0.0
     _trouble = False
     _announced: frozenset[tuple[str, int]] = frozenset()
-    _listeners: tuple[Listener, ...] = ()
+    _listeners: tuple[CommitListener, ...] = ()
 
-    def __init__(self, address: Address, clock: Clock, *, name: str) -> None:
+    def __init__(self, address: SqliteAddress, clock: Clock, *, name: str) -> None:
         super().__init__(address, clock, name=name)
         # Queues that are marked as used in this file, and when that was done.
         self._used_lately: dict[str, float] = {}
@@ -98,7 +98,7 @@ class Writer(ConnectionThread):
 
     def listen(self, on_work: WorkSignal, on_cancel: CancelSignal) -> Callable[[], None]:
         """Add a listener; answers the function that removes it."""
-        listener = Listener(on_work, on_cancel)
+        listener = CommitListener(on_work, on_cancel)
 
         def end() -> None:
             listener.end()
@@ -108,7 +108,7 @@ class Writer(ConnectionThread):
         with self._gate:
             self._listeners = (*self._listeners, listener)
         # The thread may be asleep without a limit: wake it, so that it begins to poll.
-        self._submit(Ticket(lambda transaction: None, None, concurrent.futures.Future()))
+        self._submit(ThreadRequest(lambda transaction: None, None, concurrent.futures.Future()))
         return end
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -125,21 +125,21 @@ class Writer(ConnectionThread):
     def _serve(self) -> None:
         open_for_more = True
         while open_for_more:
-            tickets: list[Ticket] = []
+            requests: list[ThreadRequest] = []
             ending = False
             try:
-                ticket = self._inbox.get(timeout=self._patience())
-                while ticket is not None and len(tickets) < BATCH_LIMIT:
-                    tickets.append(ticket)
-                    ticket = self._inbox.get_nowait()
-                if ticket is not None:
-                    tickets.append(ticket)
+                request = self._inbox.get(timeout=self._patience())
+                while request is not None and len(requests) < BATCH_LIMIT:
+                    requests.append(request)
+                    request = self._inbox.get_nowait()
+                if request is not None:
+                    requests.append(request)
                 else:
                     ending = True
             except queue.Empty:
                 pass
-            if tickets:
-                self._commit(tickets)
+            if requests:
+                self._commit(requests)
             if ending:
                 open_for_more = self._rested()
             if self._listeners and time.monotonic() - self._polled_at >= POLL_BUSY_SECONDS:
@@ -147,12 +147,14 @@ class Writer(ConnectionThread):
 
     # --- group commit
 
-    def _commit(self, tickets: list[Ticket]) -> None:
+    def _commit(self, requests: list[ThreadRequest]) -> None:
         """Run tickets in one transaction and answer them all."""
         try:
             self._look_again()
             self._begin()
-            transactions = [self._run(self._connection, ticket, len(tickets)) for ticket in tickets]
+            transactions = [
+                self._run(self._connection, request, len(requests)) for request in requests
+            ]
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
             self._check_file()
@@ -161,16 +163,16 @@ class Writer(ConnectionThread):
             with contextlib.suppress(sqlite3.Error):  # it may be closed, after a fork
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-            if is_full(error) and len(tickets) > 1:
+            if is_full(error) and len(requests) > 1:
                 # One operation that is too large must not take the small ones with it.
-                for ticket in tickets:
-                    self._commit([ticket])
+                for request in requests:
+                    self._commit([request])
                 return
-            for ticket in tickets:
-                ticket.value, ticket.error = None, translated(error, self._address)
-            Ticket.answer_all(tickets)
+            for request in requests:
+                request.value, request.error = None, translated(error, self._address)
+            ThreadRequest.answer_all(requests)
         else:
-            Ticket.answer_all(tickets)
+            ThreadRequest.answer_all(requests)
             self._announce(transactions)
             for one in transactions:
                 if one.used:
@@ -189,19 +191,21 @@ class Writer(ConnectionThread):
             if self._give_way():
                 self._look_again()
 
-    def _run(self, connection: sqlite3.Connection, ticket: Ticket, company: int) -> Transaction:
+    def _run(
+        self, connection: sqlite3.Connection, request: ThreadRequest, company: int
+    ) -> Transaction:
         """Run one ticket so that, if it fails, nothing of it stays."""
         transaction = Transaction(connection, self._clock.now(), self._used_lately)
-        ticket.value, ticket.error = None, None
+        request.value, request.error = None, None
         if company > 1:
             connection.execute("SAVEPOINT operation")
         try:
-            ticket.value = ticket.operation(transaction)
+            request.value = request.operation(transaction)
         except Exception as error:
             if is_full(error) or not connection.in_transaction:
                 raise  # SQLite has given up the whole transaction, or is about to
             connection.execute("ROLLBACK TO operation" if company > 1 else "ROLLBACK")
-            ticket.error = translated(error, self._address)
+            request.error = translated(error, self._address)
             transaction = Transaction(connection, transaction.now)
         if company > 1:
             connection.execute("RELEASE operation")

@@ -1,13 +1,90 @@
--- Lanes with holders or waiting jobs, the most waiting first. A lane with waiting jobs always has a
--- row, because its places are taken. The oldest waiting job tells the age.
-SELECT lane.queue, lane.lane, lane.width, lane.used, coalesce(line.waiting, 0) AS waiting,
-       line.oldest
-FROM lane
-LEFT JOIN (
-    SELECT queue, lane, count(*) AS waiting, min(run_at) AS oldest
-    FROM job WHERE state = 1 GROUP BY queue, lane
-) AS line ON line.queue = lane.queue AND line.lane = lane.lane
-WHERE (?1 IS NULL OR lane.queue = ?1) AND (?2 IS NULL OR lane.lane = ?2)
-  AND (lane.used > 0 OR line.waiting > 0)
-ORDER BY waiting DESC, lane.queue, lane.lane
-LIMIT ?3;
+-- Lanes: their holders, and who is admitted next.
+
+-- name: lanes_look
+-- What has to be known of lanes to hand places on, for many lanes at once: the width and the used
+-- places, and who waits first. ?1 is a JSON array of [queue, lane].
+SELECT place.key, lane.width, lane.used, (
+    SELECT job.seq FROM job
+    WHERE job.queue = json_extract(place.value, '$[0]')
+      AND job.lane = json_extract(place.value, '$[1]') AND job.state = 1
+    ORDER BY job.priority DESC, job.seq
+    LIMIT 1
+)
+FROM json_each(?1) AS place
+CROSS JOIN lane ON lane.queue = json_extract(place.value, '$[0]')
+               AND lane.lane = json_extract(place.value, '$[1]');
+
+-- name: lanes_look_heads
+-- What has to be known of lanes to let arrivals in, for many lanes at once: the width and the used
+-- places (NULL: no row, so none are), who waits first, and whether that one beats the ready job that
+-- would go back first. A pinned ready job (a retry that keeps its place) never goes back. ?1 is a
+-- JSON array of [queue, lane].
+SELECT place.key, lane.width, lane.used, waiting.seq,
+       coalesce(waiting.priority > head.priority
+                OR (waiting.priority = head.priority AND waiting.seq < head.seq), 0)
+FROM json_each(?1) AS place
+LEFT JOIN lane ON lane.queue = json_extract(place.value, '$[0]')
+              AND lane.lane = json_extract(place.value, '$[1]')
+LEFT JOIN job AS waiting ON waiting.seq = (
+    SELECT job.seq FROM job
+    WHERE job.queue = json_extract(place.value, '$[0]')
+      AND job.lane = json_extract(place.value, '$[1]') AND job.state = 1
+    ORDER BY job.priority DESC, job.seq
+    LIMIT 1
+)
+LEFT JOIN job AS head ON head.seq = (
+    SELECT job.seq FROM job
+    WHERE job.queue = json_extract(place.value, '$[0]')
+      AND job.lane = json_extract(place.value, '$[1]')
+      AND job.state = 2 AND job.pinned = 0 AND job.lane IS NOT NULL
+    ORDER BY job.priority, job.seq DESC
+    LIMIT 1
+);
+
+-- name: lane_write
+-- Set the width and the used places of one lane. The caller has read them in the same transaction.
+INSERT INTO lane (queue, lane, width, used) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (queue, lane) DO UPDATE SET width = excluded.width, used = excluded.used;
+
+-- name: promote
+-- Make the best waiting jobs of one lane ready. The index job_waiting is in their order, so a lane
+-- with a hundred thousand waiting jobs costs no more than one with two.
+UPDATE job SET state = 2
+WHERE seq IN (
+    SELECT seq FROM job
+    WHERE queue = ?1 AND lane = ?2 AND state = 1
+    ORDER BY priority DESC, seq
+    LIMIT ?3
+);
+
+-- name: promote_chosen
+-- Make waiting jobs of many lanes ready at once; lanes_look.sql found them in this transaction.
+UPDATE job SET state = 2 WHERE seq IN (SELECT value FROM json_each(?1));
+
+-- name: best_waiting
+-- The waiting job of one lane that would be admitted next.
+SELECT priority, seq FROM job
+WHERE queue = ?1 AND lane = ?2 AND state = 1
+ORDER BY priority DESC, seq
+LIMIT 1;
+
+-- name: worst_head
+-- The ready job of one lane that goes back first if a better one arrives. A pinned one (a retry
+-- that keeps its place) never goes back.
+SELECT priority, seq FROM job
+WHERE queue = ?1 AND lane = ?2 AND state = 2 AND pinned = 0 AND lane IS NOT NULL
+ORDER BY priority, seq DESC
+LIMIT 1;
+
+-- name: put_back
+-- Put a beaten ready job back among the waiting ones of its lane; it keeps its number of arrival.
+UPDATE job SET state = 1, reserved = 0 WHERE seq = ?1 AND state = 2;
+
+-- name: lanes_idle
+-- Idle lanes behind one of them, in their order.
+SELECT queue, lane FROM lane WHERE used = 0 AND (queue, lane) > (?1, ?2) ORDER BY queue, lane LIMIT ?3;
+
+-- name: lane_forget
+-- Forget a lane that is idle. Always safe: no row means that no place is used, and the width rides on
+-- jobs.
+DELETE FROM lane WHERE queue = ?1 AND lane = ?2 AND used = 0;

@@ -1,13 +1,15 @@
-"""The files of a job as its handler in a child process sees them: chunks go to and fro."""
+"""The files of a job as its handler in a child process sees them: sent and read in chunks."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import os
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,22 +17,16 @@ from headrace.artifacts.content import CHUNK, save, source_of
 from headrace.artifacts.index import check_media_type, check_metadata
 from headrace.errors import EngineError
 from headrace.model.artifact import Artifact, Artifacts, Content
-from headrace.orchestrator.isolation.child.channel import Link
-from headrace.orchestrator.isolation.protocol import (
-    ArtifactChunk,
-    ArtifactFind,
-    ArtifactList,
-    ArtifactPut,
-    ArtifactRead,
-)
+from headrace.orchestrator.isolation.child.channel import ChildChannel
 
 
 class RemoteArtifacts(Artifacts):
-    """The job's files, kept by the worker under its own token. Nothing large travels at once."""
+    """The job's files, stored by the worker under its own token. Nothing large is sent at once."""
 
-    def __init__(self, link: Link, run: int) -> None:
-        self._link = link
+    def __init__(self, channel: ChildChannel, run: int) -> None:
+        self._channel = channel
         self._run = run
+        self._ask = functools.partial(channel.ask, run)
 
     async def put(
         self,
@@ -41,35 +37,24 @@ class RemoteArtifacts(Artifacts):
         media_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> str:
-        """Keep a file with the job and answer its path. Refused once the lease is lost."""
-        put = ArtifactPut(
-            self._run,
-            self._link.number(),
-            name,
-            layer,
-            check_media_type(media_type),
-            check_metadata(metadata),
+        about = name, layer, check_media_type(media_type), check_metadata(metadata)
+        if isinstance(data, Path):
             # The worker is on this machine: it reads the file by itself.
-            os.fsencode(data.absolute()) if isinstance(data, Path) else None,
-        )
-        if put.file is None:
-            path = await self._send(put, source_of(data).chunks())
+            path = await self._ask("put_file", os.fsencode(data.absolute()), *about)
         else:
-            path = await self._link.ask(put)
-        return (path or b"").decode()
+            path = await self._send(source_of(data).chunks(), about)
+        return msgspec.json.decode(path, type=str)
 
     async def stream(
         self, name: str, *, layer: str = "artifacts", start: int = 0, end: int | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """A file in chunks. Of a whole one the checksum is compared at the end."""
+        """Yield a file in chunks. The checksum of a whole one is compared at the end."""
         file = await self.find(name, layer=layer)
         whole = start == 0 and (end is None or end >= file.size)
         end = file.size if end is None else min(end, file.size)
         digest = hashlib.sha256() if whole and file.sha256 else None
         while start < end:
-            stop = min(start + CHUNK, end)
-            asked = ArtifactRead(self._run, self._link.number(), file.path, start, stop)
-            chunk = await self._link.ask(asked) or b""
+            chunk = await self._ask("read_artifact", file.path, start, min(start + CHUNK, end))
             if not chunk:
                 raise EngineError(f"artifact {file.path} became shorter")
             start += len(chunk)
@@ -80,41 +65,29 @@ class RemoteArtifacts(Artifacts):
             raise EngineError(f"artifact {file.path} is damaged: its checksum differs")
 
     async def save(self, name: str, target: Path, *, layer: str = "artifacts") -> None:
-        """Write a file to disk, whole or not at all."""
         await save(self.stream(name, layer=layer), target)
 
     async def find(self, name: str, *, layer: str = "artifacts") -> Artifact:
-        """What is known about a file of this job, or about the one at a path."""
-        found = await self._link.ask(ArtifactFind(self._run, self._link.number(), name, layer))
-        return msgspec.json.decode(found or b"", type=Artifact)
+        return msgspec.json.decode(await self._ask("find_artifact", name, layer), type=Artifact)
 
     async def list(self) -> list[Artifact]:
-        """The files that this job has kept."""
-        listed = await self._link.ask(ArtifactList(self._run, self._link.number()))
-        return msgspec.json.decode(listed or b"[]", type=list[Artifact])
+        return msgspec.json.decode(await self._ask("list_artifacts"), type=list[Artifact])
 
-    async def _send(self, put: ArtifactPut, chunks: AsyncGenerator[bytes, None]) -> bytes | None:
-        """One chunk after the other, each when the worker has taken the last."""
-        answer = asyncio.ensure_future(self._link.ask(put))
-        await asyncio.sleep(0)  # the question goes first
+    async def _send(self, chunks: AsyncGenerator[bytes, None], about: tuple[Any, ...]) -> bytes:
+        """Send one chunk after the other, each when the worker has room for it."""
+        upload = self._channel.number()
+        self._channel.tell(self._run, "begin_put", upload, *about)
         try:
             async for chunk in chunks:
                 for start in range(0, len(chunk), CHUNK):
-                    await self._chunk(put, chunk[start : start + CHUNK])
-                if answer.done():
-                    break  # refused: there is no need for the rest
-            await self._chunk(put, b"")
+                    wanted = await self._ask("write_put", upload, chunk[start : start + CHUNK])
+                    if wanted == b"false":  # refused: `end_put` raises why
+                        return await self._ask("end_put", upload, True)
+            return await self._ask("end_put", upload, True)
         except BaseException:
             # What was sent so far must not become a file.
-            self._link.send(
-                ArtifactChunk(self._run, self._link.number(), put.number, b"", broken=True)
-            )
             with contextlib.suppress(Exception):
-                await asyncio.shield(answer)
+                await asyncio.shield(asyncio.ensure_future(self._ask("end_put", upload, False)))
             raise
         finally:
             await chunks.aclose()
-        return await answer
-
-    async def _chunk(self, put: ArtifactPut, data: bytes) -> None:
-        await self._link.ask(ArtifactChunk(self._run, self._link.number(), put.number, data))

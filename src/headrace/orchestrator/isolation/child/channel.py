@@ -1,8 +1,8 @@
-"""The child's end of the line. A thread of its own reads, so that a busy handler is no matter.
+"""The child's end of the channel. It reads in a thread of its own, however busy the handler is.
 
-Only the process that was started as the child talks on it. A copy that a handler forks loses the
-line as it is made, is refused when it speaks all the same (libraries fork where Python does not
-hear of it), and ends as soon as it comes back from the handler.
+Only the process that was started as the child uses it. In a copy that a handler forks, the channel
+is closed. A copy that was forked outside of Python's sight still has it, and is refused when it
+sends. Every copy is ended when it returns from the handler.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 
 from headrace.errors import HeadraceError
 from headrace.orchestrator.isolation.child.resource_limits import end_group, uncapped
@@ -28,58 +29,57 @@ from headrace.orchestrator.isolation.protocol import (
     HEADER,
     LONGEST_FROM_CHILD,
     LONGEST_FROM_WORKER,
-    Answer,
+    Ask,
     Cancel,
     FromChild,
     FromWorker,
     Progress,
     ProgressSeen,
-    Question,
-    Run,
-    RunStage,
+    Reply,
+    RunJob,
     Start,
     Stop,
     decode_from_worker,
     frame,
 )
 
-# After a polite stop, threads that a handler has left behind may take so long.
+# After a stop, threads that a handler has left behind have so long to end.
 LEAVE_SECONDS = 2.0
 
 
-class Link:
-    """Sends from any thread; reads on its own.
+class ChildChannel:
+    """Sends from any thread; reads in one of its own.
 
-    `run` is the number of the run that is under way, 0 between two. Who asks or tells something for
-    another run is a thread that an earlier job has left behind: it is not heard.
+    `run` is the number of the present run, 0 between two. Anything that is sent for another run
+    comes from a thread that an earlier job has left behind, and is dropped.
     """
 
-    def __init__(self, connection: socket.socket, marks: int) -> None:
+    def __init__(self, connection: socket.socket, begun_marks: int) -> None:
         self._connection = connection
-        self._marks = marks
+        self._begun_marks = begun_marks
         self._home = os.getpid()
         self._sending = threading.Lock()
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[int, Future[bytes | None]]] = {}
+        self._waiting: dict[int, tuple[int, Future[bytes]]] = {}
         self._progress = _LatestProgress(0, self.send)
         self.longest = LONGEST_FROM_CHILD
-        self.runs: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
+        self.runs: queue.SimpleQueue[RunJob | None] = queue.SimpleQueue()
         self.cancelled = threading.Event()
         self.run = 0
-        os.register_at_fork(after_in_child=self._let_go)
+        os.register_at_fork(after_in_child=self._close_in_copy)
 
     @property
     def forked(self) -> bool:
-        """Whether this process is a copy of the child, which a handler has made."""
+        """Whether this process is a copy of the child that a handler has forked."""
         return os.getpid() != self._home
 
     def leave_if_forked(self, error: BaseException | None = None) -> None:
-        """End a copy that has come back from its handler: its way on is the child's alone."""
+        """Exit if this is a forked copy: what follows the handler is for the child alone."""
         if not self.forked:
             return
         code = 1
         if isinstance(error, SystemExit) and isinstance(error.code, int | None):
-            code = error.code or 0  # which is how a copy ends in good order
+            code = error.code or 0  # sys.exit: the proper way for a copy to end
         else:
             if error is not None:
                 traceback.print_exception(error)
@@ -94,37 +94,37 @@ class Link:
         os._exit(code)
 
     def start(self) -> Start:
-        """Wait for the first message, then read on in a thread."""
+        """Return the first message, then read the others in a thread."""
         message = self._receive()
         if not isinstance(message, Start):
             raise HeadraceError(f"a child was sent {type(message).__name__} before Start")
         self.longest = message.longest
-        threading.Thread(target=self._read, name="headrace-link", daemon=True).start()
+        threading.Thread(target=self._read, name="headrace-channel", daemon=True).start()
         return message
 
     def send(self, message: FromChild) -> None:
         """Send one message whole."""
-        if self.forked:  # before the lock: a thread that is not in the copy may have had it
+        if self.forked:  # before the lock: a thread of the child may have held it at the fork
             raise ForkedCopy(
                 f"process {os.getpid()} was forked by a handler and has no context; "
-                f"hand what it has to tell to process {self._home}"
+                f"use the context in process {self._home} only"
             )
         data = frame(message, self.longest)
         with self._sending:
             self._connection.sendall(data)
 
     def begin(self) -> None:
-        """Leave a mark that a job has begun. It wakes nobody; it is looked for if we die."""
-        os.write(self._marks, b".")
+        """Mark that a job has begun. The worker reads the marks only if this process dies."""
+        os.write(self._begun_marks, b".")
 
     def progress(self, progress: Progress) -> None:
-        """Send the latest progress; those between two that the worker takes are left out."""
+        """Send the latest progress. While one is on its way, only the latest of others follows."""
         latest = self._progress
         if progress.run == latest.run:
             latest.put(progress)
 
     def finish(self, message: FromChild) -> None:
-        """Send the end of a job, after the last that it told."""
+        """Send the end of a job, after its last progress."""
         self._progress.flush()
         ended, self.run = self.run, 0
         self.send(message)
@@ -133,30 +133,35 @@ class Link:
                 future.set_exception(_over())
 
     def number(self) -> int:
-        """A number for a question."""
+        """Return a number for what the worker is asked to do in several steps."""
         return next(self._numbers)
 
-    async def ask(self, question: Question) -> bytes | None:
-        """Send a question and wait. None means: run the stage. Raises what the worker raised."""
-        if question.run != self.run:
+    async def ask(self, run: int, method: str, *arguments: Any) -> bytes:
+        """Call a method of the worker and return its reply. Raise what the method raised."""
+        if run != self.run:
             raise _over()
-        future: Future[bytes | None] = Future()
-        # It cannot be cancelled: the answer comes anyway, and nobody minds.
+        number = next(self._numbers)
+        future: Future[bytes] = Future()
+        # It cannot be cancelled: a reply that nobody waits for any more is dropped.
         future.set_running_or_notify_cancel()
-        self._waiting[question.number] = question.run, future
+        self._waiting[number] = run, future
         try:
-            self.send(question)
+            self.send(Ask(run, number, method, arguments))
         except BaseException:
-            self._waiting.pop(question.number, None)
+            self._waiting.pop(number, None)
             raise
         return await asyncio.wrap_future(future)
+
+    def tell(self, run: int, method: str, *arguments: Any) -> None:
+        """Call a method of the worker without waiting for it."""
+        self.send(Ask(run, 0, method, arguments))
 
     def _read(self) -> None:
         try:
             while True:
                 self._take(self._receive())
         except (EOFError, OSError):
-            # The worker is gone: nobody would ever read what the handler is working for.
+            # The worker is gone, and with it the use of what the handler does.
             end_group()
         except BaseException:
             with uncapped():
@@ -165,7 +170,7 @@ class Link:
 
     def _take(self, message: FromWorker) -> None:
         match message:
-            case Run():
+            case RunJob():
                 if self.run:
                     raise HeadraceError(f"run {message.run} came before the end of {self.run}")
                 self.run = message.run
@@ -178,10 +183,8 @@ class Link:
             case ProgressSeen(run):
                 if run == self._progress.run:
                     self._progress.seen()
-            case Answer(run, number, value, report):
-                self._answer(run, number, value, None if report is None else rebuild(report))
-            case RunStage(run, number):
-                self._answer(run, number, None)
+            case Reply():
+                self._replied(message)
             case Stop():
                 self.runs.put(None)
                 time.sleep(LEAVE_SECONDS)
@@ -189,22 +192,20 @@ class Link:
             case Start():
                 raise HeadraceError("a child was started twice")
 
-    def _answer(
-        self, run: int, number: int, value: bytes | None, error: BaseException | None = None
-    ) -> None:
-        """Tell whoever waits for this, if anybody of that run still does."""
-        asked, future = self._waiting.get(number, (0, None))
-        if future is None or asked != run or self._waiting.pop(number, None) is None:
+    def _replied(self, reply: Reply) -> None:
+        """Give a reply to the caller that waits for it, if one of that run still does."""
+        run, future = self._waiting.get(reply.number, (0, None))
+        if future is None or run != reply.run or self._waiting.pop(reply.number, None) is None:
             return
-        if error is None:
-            future.set_result(value)
+        if reply.report is None:
+            future.set_result(reply.value)
         else:
-            future.set_exception(error)
+            future.set_exception(rebuild(reply.report))
 
-    def _let_go(self) -> None:
-        """In a copy, as it is made: it must not hold the line open, nor write to it by accident."""
+    def _close_in_copy(self) -> None:
+        """In a forked copy: it must not hold the channel open, nor write to it by accident."""
         self._connection.close()
-        os.close(self._marks)
+        os.close(self._begun_marks)
 
     def _receive(self) -> FromWorker:
         (length,) = HEADER.unpack(self._exactly(HEADER.size))
@@ -218,7 +219,7 @@ class Link:
         while view:
             count = self._connection.recv_into(view)
             if not count:
-                raise EOFError("the worker has closed the line")
+                raise EOFError("the worker has closed the channel")
             view = view[count:]
         return data
 
@@ -228,28 +229,28 @@ def _over() -> HeadraceError:
 
 
 class _LatestProgress:
-    """Of one run: at most one progress is on its way; the latest follows when it was taken."""
+    """Progress of one run: one is on its way at a time, and the latest follows."""
 
     def __init__(self, run: int, send: Callable[[FromChild], None]) -> None:
         self.run = run
         self._send = send
         self._lock = threading.Lock()
-        self._travelling = False
+        self._in_flight = False
         self._next: Progress | None = None
 
     # Sent under the lock: nothing of a job may follow its end.
 
     def put(self, progress: Progress) -> None:
         with self._lock:
-            if self._travelling:
+            if self._in_flight:
                 self._next = progress
             else:
-                self._travelling = True
+                self._in_flight = True
                 self._send(progress)
 
     def seen(self) -> None:
         with self._lock:
-            self._travelling = False
+            self._in_flight = False
             self._send_next()
 
     def flush(self) -> None:
@@ -259,5 +260,5 @@ class _LatestProgress:
     def _send_next(self) -> None:
         if self._next is not None:
             progress, self._next = self._next, None
-            self._travelling = True
+            self._in_flight = True
             self._send(progress)

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from headrace.errors import NotRetryable
+from headrace.errors import NotRetryable, PayloadTooLarge
 from headrace.orchestrator.isolation.child import loading_guard
-from headrace.orchestrator.isolation.child.channel import Link
+from headrace.orchestrator.isolation.child.channel import ChildChannel
 from headrace.orchestrator.isolation.child.context import RemoteContext
 from headrace.orchestrator.isolation.child.resource_limits import (
     cap_memory,
@@ -22,7 +22,6 @@ from headrace.orchestrator.isolation.child.resource_limits import (
     uncapped,
 )
 from headrace.orchestrator.isolation.error_transport import describe
-from headrace.orchestrator.isolation.errors import PayloadTooLarge
 from headrace.orchestrator.isolation.log_forwarding import Forwarder, set_levels
 from headrace.orchestrator.isolation.protocol import (
     ENVELOPE,
@@ -30,7 +29,7 @@ from headrace.orchestrator.isolation.protocol import (
     Raised,
     Ready,
     Returned,
-    Run,
+    RunJob,
 )
 from headrace.orchestrator.isolation.task_reference import known, load, pick
 from headrace.orchestrator.running.outcomes import caught_suspension
@@ -39,62 +38,69 @@ from headrace.task.codec import encode
 log = logging.getLogger("headrace.orchestrator.isolation")
 
 
-def serve(link: Link) -> None:
+def serve(channel: ChildChannel) -> None:
     """Run jobs until the worker wants no more."""
-    start = link.start()
+    start = channel.start()
     sys.path[:] = map(os.fsdecode, start.path)
     sys.argv[:] = map(os.fsdecode, start.arguments)
     set_levels(start.levels)
-    logging.getLogger().addHandler(Forwarder(link.send))
+    logging.getLogger().addHandler(Forwarder(channel.send))
     try:
         if start.memory_limit is not None:
             cap_memory(start.memory_limit)
         with loading_guard.loading():
             holder = load(start.target, start.settings)
     except BaseException as error:
-        link.leave_if_forked(error)
+        channel.leave_if_forked(error)
         with uncapped():
-            link.send(Raised(0, describe(error)))
+            channel.send(Raised(0, describe(error)))
         return
-    link.leave_if_forked()
-    link.send(Ready())
+    channel.leave_if_forked()
+    channel.send(Ready())
     limit = start.payload_limit or start.longest - ENVELOPE
     # One loop for the life of the process: clients that a module keeps belong to their loop.
     with asyncio.Runner() as runner:
-        while (run := link.runs.get()) is not None:
+        while (run := channel.runs.get()) is not None:
             with no_alarm_left():
-                answer = _attempt(link, runner, holder, run, limit)
-            link.leave_if_forked()
+                answer = _attempt(channel, runner, holder, run, limit)
+            channel.leave_if_forked()
             with uncapped():
-                link.finish(answer)
+                channel.finish(answer)
 
 
-def _attempt(link: Link, runner: asyncio.Runner, holder: Any, run: Run, limit: int) -> FromChild:
-    context = RemoteContext(link, run, known(holder))
+def _attempt(
+    channel: ChildChannel, runner: asyncio.Runner, holder: Any, run: RunJob, limit: int
+) -> FromChild:
+    context = RemoteContext(channel, run, known(holder))
     capped = is_capped()
-    link.begin()
+    channel.begin()
     try:
         # Each job in a context of its own, so that its contextvars do not reach the next.
-        result = contextvars.copy_context().run(_handle, link, runner, run, context, holder)
-        _check_length(run, len(result), limit)
-        return Returned(run.run, result)
+        result = contextvars.copy_context().run(_handle, channel, runner, run, context, holder)
     except BaseException as error:
-        link.leave_if_forked(error)
+        channel.leave_if_forked(error)
         # Also SystemExit: a handler that wants to leave has failed, the process has not.
         with uncapped():
             report = describe(error)
             if isinstance(error, MemoryError) and capped and not report.message:
                 report.message = f"task {run.task!r} needs more than its memory_limit"
             return Raised(run.run, report)
+    if len(result) <= limit:
+        return Returned(run.run, result)
+    too_large = PayloadTooLarge(
+        f'task "{run.task}": the result takes {len(result):,} bytes, the limit is {limit:,}; keep '
+        "it as an artifact and return a reference, or raise HEADRACE_PAYLOAD_LIMIT"
+    )
+    return Raised(run.run, describe(too_large, retryable=False))
 
 
 def _handle(
-    link: Link, runner: asyncio.Runner, run: Run, context: RemoteContext, holder: Any
+    channel: ChildChannel, runner: asyncio.Runner, run: RunJob, context: RemoteContext, holder: Any
 ) -> bytes:
     task = pick(holder, run.task)
     value = task.signature.call(context, task.signature.decode(run.args))
     if inspect.isawaitable(value):
-        value = _complete(runner.get_loop(), _wait(value, link, context))
+        value = _complete(runner.get_loop(), _wait(value, channel, context))
     else:
         _check_left(context)
     try:
@@ -106,21 +112,13 @@ def _handle(
         ) from error
 
 
-def _check_length(run: Run, length: int, limit: int) -> None:
-    if length > limit:
-        raise PayloadTooLarge(
-            f'task "{run.task}": the result takes {length:,} bytes, the limit is {limit:,}; keep '
-            "it as an artifact and return a reference, or raise HEADRACE_PAYLOAD_LIMIT"
-        )
-
-
 def _check_left(context: RemoteContext) -> None:
     """Called when the handler returns: those that it has left behind may want to leave later."""
     if context.suspended:
         raise caught_suspension(context.task)
 
 
-async def _wait(value: Any, link: Link, context: RemoteContext) -> Any:
+async def _wait(value: Any, channel: ChildChannel, context: RemoteContext) -> Any:
     """What a handler returns, when the stages are over that it has left behind: the next attempt
     would run them a second time beside this one. If it is to stop, the worker ends this process.
     """
@@ -133,15 +131,15 @@ async def _wait(value: Any, link: Link, context: RemoteContext) -> Any:
             if (
                 "running_stages" in context.__dict__
                 and context.running_stages.any
-                and not link.forked
+                and not channel.forked
             ):
                 await context.running_stages.end(wait=True)
     except BaseException as error:
         # Before the loop goes round once more, which a copy shares with the child.
-        link.leave_if_forked(error)
+        channel.leave_if_forked(error)
         raise
     finally:
-        link.leave_if_forked()
+        channel.leave_if_forked()
 
 
 def _complete(loop: asyncio.AbstractEventLoop, handler: Coroutine[Any, Any, Any]) -> Any:

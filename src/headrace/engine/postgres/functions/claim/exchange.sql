@@ -21,14 +21,14 @@ CREATE OR REPLACE FUNCTION exchange(
     -- all have one and the caller knows it: a job never changes its lane. Else empty.
     p_lane_queue text[] DEFAULT '{}', p_lane text[] DEFAULT '{}', p_leaving integer[] DEFAULT '{}'
 )
--- Claimed jobs in no order. Before them, told apart by `attempt` being NULL: the refused ids, a row
--- without an id and a token if others should be told that jobs are ready, and one without an id
--- whose token is the milliseconds that it took to find jobs, if those were many.
+-- Claimed jobs in no order. If there is something else to say, it comes first, as a row without an
+-- id: ids whose outcome was refused (NULL: none), whether other workers should be notified that jobs
+-- are ready, and how many milliseconds it took to find jobs (NULL: few).
 RETURNS TABLE (
     id uuid, token integer, attempt integer, task text, queue text, args bytea,
     max_attempts integer, timeout double precision, fail_on_crash boolean, priority smallint,
-    lane text, key text, meta bytea, wait double precision, seq bigint,
-    parent uuid
+    lane text, key text, meta bytea, wait double precision, seq bigint, parent uuid,
+    refused uuid[], notify boolean, scan_ms integer
 )
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
@@ -59,7 +59,7 @@ DECLARE
     candidates text[]; names text[]; amounts integer[]; wanted integer;
     places tid[] := '{}'; taken tid[]; drained text[] := '{}';
     reserving uuid[]; tasks text[];
-    looked_at timestamptz; spent integer;
+    looked_at timestamptz;
 BEGIN
     IF told > 1 AND cardinality(p_token) = 1 THEN
         p_token := array_fill(p_token[1], ARRAY[told]);
@@ -168,11 +168,9 @@ BEGIN
     END IF;
 
     IF cardinality(settled) < told THEN
-        RETURN QUERY SELECT t.id, t.token, NULL::integer, NULL, NULL, NULL::bytea, NULL::integer,
-            NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL, NULL::bytea,
-            NULL::double precision, NULL::bigint, NULL::uuid
-            FROM unnest(p_id, p_token) AS t (id, token)
-            WHERE t.id NOT IN (SELECT unnest(settled));
+        refused := ARRAY(
+            SELECT t.id FROM unnest(p_id) AS t (id) WHERE t.id NOT IN (SELECT unnest(settled))
+        );
     END IF;
 
     IF p_limit > 0 THEN
@@ -206,56 +204,64 @@ BEGIN
     ELSIF cardinality(names) = 1 THEN
         amounts := ARRAY[p_limit];
         wanted := 0;
-    ELSIF cardinality(names) > 1 THEN
-        -- How many of the best jobs are in which queue; a look that locks nothing, because one
-        -- branch for each queue would lock more jobs than it takes and hide them from others.
-        SELECT array_agg(x.queue), array_agg(x.amount), sum(x.amount) INTO names, amounts, wanted
-        FROM (
-            SELECT best.queue, count(*)::integer AS amount
-            FROM (
-                SELECT b.queue
-                FROM unnest(names) AS q (name)
-                CROSS JOIN LATERAL (
-                    SELECT j.queue, j.priority, j.seq FROM job j
-                    WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
-                    ORDER BY j.priority DESC, j.seq LIMIT p_limit
-                ) b
-                ORDER BY b.priority DESC, b.seq LIMIT p_limit
-            ) best
-            GROUP BY best.queue
-        ) x;
     END IF;
-    IF amounts IS NOT NULL THEN
-        places := ARRAY(
-            SELECT b.place
-            FROM unnest(names, amounts, tasks) AS q (name, amount, task)
-            CROSS JOIN LATERAL (
-                SELECT j.ctid AS place FROM job j
-                WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
-                ORDER BY j.priority DESC, j.seq LIMIT q.amount
-                -- Not FOR UPDATE: a job to which an event is being delivered can be claimed.
-                FOR NO KEY UPDATE SKIP LOCKED
-            ) b
-            WHERE q.task IS NULL
-        );
-        IF tasks IS NOT NULL THEN
-            places := places || ARRAY(
+    -- Whether there is anything to take: lines that were counted above, or several queues.
+    IF amounts IS NOT NULL OR cardinality(names) > 1 THEN
+        LOOP
+            IF amounts IS NULL THEN
+                -- How many of the best jobs are in which queue. This locks nothing, because one branch
+                -- for each queue would lock more jobs than it takes and hide them from others.
+                SELECT array_agg(x.queue), array_agg(x.amount), sum(x.amount) + cardinality(places)
+                INTO names, amounts, wanted
+                FROM (
+                    SELECT best.queue, count(*)::integer AS amount
+                    FROM (
+                        SELECT b.queue
+                        FROM unnest(candidates) AS q (name)
+                        CROSS JOIN LATERAL (
+                            SELECT j.queue, j.priority, j.seq FROM job j
+                            WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved
+                                AND j.seq >= p_from AND j.ctid <> ALL (places)
+                            ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
+                        ) b
+                        WHERE q.name <> ALL (drained)
+                        ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)
+                    ) best
+                    GROUP BY best.queue
+                ) x;
+            END IF;
+            EXIT WHEN amounts IS NULL;
+            taken := ARRAY(
                 SELECT b.place
                 FROM unnest(names, amounts, tasks) AS q (name, amount, task)
                 CROSS JOIN LATERAL (
                     SELECT j.ctid AS place FROM job j
-                    WHERE j.queue = q.name AND j.task = q.task AND j.state = 2 AND j.reserved
+                    WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
+                        AND j.ctid <> ALL (places)
                     ORDER BY j.priority DESC, j.seq LIMIT q.amount
+                    -- Not FOR UPDATE: a job to which an event is being delivered can be claimed.
                     FOR NO KEY UPDATE SKIP LOCKED
                 ) b
+                WHERE q.task IS NULL
             );
-        END IF;
-        taken := places;
-        WHILE cardinality(places) < wanted LOOP
-            -- Somebody else is taking some of those: take the next best instead, as before, so that
-            -- no job is locked that is not taken. A queue that has given less than was wanted of it
-            -- has no more; each round there is one fewer, at least. Reserved jobs are not made up for
-            -- by others of theirs.
+            IF tasks IS NOT NULL THEN
+                taken := taken || ARRAY(
+                    SELECT b.place
+                    FROM unnest(names, amounts, tasks) AS q (name, amount, task)
+                    CROSS JOIN LATERAL (
+                        SELECT j.ctid AS place FROM job j
+                        WHERE j.queue = q.name AND j.task = q.task AND j.state = 2 AND j.reserved
+                        ORDER BY j.priority DESC, j.seq LIMIT q.amount
+                        FOR NO KEY UPDATE SKIP LOCKED
+                    ) b
+                );
+            END IF;
+            places := places || taken;
+            EXIT WHEN cardinality(places) >= wanted;
+            -- Another claim is taking some of those: take the next best instead, as before, so that no
+            -- job is locked that is not taken. A queue that has given less than was wanted of it has no
+            -- more; each round there is one fewer, at least. Reserved jobs are not made up for by
+            -- others of theirs.
             drained := drained || ARRAY(
                 SELECT q.name FROM unnest(names, amounts, tasks) AS q (name, amount, task)
                 WHERE q.task IS NULL AND q.amount > (
@@ -263,63 +269,30 @@ BEGIN
                     WHERE j.ctid = ANY (taken) AND j.queue = q.name AND NOT j.reserved
                 )
             );
+            amounts := NULL;
             tasks := NULL;
-            SELECT array_agg(x.queue), array_agg(x.amount), sum(x.amount) + cardinality(places)
-            INTO names, amounts, wanted
-            FROM (
-                SELECT best.queue, count(*)::integer AS amount
-                FROM (
-                    SELECT b.queue
-                    FROM unnest(candidates) AS q (name)
-                    CROSS JOIN LATERAL (
-                        SELECT j.queue, j.priority, j.seq FROM job j
-                        WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved
-                             AND j.seq >= p_from
-                            AND j.ctid <> ALL (places)
-                        ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
-                    ) b
-                    WHERE q.name <> ALL (drained)
-                    ORDER BY b.priority DESC, b.seq LIMIT p_limit - cardinality(places)
-                ) best
-                GROUP BY best.queue
-            ) x;
-            EXIT WHEN names IS NULL;
-            taken := ARRAY(
-                SELECT b.place
-                FROM unnest(names, amounts) AS q (name, amount)
-                CROSS JOIN LATERAL (
-                    SELECT j.ctid AS place FROM job j
-                    WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
-                        AND j.ctid <> ALL (places)
-                    ORDER BY j.priority DESC, j.seq LIMIT q.amount
-                    FOR NO KEY UPDATE SKIP LOCKED
-                ) b
-            );
-            places := places || taken;
         END LOOP;
     END IF;
 
-    spent := 1000 * date_part('epoch', clock_timestamp() - looked_at);
-    IF spent >= 30 THEN
-        RETURN QUERY SELECT NULL::uuid, spent, NULL::integer, NULL, NULL, NULL::bytea,
-            NULL::integer, NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL,
-            NULL::bytea, NULL::double precision, NULL::bigint, NULL::uuid;
+    scan_ms := 1000 * date_part('epoch', clock_timestamp() - looked_at);
+    IF scan_ms < 30 THEN
+        scan_ms := NULL;
     END IF;
 
-    -- Who takes fewer than it may leaves none in the queues that it looks at; but bells are taken off
-    -- whatever their queue, a worker that is gone looks at none, there may be more bells, and reserved
-    -- jobs are for others whatever this claim has found.
-    IF raised > 0 AND (
+    -- A claim that takes fewer than it may leaves none in its queues; but lane requests are taken off
+    -- whatever their queue, a worker that is gone looks at none, there may be more requests, and
+    -- reserved jobs are for others whatever this claim has found.
+    notify := raised > 0 AND (
         cardinality(places) >= p_limit OR worker_number IS NULL OR NOT bell_queues <@ p_queues
-    ) OR cardinality(bell_lanes) = 1000 OR reserving IS NOT NULL THEN
-        RETURN QUERY SELECT NULL::uuid, NULL::integer, NULL::integer, NULL, NULL, NULL::bytea,
-            NULL::integer, NULL::double precision, NULL::boolean, NULL::smallint, NULL, NULL,
-            NULL::bytea, NULL::double precision, NULL::bigint, NULL::uuid;
+    ) OR cardinality(bell_lanes) = 1000 OR reserving IS NOT NULL;
+
+    IF refused IS NOT NULL OR notify OR scan_ms IS NOT NULL THEN
+        RETURN NEXT;
     END IF;
 
     IF cardinality(places) > 0 THEN
         -- Does not hinder a renewal, but the worker cannot be deleted while jobs are given to it.
-        -- Not earlier: a trip that finds nothing should write nothing.
+        -- Not earlier: an exchange that finds nothing should write nothing.
         PERFORM FROM worker w WHERE w.number = worker_number AND w.died_at IS NULL FOR KEY SHARE;
         IF NOT FOUND THEN
             RETURN;
@@ -331,6 +304,7 @@ BEGIN
         WHERE j.ctid = ANY (places)
         RETURNING j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
             j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
-            greatest(date_part('epoch', moment - j.run_at), 0), j.seq, j.parent;
+            greatest(date_part('epoch', moment - j.run_at), 0), j.seq, j.parent,
+            NULL::uuid[], NULL::boolean, NULL::integer;
     END IF;
 END $$;

@@ -1,0 +1,56 @@
+"""What people see. Nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from headrace.model.job import Job, JobFilter
+from headrace.model.views import (
+    JobPage,
+    LaneView,
+    QueueView,
+)
+from headrace.model.worker import Worker
+
+
+class Viewing(Protocol):
+    """What people see. Read-only; never in the way of the verbs above."""
+
+    async def get(self, ids: Sequence[str]) -> list[Job]:
+        """Return the jobs with these ids, in that order; unknown ones are left out."""
+
+    async def get_part(self, ids: Sequence[str], most_bytes: int) -> tuple[list[Job], list[str]]:
+        """Return some of these jobs, in any order, and the ids that are left: fewer each time.
+        Arguments and results together have about `most_bytes`, or belong to one job. Short ones
+        come in one round trip, as with `get`; long ones never delay other verbs.
+        """
+
+    async def list_jobs(
+        self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> JobPage:
+        """Return a page of jobs by descending id (newest first). `cursor` is the last id seen,
+        whether or not that job still exists. Raises `InvalidInput` if it cannot be an id.
+        """
+
+    async def queues(self) -> list[QueueView]:
+        """Return every queue that has unfinished jobs, is paused, or was used lately, by name: one
+        that is empty and not paused stays until `prune`, more than a day after its last new job,
+        forgets it. The oldest pending job is the one that has been due for longest, ready or
+        waiting for its lane.
+        """
+
+    async def lanes(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> list[LaneView]:
+        """Return lanes with holders or waiting jobs: the most waiting first, then by queue and
+        lane.
+
+        Holders, also those that keep their place for a retry, are named by priority, then arrival.
+        The age is that of the waiting job that has been due for longest; None if none waits.
+        """
+
+    async def workers(self) -> list[Worker]:
+        """Return workers, alive ones first, then by name, then the newest first. Dead ones are
+        shown until they are pruned.
+        """

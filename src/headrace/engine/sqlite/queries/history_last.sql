@@ -1,2 +1,0 @@
--- The number of the job that finished last: one step into the table.
-SELECT max(number) FROM history;

@@ -1,0 +1,96 @@
+-- Recording how attempts ended.
+
+-- name: settle_look
+-- The running jobs that outcomes have come in for, as one JSON text: a row each would hand Python's
+-- global lock back and forth for every one of them. Found by id, one step each: CROSS JOIN keeps the
+-- order of the join, and +state keeps the planner off an index over states. The caller compares the
+-- token.
+SELECT CAST(json_group_array(json_array(
+    job.id, job.seq, job.token, job.queue, job.lane, job.width, job.hold, job.pinned,
+    job.cancel_reason, job.task
+)) AS BLOB)
+FROM json_each(?1) AS asked
+CROSS JOIN job ON job.id = asked.value
+WHERE +job.state = 3;
+
+-- name: complete
+-- Copy completed jobs to history, all in one statement: that is several times cheaper than one each.
+-- ?1 is a JSON object of seq and result. finish_remove.sql follows in the same transaction; the
+-- caller has checked state and token there.
+INSERT INTO history (
+    id, state, token, attempt, worker, started_at, completed_at, cancel_requested, priority, queue,
+    lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
+    progress, stage, message, error_type, error, result, args, meta, log,
+    parent, group_name
+)
+SELECT
+    job.id, 4, token, attempt,
+    coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker),
+    started_at, ?2, cancel_reason IS NOT NULL, priority, queue,
+    lane, width, hold, run_at, created_at, task, job.key, max_attempts, timeout, on_crash, source,
+    100, stage, message, NULL, NULL, CAST(done.value AS BLOB), args, meta, log,
+    job.parent, job.group_name
+FROM json_each(?1) AS done
+CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER);
+
+-- name: finish
+-- Copy one finished job to history, however it ended; finish_remove.sql follows in the same
+-- transaction. The caller has checked state and token there. The log keeps its newest 262144
+-- bytes.
+INSERT INTO history (
+    id, state, token, attempt, worker, started_at, completed_at, cancel_requested, priority, queue,
+    lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
+    progress, stage, message, error_type, error, result, args, meta, log,
+    parent, group_name
+)
+SELECT
+    id, ?1, token, attempt,
+    coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker),
+    started_at, ?2, cancel_reason IS NOT NULL, priority, queue,
+    lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
+    CASE ?1 WHEN 4 THEN 100 ELSE progress END, stage, message, ?3, ?4, ?5, args, meta,
+    CASE WHEN ?6 IS NULL THEN log
+         ELSE substr(CAST(log || ?6 || x'0a' AS BLOB), -262144) END,
+    parent, group_name
+FROM job WHERE seq = ?7;
+
+-- name: finish_remove
+-- Take finished jobs out of the hot table, right after they were copied to history.
+DELETE FROM job WHERE seq IN (SELECT value FROM json_each(?1));
+
+-- name: requeue
+-- Give a running job another turn: later (0), in its lane (1) or now (2). Whether the attempt is
+-- given back, whether it is reserved and whether the place is kept were decided under the write lock, as was the token.
+UPDATE job SET
+    state = ?1, pinned = ?2, reserved = ?9, attempt = attempt - ?3, run_at = coalesce(?4, run_at),
+    error_type = coalesce(?5, error_type), error = coalesce(?6, error),
+    log = CASE WHEN ?7 IS NULL THEN log
+               ELSE substr(CAST(log || ?7 || x'0a' AS BLOB), -262144) END,
+    worker = NULL, started_at = NULL
+WHERE seq = ?8;
+
+-- name: reserve_next
+-- Reserve jobs of some tasks among those that are next in line of a queue. Bounded: whoever meets
+-- more of them goes on from there.
+UPDATE job SET reserved = 1
+WHERE seq IN (
+    SELECT seq FROM (
+        SELECT seq, task FROM job
+        WHERE queue = ?1 AND state = 2 AND reserved = 0
+        ORDER BY priority DESC, seq
+        LIMIT 500
+    )
+    WHERE task IN (SELECT value FROM json_each(?2))
+);
+
+-- name: reserved_exists
+-- Whether there are reserved jobs of one queue and task.
+SELECT EXISTS (SELECT 1 FROM job WHERE queue = ?1 AND task = ?2 AND state = 2 AND reserved = 1);
+
+-- name: workers_offer_anew
+-- There are reserved jobs of another queue or task: every worker has to find out if they are for it.
+UPDATE worker SET offered = NULL WHERE offered IS NOT NULL;
+
+-- name: suspend
+-- What a job waits for that requeue.sql has just made scheduled.
+INSERT INTO suspended (seq, id, awaits) VALUES (?1, ?2, ?3);

@@ -1,2 +1,0 @@
--- A worker may claim reserved jobs of these queues and tasks.
-UPDATE worker SET offered = ?2 WHERE id = ?1;

@@ -1,0 +1,44 @@
+"""What the parts of Headrace need from the App that they work for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headrace.task.task import JobSink, Task
+
+if TYPE_CHECKING:
+    from headrace.artifacts import ArtifactStore
+    from headrace.clock import Clock
+    from headrace.config import Settings
+    from headrace.engine.base import Engine
+    from headrace.loop import Loop
+    from headrace.telemetry import Telemetry
+
+
+class AppLike(JobSink, Protocol):
+    """An App, as those see it who are imported by it."""
+
+    settings: Settings
+    clock: Clock
+    tasks: dict[str, Task[..., Any]]
+    artifacts: ArtifactStore
+
+    @property
+    def engine(self) -> Engine:
+        """Return where the jobs live."""
+
+    async def open(self) -> None:
+        """Connect, if that has not been done."""
+
+    def find_task(self, name: str) -> Task[..., Any]:
+        """Return the task of this name. Raises `UnknownTask`, which names the nearest ones."""
+
+    def built_in(self, name: str) -> Task[..., Any] | None:
+        """Return a task that every worker has, whatever its App."""
+
+    def task_names(self) -> tuple[str, ...]:
+        """Return the names of all tasks that a worker of this App knows, built-in ones included."""
+
+    def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
+        """Return the loops that every worker runs: maintenance, and publishing its metrics."""
