@@ -9,7 +9,7 @@ BATCH = 500
 LONGEST_PAUSE = 1.0
 
 
-class Due(Loop):
+class DueJobs(Loop):
     """Moves due jobs on, at most a second late."""
 
     name = "due"
