@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.dispatchers.cron.schedules import ScheduleOptions, Schedules
-    from headrace.loop import Loop
+    from headrace.loops.loop import Loop
     from headrace.model.schedule import Schedule
     from headrace.telemetry import Telemetry
     from headrace.workflows.catalog import Workflows

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from headrace import app as app_module
 from headrace.engine.base import Engine
 from headrace.errors import InvalidSetting
-from headrace.loop_thread import LoopThread, blocking, refuse_to_block, run_on
+from headrace.loops.loop_thread import LoopThread, blocking, refuse_to_block, run_on
 from headrace.model.job import Job, NewJob
 
 Value = TypeVar("Value")

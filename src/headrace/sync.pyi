@@ -33,7 +33,7 @@ from headrace.app import T
 from headrace.dispatchers.cron.schedules import ScheduleOptions
 from headrace.engine.base import Engine
 from headrace.enqueue import OnProgress
-from headrace.loop_thread import LoopThread
+from headrace.loops.loop_thread import LoopThread
 from headrace.model.artifact import Artifact
 from headrace.model.context import Context
 from headrace.model.durable.writes import StoredEntry

@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from headrace.errors import EngineUnavailable, WorkerUnhealthy
-from headrace.signals import (
+from headrace.loops.signals import (
     check_failures,
     exit_code,
     on_stop_signals,
@@ -57,7 +57,7 @@ async def test_signals_are_handled_as_before_afterwards() -> None:
 async def test_a_start_is_tried_again_while_the_engine_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("headrace.signals.spread", lambda _: 0.0)
+    monkeypatch.setattr("headrace.loops.signals.spread", lambda _: 0.0)
     failures = [EngineUnavailable("gone"), EngineUnavailable("gone")]
 
     async def start() -> None:
@@ -87,7 +87,7 @@ async def test_a_start_ends_when_it_is_told_to_stop() -> None:
 
 
 async def test_what_a_check_raises_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.signals.CHECK_SECONDS", 0.001)
+    monkeypatch.setattr("headrace.loops.signals.CHECK_SECONDS", 0.001)
 
     def check() -> None:
         check_failures(4, None, retries=3, what="the broker failed")

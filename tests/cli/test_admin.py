@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from headrace.clock import Clock
 from headrace.engine.open import open_engine
+from headrace.engine.sqlite.connection import migrate as sqlite_migrate
 from headrace.model.outcome import Reserved
 from tests.cli.conftest import Cli, wait_for
 from tests.support.verbs import a_worker, claim, settle
@@ -112,6 +115,27 @@ async def test_the_doctor_tells_of_tasks_that_no_worker_knows(cli: Cli) -> None:
         assert "headrace jobs cancel --queue shared --task slow" in ran.out
         await a_worker(engine, "knows", tasks=("slow",))
         assert "which no worker knows" not in cli("doctor").out
+    finally:
+        await engine.close()
+
+
+async def test_the_doctor_names_workers_that_are_left_to_upgrade(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("doctor")
+    engine = open_engine(cli.url, clock=Clock())
+    await engine.open()
+    try:
+        await a_worker(engine, "newer")
+        assert "knows schema" not in cli("doctor").out
+        with monkeypatch.context() as older:
+            older.setattr(sqlite_migrate, "NEWEST", 2)
+            await a_worker(engine, "older")
+        ran = cli("doctor")
+        told = f"worker 'older' knows schema 2, the store has {sqlite_migrate.NEWEST}"
+        assert told in ran.out
+        assert "worker 'newer' knows" not in ran.out
+        assert "a later migration may refuse it" in ran.out
     finally:
         await engine.close()
 

@@ -86,10 +86,12 @@ APPLIED = {
     "sqlite 0001_initial": "f0d7d79b30bd",
     "sqlite 0002_migrations": "f3de17b64682",
     "sqlite 0003_dead_workers": "a84523059097",
+    "sqlite 0004_worker_schema": "69b4d0e2c526",
     "postgres 0001_tables": "f5ea78314cb1",
     "postgres 0011_programs": "f0116a47c907",
     "postgres 0012_lane_admission": "e9ca8fd86b29",
     "postgres 0013_dead_workers": "ccd5dd176f0b",
+    "postgres 0014_worker_schema": "308e0fa11910",
 }
 
 
@@ -214,3 +216,17 @@ async def test_a_store_that_lacks_nothing_says_so(outside: Engine) -> None:
     assert (done.version, done.pending, done.script) == (done.known, (), "")
     await outside.migrate()
     assert await outside.schema() == done
+
+
+async def test_a_worker_says_which_schema_its_program_knows(
+    open_with: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = await open_with("auto")
+    await a_worker(older, "older")
+    known = (await older.schema()).known
+    with newer_program(monkeypatch):
+        newer = await open_with("auto")
+        await a_worker(newer, "newer")
+    for engine in (older, newer):
+        workers = {each.name: each.schema_version for each in await engine.workers()}
+        assert workers == {"older": known, "newer": known + 1}

@@ -50,7 +50,7 @@ class Flaky:
 @pytest.fixture(autouse=True)
 def quick_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same back-off, a hundred times faster."""
-    from headrace import loop
+    from headrace.loops import loop
 
     whole = loop.backoff
     monkeypatch.setattr(loop, "backoff", lambda failures: whole(failures) / 100)

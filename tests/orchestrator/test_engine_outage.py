@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace import loop
 from headrace.clock import Clock
 from headrace.dispatchers.cron.dispatcher import CronDispatcher
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
-from headrace.loop import LONGEST_ALONE
+from headrace.loops import loop
+from headrace.loops.loop import LONGEST_ALONE
 from headrace.model.durable.writes import Note
 from headrace.model.job import Inserted, NewJob
 from headrace.model.outcome import Settlement

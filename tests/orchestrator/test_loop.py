@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from headrace import loop as loops
 from headrace.errors import EngineUnavailable
-from headrace.loop import Loop, backoff
+from headrace.loops import loop as loops
+from headrace.loops.loop import Loop, backoff
 
 
 class Counter(Loop):

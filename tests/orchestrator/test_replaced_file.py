@@ -18,7 +18,7 @@ async def test_an_idle_worker_notices_a_deleted_file_and_goes_on_with_a_restored
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from headrace import loop
+    from headrace.loops import loop
 
     monkeypatch.setattr(loop, "backoff", lambda failures: 0.1)
     path, backup = tmp_path / "jobs.db", tmp_path / "backup.db"

@@ -36,7 +36,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 async def test_a_killed_server_costs_no_job(
     server: Server, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headrace import loop
+    from headrace.loops import loop
 
     whole = loop.backoff
     monkeypatch.setattr(loop, "backoff", lambda failures: whole(failures) / 10)

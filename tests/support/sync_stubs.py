@@ -1,7 +1,7 @@
 """Makes the stubs of the blocking classes: `python -m tests.support.sync_stubs`.
 
-At run time `headrace.loop_thread.blocking` makes the methods. Type checkers cannot see that, so
-the same methods are written down here, from the source of the classes that have the coroutines.
+At run time `headrace.loops.loop_thread.blocking` makes the methods. Type checkers cannot see that,
+so the same methods are written down here, from the source of the classes that have the coroutines.
 """
 
 from __future__ import annotations

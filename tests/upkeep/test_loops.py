@@ -12,14 +12,14 @@ from headrace.config import Settings
 from headrace.engine.base import Engine
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
-from headrace.upkeep import Due, Prune, Sweep, loops, prune
+from headrace.upkeep import DueJobs, Prune, Sweep, loops, prune
 from tests.support.verbs import LEASE, a_job, a_worker, claim, complete, enqueue, status, the_job
 
 
 async def test_due_moves_everything_that_is_due_and_rests_until_the_next(
     engine: Engine, clock: Clock
 ) -> None:
-    due = Due(engine=engine)
+    due = DueJobs(engine=engine)
     assert await due.tick() == 1.0
     await engine.insert([a_job(delay=10) for _ in range(1_200)])
     await engine.insert([a_job(delay=10.5), a_job(delay=1_000)])

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from headrace.client.client import Client as AsyncClient
-from headrace.loop_thread import LoopThread, blocking
+from headrace.loops.loop_thread import LoopThread, blocking
 
 Value = TypeVar("Value")
 

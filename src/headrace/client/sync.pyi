@@ -33,7 +33,7 @@ from headrace.client.client import Client as AsyncClient
 from headrace.client.client import OnProgress
 from headrace.client.files import File
 from headrace.client.job_codec import JobOptions
-from headrace.loop_thread import LoopThread
+from headrace.loops.loop_thread import LoopThread
 from headrace.model.artifact import Artifact
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter

@@ -13,7 +13,7 @@ from datetime import timedelta
 import msgspec
 
 from headrace.errors import EngineUnavailable, HeadraceError, RecordConflict
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 from headrace.model.ids import new_id
 from headrace.task.app_like import AppLike
 

@@ -109,7 +109,7 @@ class Skip(msgspec.Struct, frozen=True):
     count: int = 1
 
 
-class Run(msgspec.Struct, frozen=True):
+class FiredRun(msgspec.Struct, frozen=True):
     """A job that was made: for a time, or at once on request (`time` is then None)."""
 
     job_id: str
@@ -121,14 +121,14 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
     """How far a schedule has come. It outlives the schedule by a day, in case it comes back."""
 
     cursor: datetime | None = None
-    runs: list[Run] = []
+    runs: list[FiredRun] = []
     skips: list[Skip] = []
 
     def base(self, since: datetime) -> datetime:
         """The moment after which times are still to be handled."""
         return since if self.cursor is None else max(self.cursor, since)
 
-    def passed(self, cursor: datetime, skips: list[Skip], runs: list[Run]) -> ScheduleState:
+    def passed(self, cursor: datetime, skips: list[Skip], runs: list[FiredRun]) -> ScheduleState:
         """After all times up to `cursor` were handled, and jobs were made for some of them."""
         return ScheduleState(
             cursor=cursor if self.cursor is None else max(cursor, self.cursor),
@@ -136,7 +136,7 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
             skips=[*reversed(skips), *self.skips][:SKIPS_KEPT],
         )
 
-    def triggered(self, run: Run) -> ScheduleState:
+    def triggered(self, run: FiredRun) -> ScheduleState:
         """Return the state after a job was requested at once."""
         return msgspec.structs.replace(self, runs=[run, *self.runs][:RUNS_KEPT])
 

@@ -44,7 +44,10 @@ class Renewal(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, kw_only=True):
-    """A worker as people see it. `tasks` is None if it takes all, or if the store does not say."""
+    """A worker as people see it. `tasks` is None if it takes all, or if the store does not say.
+
+    `schema_version` is the newest that its program knows; None if that program is too old to say.
+    """
 
     id: str
     name: str
@@ -62,3 +65,4 @@ class Worker(msgspec.Struct, kw_only=True):
     heartbeat_at: datetime
     lease_until: datetime
     tasks: tuple[str, ...] | None = None
+    schema_version: int | None = None

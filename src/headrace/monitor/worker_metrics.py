@@ -17,7 +17,7 @@ import msgspec
 from headrace.clock import Clock
 from headrace.engine.base import Records
 from headrace.errors import EngineUnavailable, HeadraceError
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 from headrace.model.views import Record
 from headrace.telemetry import BOUNDS, OTHERS, Histogram, TaskCounters, Telemetry
 

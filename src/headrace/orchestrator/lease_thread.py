@@ -12,7 +12,7 @@ import psutil  # type: ignore[import-untyped]
 
 from headrace.engine.base import Engine, LeaseKeeper
 from headrace.errors import EngineUnavailable, WorkerUnhealthy
-from headrace.loop import spread
+from headrace.loops.loop import spread
 from headrace.model.worker import Renewal, WorkerStats
 from headrace.orchestrator.running.attempt import monotonic
 from headrace.orchestrator.running.loop_monitor import LoopBlockMonitor

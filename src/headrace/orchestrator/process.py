@@ -10,8 +10,8 @@ import sys
 from typing import NoReturn
 
 from headrace.errors import WorkerUnhealthy
+from headrace.loops.signals import exit_code, exit_now, on_stop_signals, start_when_available
 from headrace.orchestrator.orchestrator import JobOrchestrator
-from headrace.signals import exit_code, exit_now, on_stop_signals, start_when_available
 
 log = logging.getLogger("headrace.worker")
 

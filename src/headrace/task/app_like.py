@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from headrace.clock import Clock
     from headrace.config import Settings
     from headrace.engine.base import Engine
-    from headrace.loop import Loop
+    from headrace.loops.loop import Loop
     from headrace.telemetry import Telemetry
 
 

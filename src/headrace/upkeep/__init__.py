@@ -10,21 +10,21 @@ from headrace.artifacts import ArtifactStore
 from headrace.clock import Clock
 from headrace.config import Settings
 from headrace.engine.base import Engine
-from headrace.loop import Loop
-from headrace.upkeep.due import Due
+from headrace.loops.loop import Loop
+from headrace.upkeep.due import DueJobs
 from headrace.upkeep.files import Files
 from headrace.upkeep.prune import Prune
 from headrace.upkeep.replaced_children import Replaced
 from headrace.upkeep.sweep import Sweep
 from headrace.upkeep.wake import Wake
 
-__all__ = ["Due", "Files", "Prune", "Replaced", "Sweep", "Wake", "loops"]
+__all__ = ["DueJobs", "Files", "Prune", "Replaced", "Sweep", "Wake", "loops"]
 
 
 def loops(engine: Engine, settings: Settings, clock: Clock, artifacts: ArtifactStore) -> list[Loop]:
     """One of each, over this engine and its files."""
     return [
-        Due(engine=engine),
+        DueJobs(engine=engine),
         Sweep(engine=engine, clock=clock, lease_seconds=settings.lease_seconds),
         Wake(engine=engine),
         Replaced(engine=engine),

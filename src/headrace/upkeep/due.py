@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from headrace.engine.base import Engine
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 
 BATCH = 500
 LONGEST_PAUSE = 1.0
 
 
-class Due(Loop):
+class DueJobs(Loop):
     """Moves due jobs on, at most a second late."""
 
     name = "due"

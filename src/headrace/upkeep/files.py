@@ -9,7 +9,7 @@ from headrace.artifacts import ArtifactStore, pending_uploads
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineError, EngineUnavailable, InvalidInput
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 from headrace.model.ids import parse_id
 from headrace.model.views import Record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from headrace.engine.base import Engine
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 
 BATCH = 500
 PAUSE = 60.0

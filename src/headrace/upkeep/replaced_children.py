@@ -9,7 +9,7 @@ import msgspec
 
 from headrace.engine.base import Engine
 from headrace.job_tree import REPLACED, ReplacedChildren, cancel_replaced
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 
 log = logging.getLogger("headrace.replaced")
 

@@ -8,7 +8,7 @@ import random
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.job_tree import cancel_children
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 from headrace.model.job import LostJob
 from headrace.model.outcome import Cancelled, Settlement
 from headrace.upkeep.lost_jobs import settlement_of_lost

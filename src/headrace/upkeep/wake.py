@@ -7,7 +7,7 @@ import random
 import time
 
 from headrace.engine.base import Engine
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 
 log = logging.getLogger("headrace.wake")
 

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 import headrace
-from headrace import loop
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
+from headrace.loops import loop
 from headrace.model.durable.writes import Note
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob

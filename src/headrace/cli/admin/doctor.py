@@ -81,7 +81,7 @@ async def _engine_findings(app: App, report: EngineReport) -> list[Finding]:
     workers = await app.engine.workers()
     queues = await app.engine.queues()
     artifacts = await _artifacts(app.artifacts)
-    return [*findings, artifacts, *_workers(workers), *_queues(queues, workers)]
+    return [*findings, artifacts, *_workers(workers, report), *_queues(queues, workers)]
 
 
 async def _artifacts(store: ArtifactStore) -> Finding:
@@ -103,7 +103,7 @@ def _clock(report: EngineReport, settings: Settings) -> Finding:
     return Finding("ok", "clock", "the engine's clock agrees with ours")
 
 
-def _workers(workers: list[Worker]) -> Iterator[Finding]:
+def _workers(workers: list[Worker], report: EngineReport) -> Iterator[Finding]:
     alive = [worker for worker in workers if worker.alive]
     if not alive:
         yield Finding(
@@ -130,6 +130,20 @@ def _workers(workers: list[Worker]) -> Iterator[Finding]:
                 f"worker {worker.name!r} runs version {worker.version}, this is {__version__}",
                 "Restart it with the same version.",
             )
+        if (worker.schema_version or 0) < report.schema_version:
+            yield Finding(
+                "warning",
+                "workers",
+                f"worker {worker.name!r} {_known(worker)}, the store has {report.schema_version}",
+                "It goes on working. Restart it with a newer Headrace: a later migration may "
+                "refuse it.",
+            )
+
+
+def _known(worker: Worker) -> str:
+    if worker.schema_version is None:
+        return "is too old to say which schema it knows"
+    return f"knows schema {worker.schema_version}"
 
 
 def _queues(queues: list[QueueView], workers: list[Worker]) -> Iterator[Finding]:

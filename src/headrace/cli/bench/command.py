@@ -18,7 +18,7 @@ from headrace.cli.session import CliSession
 from headrace.config import Settings
 from headrace.engine.open import redacted
 from headrace.errors import InvalidInput
-from headrace.signals import on_stop_signals
+from headrace.loops.signals import on_stop_signals
 
 MOST = 1_000_000
 

@@ -17,8 +17,8 @@ from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr
 from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
+from headrace.loops.signals import on_stop_signals
 from headrace.server import serve
-from headrace.signals import on_stop_signals
 
 
 @click.command("server", cls=Command)

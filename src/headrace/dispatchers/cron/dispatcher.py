@@ -18,7 +18,7 @@ from headrace.dispatchers.cron.schedules import Schedules
 from headrace.dispatchers.cron.settings import CronSettings
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
 from headrace.errors import EngineError, HeadraceError, InvalidSetting
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 from headrace.model.ids import new_id
 from headrace.model.schedule import Schedule, ScheduleState
 from headrace.task.app_like import AppLike

@@ -19,9 +19,9 @@ from headrace.errors import RecordConflict
 from headrace.model.ids import new_id
 from headrace.model.job import NewJob
 from headrace.model.schedule import (
+    FiredRun,
     KeptSchedule,
     Plan,
-    Run,
     Schedule,
     ScheduleState,
     Skip,
@@ -97,7 +97,7 @@ class Firing:
                 # One at a time: whether the next is made depends on what becomes of this one.
                 step = Plan(make=step.make[:1], skips=step.skips, cursor=step.make[0])
         jobs = [self._job(schedule, time) for time in step.make]
-        runs = [Run(job.id, time, now) for job, time in zip(jobs, step.make, strict=True)]
+        runs = [FiredRun(job.id, time, now) for job, time in zip(jobs, step.make, strict=True)]
         after = state.passed(step.cursor, step.skips, runs)
         change = self._records.state_change(schedule.name, after, version)
         answers = await self._host.engine.insert(jobs, record=change)

@@ -9,7 +9,7 @@ from pathlib import Path
 from headrace.dispatchers.cron.config import read_file
 from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledApp
 from headrace.errors import EngineUnavailable, InvalidInput
-from headrace.signals import (
+from headrace.loops.signals import (
     check_failures,
     on_stop_signals,
     start_when_available,

@@ -14,7 +14,7 @@ from headrace.errors import HeadraceError, InvalidSetting, JobConflict, RecordCo
 from headrace.model.cron import parse_cron
 from headrace.model.ids import new_id
 from headrace.model.job import Job, NewJob, Source
-from headrace.model.schedule import KeptSchedule, Missed, Run, Schedule, ScheduleState
+from headrace.model.schedule import FiredRun, KeptSchedule, Missed, Schedule, ScheduleState
 from headrace.model.status import Status
 from headrace.task import Task
 from headrace.task.app_like import AppLike
@@ -160,7 +160,7 @@ class Schedules:
                         f"{other.status}; wait for it, cancel it, or make one all the same "
                         "(--force)"
                     )
-            run = Run(job.id, None, self._host.clock.utcnow())
+            run = FiredRun(job.id, None, self._host.clock.utcnow())
             change = self.records.state_change(name, state.triggered(run), version)
             try:
                 # In one step, so that the schedule's own times see that it is unfinished.

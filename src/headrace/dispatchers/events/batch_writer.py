@@ -13,7 +13,7 @@ from headrace.dispatchers.events.connections import EngineConnection
 from headrace.dispatchers.events.dead_letters import KIND, DeadLetters
 from headrace.dispatchers.events.insert import insert_all
 from headrace.dispatchers.events.message_parser import ParsedBatch
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 
 log = logging.getLogger("headrace.events")
 

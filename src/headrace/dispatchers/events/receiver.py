@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from headrace.dispatchers.events.adapter import BrokerUnavailable, Message, QueueAdapter
 from headrace.dispatchers.events.batch_buffer import BatchBuffer
 from headrace.dispatchers.events.message_parser import MessageParser
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 
 log = logging.getLogger("headrace.events")
 

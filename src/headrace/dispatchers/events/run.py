@@ -8,7 +8,7 @@ import logging
 import signal
 
 from headrace.dispatchers.events.dispatcher import QueueDispatcher
-from headrace.signals import check_failures, exit_code, on_stop_signals, wait_checking
+from headrace.loops.signals import check_failures, exit_code, on_stop_signals, wait_checking
 
 log = logging.getLogger("headrace.events")
 

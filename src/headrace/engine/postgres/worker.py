@@ -14,6 +14,7 @@ from headrace.engine.postgres.columns import (
     note_columns,
     settlement_columns,
 )
+from headrace.engine.postgres.connection import migrate
 from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.lease import PostgresLeaseKeeper
 from headrace.engine.postgres.sql import query
@@ -51,6 +52,7 @@ class Working(Store):
             worker.slots,
             lease_seconds,
             worker.tasks,
+            migrate.NEWEST,
         )
 
     async def know(self, worker: WorkerInfo) -> None:

@@ -29,6 +29,7 @@ from headrace.model.outcome import (
 )
 from headrace.model.status import State
 from headrace.model.times import kept_delay, kept_time, moment_of
+from headrace.model.worker import WorkerInfo
 
 _RECORD = struct.Struct("<BBHIIddddH")
 _NUMBERS = struct.Struct("<HBhdd")
@@ -45,6 +46,12 @@ class Body(msgspec.Struct, array_like=True, gc=False):
     timeout: float | None
     fails_on_crash: bool
     meta: bytes | None
+
+
+class StoredWorker(WorkerInfo, kw_only=True):
+    """How a worker described itself. A field that a program does not know is skipped by it."""
+
+    schema_version: int | None = None
 
 
 class StoredJob(msgspec.Struct, gc=False):

@@ -16,6 +16,8 @@ LAYOUTS = (
     Migration(1, "0001_layout", "", min_program=1),
     # `version` beside `schema`. Older programs do not read it.
     Migration(2, "0002_version", ""),
+    # `schema_version` in the description of a worker. Older programs skip it.
+    Migration(3, "0003_worker_schema", ""),
 )
 
 

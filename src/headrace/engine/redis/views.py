@@ -9,17 +9,17 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from headrace.engine.parts import SHORT_BYTES
-from headrace.engine.redis.codec import at, seen
+from headrace.engine.redis.codec import StoredWorker, at, seen
 from headrace.engine.redis.connection.store import RedisStore
 from headrace.model.job import Job
 from headrace.model.views import LaneView, QueueView
-from headrace.model.worker import Worker, WorkerInfo, WorkerStats
+from headrace.model.worker import Worker, WorkerStats
 
 # How many lanes one script looks at: a millisecond or two of the server's time.
 _LANES_AT_ONCE = 100
 _HOLDERS_AT_ONCE = 1_000
 _BEAT = struct.Struct("<dd")
-_info = msgspec.msgpack.Decoder(WorkerInfo).decode
+_info = msgspec.msgpack.Decoder(StoredWorker).decode
 _stats = msgspec.msgpack.Decoder(WorkerStats).decode
 
 
@@ -108,6 +108,7 @@ class Viewing(RedisStore):
                     heartbeat_at=at(heartbeat),
                     lease_until=at(lease),
                     tasks=info.tasks,
+                    schema_version=info.schema_version,
                 )
             )
         workers.sort(key=lambda worker: worker.started_at, reverse=True)

@@ -10,8 +10,9 @@ import msgspec
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
 from headrace.engine.redis.claim import claimed_in
-from headrace.engine.redis.codec import at, note_arguments, settlement_arguments
+from headrace.engine.redis.codec import StoredWorker, at, note_arguments, settlement_arguments
 from headrace.engine.redis.connection.store import RedisStore
+from headrace.engine.redis.layout import newest
 from headrace.engine.redis.lease import RedisLeaseKeeper
 from headrace.engine.redis.notify import SignalListener
 from headrace.engine.text import storable
@@ -24,12 +25,17 @@ from headrace.model.worker import WorkerInfo, WorkerStats
 _ENTRY = struct.Struct("<Id")
 
 
-def _storable(worker: WorkerInfo) -> WorkerInfo:
-    return msgspec.structs.replace(
-        worker,
+def _storable(worker: WorkerInfo) -> StoredWorker:
+    return StoredWorker(
+        id=worker.id,
         name=storable(worker.name),
         host=storable(worker.host),
+        pid=worker.pid,
         version=storable(worker.version),
+        queues=worker.queues,
+        slots=worker.slots,
+        tasks=worker.tasks,
+        schema_version=newest(),
     )
 
 

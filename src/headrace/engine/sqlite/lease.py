@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from headrace.engine.sqlite.connection import migrate
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
 from headrace.engine.sqlite.rows import claimed, moment, worker
 from headrace.engine.sqlite.sql import query
@@ -61,6 +62,7 @@ def register(transaction: Transaction, info: WorkerInfo, lease_seconds: float) -
             now,
             now + lease_seconds,
             _tasks(info),
+            migrate.NEWEST,
         ),
     )
 

@@ -176,6 +176,7 @@ def worker(row: Row, now: float) -> Worker:
         lease_until=moment(row[13]),
         alive=row[14] is None and row[13] > now,
         tasks=None if row[15] is None else msgspec.json.decode(row[15], type=tuple[str, ...]),
+        schema_version=row[16],
     )
 
 

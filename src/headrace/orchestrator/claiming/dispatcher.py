@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from headrace.engine.base import Engine
 from headrace.errors import WorkerUnhealthy
-from headrace.loop import LONGEST_ALONE, Loop
+from headrace.loops.loop import LONGEST_ALONE, Loop
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Released, Reserved, Settlement
 from headrace.model.views import Exchange

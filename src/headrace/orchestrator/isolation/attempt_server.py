@@ -94,15 +94,20 @@ class AttemptServer:
         begun: asyncio.Future[None] = self._loop.create_future()
         result: asyncio.Future[msgspec.Raw] = self._loop.create_future()
 
+        def begin(_: object = None) -> None:
+            if not begun.done():
+                begun.set_result(None)
+
         async def run_in_child() -> msgspec.Raw:  # a result stays JSON here
-            begun.set_result(None)
+            begin()
             return await result
 
         # Retries and time limits are up to the child, where the function runs.
         call = functools.partial(run_in_child)
         running = self._start(self.steps.stage(name, call, done, NO_RETRY))
+        running.add_done_callback(begin)
         self._stages[stage] = result, running
-        await asyncio.wait({begun, running}, return_when=asyncio.FIRST_COMPLETED)
+        await begun
         if not running.done():
             return b""
         self._stages.pop(stage, None)

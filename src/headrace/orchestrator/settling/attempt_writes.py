@@ -11,7 +11,7 @@ import msgspec
 
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 from headrace.model.durable.writes import Entry, Note
 from headrace.model.job import ClaimedJob
 from headrace.telemetry import Telemetry

@@ -14,7 +14,7 @@ import msgspec
 
 from headrace.engine.base import Engine
 from headrace.job_tree import cancel_children
-from headrace.loop import Loop
+from headrace.loops.loop import Loop
 from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Outcome, Settlement, Snoozed

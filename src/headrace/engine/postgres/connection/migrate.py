@@ -30,7 +30,7 @@ OLDEST_SERVER = 15
 LONGEST_SECONDS = 3600.0
 
 
-class Step(msgspec.Struct, frozen=True):
+class MigrationStep(msgspec.Struct, frozen=True):
     """A statement of a migration, with the values of its parameters."""
 
     statement: str
@@ -45,13 +45,13 @@ class Step(msgspec.Struct, frozen=True):
         return text if text.endswith(";") else f"{text};"
 
 
-class Plan(msgspec.Struct, frozen=True):
+class MigrationPlan(msgspec.Struct, frozen=True):
     """What a schema is, and what has to be done to it."""
 
     version: int
     min_program: int
     pending: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[MigrationStep, ...]
 
 
 async def schema_state(link: Link) -> SchemaState:
@@ -61,8 +61,12 @@ async def schema_state(link: Link) -> SchemaState:
         _check_server(connection, link)
         plan = await _plan(connection, link)
         path = f"SET LOCAL search_path = {link.address.quoted_schema}, pg_temp"
-        head = (Step("BEGIN"), Step(path), Step(query("migrate_lock"), (link.address.schema,)))
-        steps = (*head, *plan.steps, Step("COMMIT")) if plan.steps else ()
+        head = (
+            MigrationStep("BEGIN"),
+            MigrationStep(path),
+            MigrationStep(query("migrate_lock"), (link.address.schema,)),
+        )
+        steps = (*head, *plan.steps, MigrationStep("COMMIT")) if plan.steps else ()
         return SchemaState(
             version=plan.version,
             min_program=plan.min_program,
@@ -95,7 +99,7 @@ async def migrate(link: Link, *, allowed: bool = True) -> None:
     await link.repeated(apply, timeout=LONGEST_SECONDS)
 
 
-async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) -> Plan:
+async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) -> MigrationPlan:
     plan = await _plan(connection, link)
     check_program(
         f"PostgreSQL at {link.address.shown}: schema {link.address.schema!r}",
@@ -109,7 +113,7 @@ async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) ->
     return plan
 
 
-async def _plan(connection: Connection, link: Link) -> Plan:
+async def _plan(connection: Connection, link: Link) -> MigrationPlan:
     schema = link.address.schema
     [found] = await connection.fetch(
         query("what_exists"), schema, list(FUNCTIONS.installed), timeout=COMMAND_SECONDS
@@ -124,34 +128,37 @@ async def _plan(connection: Connection, link: Link) -> Plan:
     if found["functions"] < len(FUNCTIONS.installed):
         pending.append(f"functions {FUNCTIONS.hash}")
     if not pending or min_program > NEWEST:
-        return Plan(version, min_program, tuple(pending), ())
-    steps: list[Step] = []
+        return MigrationPlan(version, min_program, tuple(pending), ())
+    steps: list[MigrationStep] = []
     if version == 0:
         if not await connection.fetchval(query("schema_exists"), schema):
-            steps.append(Step(f"CREATE SCHEMA {link.address.quoted_schema}"))
+            steps.append(MigrationStep(f"CREATE SCHEMA {link.address.quoted_schema}"))
         if not found["migrated"]:
-            steps.append(Step(query("create_migration")))
+            steps.append(MigrationStep(query("create_migration")))
     for each in missing:
         steps += _steps_of(each)
     stated = max((each.min_program or 0 for each in missing), default=0)
     if stated > min_program and version >= FIRST_WITH_SETS:
         for row in await connection.fetch(query("refused_functions"), stated, FUNCTIONS.hash):
-            steps.append(Step(f"DROP FUNCTION {row['function']}"))
-        steps.append(Step(query("forget_function_sets"), (stated, FUNCTIONS.hash)))
-    return Plan(version, min_program, tuple(pending), (*steps, *_install(FUNCTIONS)))
+            steps.append(MigrationStep(f"DROP FUNCTION {row['function']}"))
+        steps.append(MigrationStep(query("forget_function_sets"), (stated, FUNCTIONS.hash)))
+    return MigrationPlan(version, min_program, tuple(pending), (*steps, *_install(FUNCTIONS)))
 
 
-def _steps_of(migration: Migration) -> list[Step]:
-    steps = [Step(migration.text), Step(query("add_migration"), (migration.number,))]
+def _steps_of(migration: Migration) -> list[MigrationStep]:
+    steps = [
+        MigrationStep(migration.text),
+        MigrationStep(query("add_migration"), (migration.number,)),
+    ]
     if migration.min_program is not None:
         values = (migration.number, migration.min_program)
-        steps.append(Step(query("raise_min_program"), values))
+        steps.append(MigrationStep(query("raise_min_program"), values))
     return steps
 
 
-def _install(functions: FunctionSet) -> list[Step]:
-    noted = Step(query("add_function_set"), (functions.hash, NEWEST, __version__))
-    return [*map(Step, functions.scripts), noted]
+def _install(functions: FunctionSet) -> list[MigrationStep]:
+    noted = MigrationStep(query("add_function_set"), (functions.hash, NEWEST, __version__))
+    return [*map(MigrationStep, functions.scripts), noted]
 
 
 def _check_server(connection: Connection, link: Link) -> None:

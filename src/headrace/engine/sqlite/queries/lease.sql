@@ -7,8 +7,9 @@ UPDATE worker SET died_at = ?3 WHERE name = ?1 AND id <> ?2 AND died_at IS NULL;
 -- name: worker_register
 -- Introduce a worker and start its lease. Saying it twice is harmless.
 INSERT INTO worker (
-    id, name, host, pid, version, queues, slots, started_at, heartbeat_at, lease_until, tasks
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10)
+    id, name, host, pid, version, queues, slots, started_at, heartbeat_at, lease_until, tasks,
+    schema_version
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11)
 ON CONFLICT (id) DO UPDATE SET
     heartbeat_at = excluded.heartbeat_at, lease_until = excluded.lease_until, died_at = NULL;
 
@@ -40,7 +41,7 @@ SELECT id FROM job WHERE worker = ?1 AND state = 3 AND cancel_reason IS NOT NULL
 -- name: workers
 -- Every worker that is remembered, living ones first, then by name.
 SELECT id, name, host, pid, version, queues, slots, running, memory_bytes, cpu_percent, healthy,
-       started_at, heartbeat_at, lease_until, died_at, tasks
+       started_at, heartbeat_at, lease_until, died_at, tasks, schema_version
 FROM worker
 ORDER BY died_at IS NOT NULL OR lease_until <= ?1, name, started_at DESC;
 

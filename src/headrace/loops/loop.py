@@ -12,7 +12,7 @@ import random
 
 from headrace.errors import EngineError, EngineUnavailable
 
-log = logging.getLogger("headrace.loop")
+log = logging.getLogger("headrace.loops.loop")
 
 # One error may be chance; this many in a row are reported as unhealthy.
 UNHEALTHY_AFTER = 3

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import NoReturn
 
 from headrace.errors import EngineUnavailable, WorkerUnhealthy
-from headrace.loop import LONGEST_ALONE, backoff, spread
+from headrace.loops.loop import LONGEST_ALONE, backoff, spread
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 CHECK_SECONDS = 0.5

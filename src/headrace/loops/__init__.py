@@ -1,0 +1,1 @@
+"""Background loops, event loops in threads, and signals that stop programs."""
