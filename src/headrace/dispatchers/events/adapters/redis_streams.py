@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingDriver(
         f'The driver "{error.name}" for Redis Streams is not installed. '
-        'Install it with: pip install "headrace[redis]"'
+        'Install it with: pip install "headrace[redis-streams]"'
     ) from None
 
 ASK_MS = 1_000
