@@ -16,7 +16,6 @@ from headrace.engine.sqlite import (
     insert,
     lanes,
     lease,
-    prune,
     records,
     report,
     settle,
@@ -203,14 +202,14 @@ class SqliteEngine:
     ) -> int:
         """Delete finished jobs, oldest first."""
         found = await self._read(
-            lambda it: prune.find(it, older_than=older_than, keep=keep, limit=limit)
+            lambda it: upkeep.find_old(it, older_than=older_than, keep=keep, limit=limit)
         )
-        pruned = await self._write(lambda it: prune.prune(it, found))
+        pruned = await self._write(lambda it: upkeep.prune(it, found))
         if pruned < limit:
             # The last of several steps: lanes and queues are looked through once.
             await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
             await self._forget(
-                prune.find_unused_queues, prune.forget_queues, (-math.inf, ""), limit
+                upkeep.find_unused_queues, upkeep.forget_queues, (-math.inf, ""), limit
             )
         return pruned
 
