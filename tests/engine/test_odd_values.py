@@ -108,7 +108,7 @@ async def test_a_time_that_was_stored_unread_is_shown_as_the_nearest_that_can_be
     engine: Engine, monkeypatch: pytest.MonkeyPatch, run_at: float
 ) -> None:
     """As earlier versions may have left one behind: it must not hide the others."""
-    rooms = {"sqlite": "sqlite.insert", "postgres": "postgres.jobs", "redis": "redis.codec"}
+    rooms = {"sqlite": "sqlite.insert", "postgres": "postgres.columns", "redis": "redis.codec"}
     with monkeypatch.context() as earlier:
         earlier.setattr(f"headrace.engine.{rooms[engine.name]}.kept_time", lambda given: given)
         odd, child = a_job(run_at=run_at), a_job(run_at=run_at, parent=(parent := a_job()).id)

@@ -18,6 +18,7 @@ import headrace.server
 from tests.server.conftest import a_key, client_of
 from tests.server.test_guard import ROUTES
 
+ROOT = Path(__file__).parents[2]
 SCHEMATHESIS = Path(sys.executable).parent / "schemathesis"
 EXAMPLES = 3
 LIMIT = 100
@@ -58,7 +59,8 @@ async def test_schemathesis_finds_nothing(local_app: headrace.App, tmp_path: Pat
             *("--exclude-path-regex", "events$", "--request-timeout", "20", "--no-color"),
             *("--generation-database", "none", "--continue-on-failure"),
             cwd=tmp_path,
-            env=os.environ | {"SCHEMATHESIS_HOOKS": "tests.server.schemathesis_hooks"},
+            env=os.environ
+            | {"SCHEMATHESIS_HOOKS": "tests.server.schemathesis_hooks", "PYTHONPATH": str(ROOT)},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )

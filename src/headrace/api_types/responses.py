@@ -194,6 +194,12 @@ class DispatcherView(msgspec.Struct, kw_only=True):
     set_aside: int = 0
     lag: int | None = None
     late_seconds: float | None = None
+    received: int | None = None
+    duplicates: int | None = None
+    held: int | None = None
+    schedules: int | None = None
+    next_at: datetime | None = None
+    problems: int | None = None
 
 
 class DeadLetterSummary(msgspec.Struct, kw_only=True):

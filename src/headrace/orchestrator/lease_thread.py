@@ -72,7 +72,8 @@ class LeaseThread:
 
     @property
     def alive(self) -> bool:
-        return self._thread.is_alive()
+        """Return whether it renews. A thread that has said that it ends may still be seen alive."""
+        return self._thread.is_alive() and not self._ended.done()
 
     def start(self) -> None:
         """Begin to monitor the loop. Renewals begin with `renew_for`."""

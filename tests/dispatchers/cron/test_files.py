@@ -135,7 +135,7 @@ def test_the_usual_file_need_not_exist(tmp_path: Path, monkeypatch: pytest.Monke
         ),
         (
             "schedules:\n  a:\n    cron: '@daily'\n    task: t\n",
-            'schedules.a has no setting "cron"; known: expression, task',
+            'schedules.a has no setting "cron"; known: allow_overlap, enabled, expression',
         ),
         ("\n\nschedules: !!python/object/apply:os.system ['ls']\n", "schedules cannot be read"),
         ("\n\ndispatcher: {max_sleep_seconds: !!python/name:os.system }\n", "cannot be read"),

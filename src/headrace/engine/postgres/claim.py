@@ -34,18 +34,20 @@ class ClaimCursor:
 
     A claimed job leaves a dead row and an index entry behind. While a transaction stays open for
     long the server cannot clear them, and every claim walks over all that were claimed since. So
-    when a scan takes long, most begin at the first job that the last one found. New jobs come
+    when full scans take long, twice in a row (one may have met a busy machine), most begin at the
+    first job that the last one found. New jobs come
     behind it; jobs that become ready again in front of it wait for the next full scan, which is
     made as often as its cost allows.
     """
 
-    __slots__ = ("_first_seq", "_full_scan_at", "_full_scan_seconds", "_next_full_scan")
+    __slots__ = ("_first_seq", "_full_scan_at", "_full_scan_seconds", "_next_full_scan", "_slow")
 
     def __init__(self) -> None:
         self._first_seq = 0
         self._full_scan_seconds = 0.0
         self._full_scan_at = 0.0
         self._next_full_scan = 0.0
+        self._slow = False
 
     def start(self, now: float) -> int:
         """Return the `seq` to begin with; 0 for a full scan."""
@@ -63,7 +65,9 @@ class ClaimCursor:
         """
         if start == 0:
             self._full_scan_seconds, self._full_scan_at = seconds, now
-            self._next_full_scan = now + max(SHARE * seconds, SHORTEST) if seconds else 0.0
+            slow_before, self._slow = self._slow, seconds > 0
+            pause = max(SHARE * seconds, SHORTEST)
+            self._next_full_scan = now + pause if self._slow and slow_before else 0.0
         if first_seq is not None:
             self._first_seq = first_seq
         if short:
