@@ -21,6 +21,7 @@ Kind = TypeVar("Kind", bound=type)
 LONGEST_END = 5.0
 # How often a caller checks whether the loop that it waits on still runs, if it is not our own.
 CHECK_SECONDS = 0.5
+MOST_ROUNDS = 10
 LOOP_ENDED = "the event loop that uses this App has ended; what was asked may have been done or not"
 
 
@@ -169,10 +170,14 @@ async def _end(last: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 async def _cancel_others() -> None:
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+    # What is cancelled may start other tasks while it ends, and these again: there is a limit.
+    for _ in range(MOST_ROUNDS):
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if not left:
+            return
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
