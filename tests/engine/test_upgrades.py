@@ -83,9 +83,9 @@ async def outside(engine_url: str) -> AsyncIterator[Engine]:
 
 # What stores have been made with. Other text here would mean two kinds of stores with one number.
 APPLIED = {
-    "sqlite 0001_initial": "f0d7d79b30bd",
+    "sqlite 0001_initial": "3fb9cfb3a7a0",
     "sqlite 0002_migrations": "f3de17b64682",
-    "sqlite 0003_dead_workers": "a84523059097",
+    "sqlite 0003_dead_workers": "9a2e18375422",
     "sqlite 0004_worker_schema": "69b4d0e2c526",
     "postgres 0001_tables": "f5ea78314cb1",
     "postgres 0011_programs": "f0116a47c907",

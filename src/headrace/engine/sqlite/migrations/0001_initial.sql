@@ -156,10 +156,8 @@ CREATE TABLE queue (
 ) WITHOUT ROWID;
 CREATE INDEX queue_resumed ON queue (resumed) WHERE resumed > 0;
 
--- Workers. `died_at` is set when one retires, is replaced, or lets its lease lapse; it never comes back
--- to life. `offered` are the queues and tasks of reserved jobs that it may claim, as JSON: every such
--- line that has jobs; NULL: to be found out. `tasks` are those that it knows, as JSON; NULL: all. They
--- may be long, so they come last: what follows them would be read through them.
+-- Workers. `tasks` are those that it knows, as JSON; NULL: all. `died_at` is set when one retires, is replaced, or lets its lease lapse; it never
+-- comes back to life.
 CREATE TABLE worker (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
@@ -167,6 +165,7 @@ CREATE TABLE worker (
     pid INTEGER NOT NULL,
     version TEXT NOT NULL,
     queues TEXT NOT NULL,
+    tasks TEXT,
     slots INTEGER NOT NULL,
     running INTEGER NOT NULL DEFAULT 0,
     memory_bytes INTEGER NOT NULL DEFAULT 0,
@@ -175,9 +174,7 @@ CREATE TABLE worker (
     started_at REAL NOT NULL,
     heartbeat_at REAL NOT NULL,
     lease_until REAL NOT NULL,
-    died_at REAL,
-    offered TEXT,
-    tasks TEXT
+    died_at REAL
 ) WITHOUT ROWID;
 
 CREATE TABLE record (
