@@ -318,6 +318,20 @@ async def test_the_lease_thread_outlives_whatever_goes_wrong_in_a_round(
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+async def test_a_worker_is_unhealthy_as_soon_as_its_lease_thread_says_that_it_ends(
+    app: headrace.App, worker: Worker
+) -> None:
+    orchestrator = worker(app)
+    await orchestrator.start()
+    assert orchestrator.healthy
+    assert orchestrator._runtime is not None
+    # The thread says so from its last lines, so it may still be seen for a moment.
+    orchestrator._runtime.lease_thread._over(SystemExit("the end"))
+    assert orchestrator._runtime.lease_thread._thread.is_alive()
+    assert not orchestrator._runtime.healthy
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_worker_whose_lease_thread_ends_gives_up_loudly(
     app: headrace.App,
     worker: Worker,
