@@ -31,7 +31,6 @@ BOUNDS = (
 )
 # The task and the queue under which those are counted together that had nothing for long.
 OTHERS = "(others)"
-OUTCOMES = ("completed", "retry", "failed", "timeout", "cancelled", "released", "snoozed", "lost")
 
 
 class Histogram:

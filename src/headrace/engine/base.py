@@ -34,6 +34,7 @@ Rules that hold for all of them:
 * What the outside world says (errors, reasons, messages, names of stages, workers and hosts) may
   contain any character. Those that a store cannot keep are replaced by U+FFFD: NUL characters and
   lone surrogates. No outcome and no note is refused for them.
+* A job's attempt log has at most 262,144 characters; the oldest go first.
 * Text is ordered by its UTF-8 bytes.
 * A job that was snoozed with `awaits` is suspended while it is scheduled. What it awaits is
   forgotten when it leaves that state, and shown until then. `hold` counts as for a retry.

@@ -10,8 +10,6 @@ from headrace.model.durable.awaited import Awaited
 
 MESSAGE_LIMIT = 4_000
 TRACEBACK_LIMIT = 8_000
-# An engine keeps at most this many characters of a job's attempt log; the oldest go first.
-LOG_LIMIT = 262_144
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
