@@ -9,16 +9,18 @@ from chaos.options import Options
 NOTHING = ("nothing",)
 
 
-async def without(
-    guard: str, monkeypatch: pytest.MonkeyPatch, *faults: str, engine: str = "sqlite"
-) -> Result:
+# A run without a guard does harm only if the moment is right: a worker that is frozen has to have
+# work that another one has begun again when it wakes up. On a busy machine one run may miss it.
+SEEDS = (5, 6, 7, 8)
+
+
+async def without(faults: tuple[str, ...], *, engine: str, seed: int) -> Result:
     """A short run of programs that lack a guard."""
-    monkeypatch.setenv("CHAOS_GUARD", guard)
     return await run(
         Options(
             engine=engine,
             seconds=3.0,
-            seed=5,
+            seed=seed,
             faults=faults or NOTHING,
             lease=2.0,
             workers=2,
@@ -55,5 +57,11 @@ async def test_a_run_without_a_guard_is_caught(
     engine: str,
     rules: set[str],
 ) -> None:
-    result = await without(guard, monkeypatch, *faults, engine=engine)
-    assert rules <= set(result.judgement.by_rule), result.judgement.violations
+    monkeypatch.setenv("CHAOS_GUARD", guard)
+    seen = []
+    for seed in SEEDS:
+        result = await without(faults, engine=engine, seed=seed)
+        seen.append(result.judgement.violations)
+        if rules <= set(result.judgement.by_rule):
+            return
+    pytest.fail(f"not caught in {len(SEEDS)} runs: {seen}")

@@ -175,9 +175,19 @@ async def _cancel_others() -> None:
         left = asyncio.all_tasks() - {asyncio.current_task()}
         if not left:
             return
-        for task in left:
+        begun = {task for task in left if _has_begun(task)}
+        for task in begun:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        # One that has not begun yet gets its first step: it may have been handed a coroutine,
+        # which nobody would await if it were cancelled now. anyio's tasks are such.
+        await asyncio.gather(asyncio.sleep(0), *begun, return_exceptions=True)
+
+
+def _has_begun(task: asyncio.Task[Any]) -> bool:
+    coroutine = task.get_coro()
+    if not inspect.iscoroutine(coroutine):
+        return True
+    return inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
