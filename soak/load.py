@@ -23,6 +23,7 @@ import httpx
 import msgspec
 
 import headrace
+from headrace.loops.free_memory import memory_given_back
 from soak.program import app
 from soak.tasks import CONTENT, name_of
 
@@ -212,7 +213,8 @@ async def main(seed: int, rate: float, messages: Path, urls: list[str]) -> None:
             await stack.enter_async_context(client)
         load = Load(clients, seed, messages)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, load.stopping.set)
-        await load.run(rate)
+        with memory_given_back():  # as our own programs do
+            await load.run(rate)
     await app.close()
 
 

@@ -10,6 +10,7 @@ import sys
 from typing import NoReturn
 
 from headrace.errors import WorkerUnhealthy
+from headrace.loops.free_memory import memory_given_back
 from headrace.loops.signals import exit_code, exit_now, on_stop_signals, start_when_available
 from headrace.orchestrator.orchestrator import JobOrchestrator
 
@@ -44,7 +45,10 @@ async def run_worker(orchestrator: JobOrchestrator) -> int:
         hurry.append(asyncio.ensure_future(orchestrator.stop(grace=NO_GRACE)))
 
     orchestrator.on_hang = _hung
-    with on_stop_signals(finish, stop_at_once, lambda number: exit_now(128 + number)) as received:
+    with (
+        on_stop_signals(finish, stop_at_once, lambda number: exit_now(128 + number)) as received,
+        memory_given_back(),
+    ):
         try:
             if not await _start(orchestrator, stop):
                 return 0

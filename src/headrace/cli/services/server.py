@@ -17,6 +17,7 @@ from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr
 from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
+from headrace.loops.free_memory import memory_given_back
 from headrace.loops.signals import on_stop_signals
 from headrace.server import serve
 
@@ -66,5 +67,9 @@ async def server(
 async def until_signal(app: App, **options: Any) -> None:
     """Serve until a signal; a second one does not wait for open requests."""
     serving = asyncio.ensure_future(serve(app, **options))
-    with on_stop_signals(lambda _: serving.cancel()), contextlib.suppress(asyncio.CancelledError):
+    with (
+        on_stop_signals(lambda _: serving.cancel()),
+        memory_given_back(),
+        contextlib.suppress(asyncio.CancelledError),
+    ):
         await serving

@@ -9,6 +9,7 @@ from pathlib import Path
 from headrace.dispatchers.cron.config import read_file
 from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledApp
 from headrace.errors import EngineUnavailable, InvalidInput
+from headrace.loops.free_memory import memory_given_back
 from headrace.loops.signals import (
     check_failures,
     on_stop_signals,
@@ -49,7 +50,7 @@ async def run_cron(dispatcher: CronDispatcher) -> int:
         if isinstance(dispatcher.last_error, EngineUnavailable):
             check_failures(dispatcher.failures, dispatcher.last_error, retries=retries)
 
-    with on_stop_signals(lambda _: stop.set()):
+    with on_stop_signals(lambda _: stop.set()), memory_given_back():
         try:
             if await start_when_available(dispatcher.sync, stop, retries=retries, log=log):
                 dispatcher.start()

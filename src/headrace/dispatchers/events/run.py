@@ -8,6 +8,7 @@ import logging
 import signal
 
 from headrace.dispatchers.events.dispatcher import QueueDispatcher
+from headrace.loops.free_memory import memory_given_back
 from headrace.loops.signals import check_failures, exit_code, on_stop_signals, wait_checking
 
 log = logging.getLogger("headrace.events")
@@ -26,7 +27,10 @@ async def run_dispatcher(dispatcher: QueueDispatcher) -> int:
         log.info("%s: storing what is here", number.name)
         stop.set()
 
-    with on_stop_signals(store_what_is_here, lambda _: hurry.set()) as received:
+    with (
+        on_stop_signals(store_what_is_here, lambda _: hurry.set()) as received,
+        memory_given_back(),
+    ):
         await dispatcher.start()
         try:
             await wait_checking(stop, functools.partial(_check, dispatcher))
