@@ -167,9 +167,9 @@ async def test_an_idle_worker_asks_seldom(store: str, counted: Counter_of) -> No
     async with app, headrace.JobOrchestrator(app):
         calls = counted(app).calls
         # The due loop looks once a second: it is the clock here. At first a worker asks more often.
-        await until(lambda: calls["due"] >= 3, "three looks for due jobs")
+        await until(lambda: calls["promote_due"] >= 3, "three looks for due jobs")
         before = calls.copy()
-        await until(lambda: calls["due"] >= before["due"] + 3, "three more")
+        await until(lambda: calls["promote_due"] >= before["promote_due"] + 3, "three more")
         assert (calls - before).total() <= 3 * 3
 
 
@@ -197,10 +197,10 @@ async def test_leases_and_waiting_cost_the_same_for_any_number_of_jobs(
             await until(lambda: calls["renew"] >= before["renew"] + 5, "five more")
             spent = calls - before
             gate.set()
-        assert spent["note"] == 0
+        assert spent["write_progress"] == 0
         # Looks for jobs, due and lost ones and for what is held: a few in a second, which five
         # renewals take, but none for a job.
-        assert spent["exchange"] <= spent["due"] + 2
+        assert spent["exchange"] <= spent["promote_due"] + 2
         assert spent.total() <= 5 + 20
 
 
@@ -228,5 +228,5 @@ async def test_progress_is_written_in_batches(store: str, counted: Counter_of) -
 
             await until(written, "the progress of all")
             # 5,000 values; one batch unless the jobs could not all start at once.
-            assert calls["note"] <= 5
+            assert calls["write_progress"] <= 5
             gate.set()

@@ -103,7 +103,7 @@ def without_reconciling() -> None:
     async def compare(self: Reconciler, worker_id: str, held: object) -> Reconciliation:
         self._reply_lost = False
         self.due_at = monotonic() + self.lease_seconds / 4
-        return Reconciliation(await self.engine.held(worker_id))
+        return Reconciliation(await self.engine.claimed_by(worker_id))
 
     replace(Reconciler, compare=compare)
 

@@ -99,18 +99,18 @@ def make_app(url: str) -> headrace.App:
 
 def watch(app: headrace.App) -> None:
     """Points of death around the write that makes a stage finished."""
-    note = app.engine.note
+    write = app.engine.write_progress
 
     async def watched(notes: Sequence[Note]) -> Any:
         stages = any(entry.kind == STAGE for each in notes for entry in each.entries)
         if stages:
             fate.reach("before the checkpoint")
-        answer = await note(notes)
+        answer = await write(notes)
         if stages:
             fate.reach("after the checkpoint")
         return answer
 
-    setattr(app.engine, "note", watched)  # noqa: B010 - a method of this one engine
+    setattr(app.engine, "write_progress", watched)  # noqa: B010 - a method of this one engine
 
 
 async def live(url: str, *, until_done: bool) -> None:

@@ -171,7 +171,7 @@ class SideBySide(RuleBasedStateMachine):
         assert answer.jobs == []
 
     def note_both(self, notes: list[Note]) -> None:
-        assert set(self.run(self.engine.note(notes))) == self.model.note(notes)
+        assert set(self.run(self.engine.write_progress(notes))) == self.model.note(notes)
 
     # -- what the walk knows --------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class SideBySide(RuleBasedStateMachine):
         alive = {each.id for each in workers if each.alive}
         assert alive == {each for each in self.model.workers if self.model.alive(each)}
         for worker in alive:
-            held = self.run(self.engine.held(worker))
+            held = self.run(self.engine.claimed_by(worker))
             assert {job.id for job in held} == self.model.held(worker)
         for job in self.model.jobs.values():
             self.look_at_entries(job)

@@ -51,7 +51,7 @@ async def test_a_child_knows_its_parent(engine: Engine) -> None:
     assert (job.parent, job.group) == (parent, None)
     jobs = await claim(engine, worker, limit=2)
     assert [job.parent for job in jobs] == [parent, parent]
-    held = await engine.held(worker)
+    held = await engine.claimed_by(worker)
     assert [job.parent for job in held] == [parent, parent]
     await complete(engine, jobs[0])
     job = await the_job(engine, first)
@@ -81,7 +81,7 @@ async def test_a_child_that_will_be_tried_again_is_unfinished(engine: Engine, cl
         await retry(engine, child, delay)
         assert await engine.wake([parent]) == []
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     [child] = await claim(engine, worker)
     assert await engine.wake([parent]) == []
     await complete(engine, child)

@@ -41,7 +41,7 @@ async def test_a_job_that_is_not_running_has_no_worker_and_no_start(
     back = await the_job(engine, job_id)
     assert (back.worker, back.started_at, back.completed_at) == (None, None, None)
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     back = await the_job(engine, job_id)
     assert (back.status, back.worker, back.started_at) == (Status.PENDING, None, None)
     [job] = await claim(engine, worker)
@@ -101,7 +101,7 @@ async def test_a_job_that_is_run_again_shows_nothing_of_before(
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
     entry = Entry("stage", "crawling", b"1")
-    await engine.note([Note(job.id, job.token, "crawling", 40.0, "page 1", (entry,))])
+    await engine.write_progress([Note(job.id, job.token, "crawling", 40.0, "page 1", (entry,))])
     log = b'{"attempt":1,"token":1,"outcome":"x","worker":"w","ended_at":"2026-01-01T00:00:00Z"}'
     if end == "cancelled":
         await engine.cancel([job_id], "enough")
@@ -132,7 +132,7 @@ async def test_a_scheduled_job_that_is_run_now_only_becomes_due(
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
-    await engine.note([Note(job.id, job.token, "crawling", 40.0, "page 1")])
+    await engine.write_progress([Note(job.id, job.token, "crawling", 40.0, "page 1")])
     await retry(engine, job, 600)
     clock.advance(10)
     await engine.rerun([job_id])

@@ -73,7 +73,7 @@ async def test_jobs_of_a_forgotten_queue_run(engine: Engine, clock: Clock) -> No
     later = await enqueue(engine, queue="q")
     assert await engine.rerun([again]) == [again]
     clock.advance(DAY)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await names(engine) == ["other", "q"]
     jobs = await claim(engine, worker, 10)
     assert {job.id for job in jobs} == {scheduled, again, later}

@@ -201,11 +201,11 @@ async def test_a_delayed_job_is_scheduled_until_its_time(engine: Engine, clock: 
     job_id = await enqueue(engine, delay=60)
     assert await status(engine, job_id) is Status.SCHEDULED
     assert await claim(engine, worker) == []
-    assert (await engine.due(10)).moved == 0
+    assert (await engine.promote_due(10)).moved == 0
     clock.advance(59)
-    assert (await engine.due(10)).moved == 0
+    assert (await engine.promote_due(10)).moved == 0
     clock.advance(2)
-    assert (await engine.due(10)).moved == 1
+    assert (await engine.promote_due(10)).moved == 1
     assert await status(engine, job_id) is Status.PENDING
     [job] = await claim(engine, worker)
     assert job.id == job_id
@@ -216,7 +216,7 @@ async def test_run_at_is_an_absolute_time(engine: Engine, clock: Clock) -> None:
     past = await enqueue(engine, run_at=clock.now() - 3600)
     assert await status(engine, later) is Status.SCHEDULED
     assert await status(engine, past) is Status.PENDING
-    due = await engine.due(10)
+    due = await engine.promote_due(10)
     assert due.next_in is not None
     assert 3500 < due.next_in <= 3601
     assert abs((await the_job(engine, later)).run_at.timestamp() - clock.now() - 3600) < 5

@@ -85,7 +85,7 @@ async def test_pruning_leaves_word_of_jobs_that_kept_artifacts(
     for job in await claim(engine, worker, limit=2):
         kind = "artifact" if job.id == kept else "stage"
         entries = (Entry(kind, "one", b"{}"), Entry(kind, "two", b"{}"))
-        await engine.note([Note(job.id, job.token, entries=entries)])
+        await engine.write_progress([Note(job.id, job.token, entries=entries)])
         await complete(engine, job)
     clock.advance(100)
     assert await engine.prune(older_than=50) == 2

@@ -26,7 +26,7 @@ async def test_a_held_place_lets_nobody_pass(engine: Engine, clock: Clock) -> No
     await enqueue(engine, lane="a", hold=True, priority=9)
     assert await claim(engine, worker, 10) == []
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     [again] = await claim(engine, worker, 10)
     assert (again.id, again.attempt) == (first, 2)
     await complete(engine, again)
@@ -57,7 +57,7 @@ async def test_a_yielded_place_lets_others_pass(engine: Engine, clock: Clock) ->
     [passing] = await claim(engine, worker, 10)
     assert passing.id == second
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await claim(engine, worker, 10) == []
     await complete(engine, passing)
     # Back in line with its old number: before the third.
@@ -104,7 +104,7 @@ async def test_a_snoozed_job_treats_its_place_like_a_retry(
     claimed = await claim(engine, worker, 10)
     assert [job.id for job in claimed] == ([] if hold else [second])
     clock.advance(11)
-    await engine.due(10)
+    await engine.promote_due(10)
     for job in claimed:
         await complete(engine, job)
     [again] = await claim(engine, worker, 10)

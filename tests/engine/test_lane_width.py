@@ -65,7 +65,7 @@ async def test_a_scheduled_job_sets_the_width_when_it_becomes_due(
     assert await width(engine) == 1
     assert len(await claim(engine, worker, 10)) == 1
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await width(engine) == 3
     assert len(await claim(engine, worker, 10)) == 2
 
@@ -85,7 +85,7 @@ async def test_of_several_that_become_due_the_last_sets_the_width(
     await enqueue(engine, lane="l", width=3, delay=50)
     await enqueue(engine, lane="l", width=4, delay=40)
     clock.advance(70)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await width(engine) == 2
 
 
@@ -110,7 +110,7 @@ async def test_a_job_that_comes_back_leaves_the_width_alone(
     assert await settle(engine, job, outcome)
     assert await width(engine) == 2
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await width(engine) == 2
     assert len(await claim(engine, worker, 10)) == 2
 
@@ -144,7 +144,7 @@ async def test_into_an_empty_lane_a_job_brings_its_own_width(engine: Engine, clo
     await engine.rerun([again])
     assert await width(engine, "l") == 3
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await width(engine, "m") == 4
     assert {job.id for job in await claim(engine, worker, 5)} == {again, later}
 
@@ -158,5 +158,5 @@ async def test_of_several_that_come_back_into_an_empty_lane_the_first_counts(
         [job] = await claim(engine, worker)
         await retry(engine, job, 60)
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await width(engine) == 2

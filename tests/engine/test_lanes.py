@@ -135,7 +135,7 @@ async def test_a_delayed_job_holds_no_place(engine: Engine, clock: Clock) -> Non
     [job] = await claim(engine, worker, 10)
     assert job.id == now
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await status(engine, later) is Status.PENDING
     assert await claim(engine, worker, 10) == []
     await complete(engine, job)
@@ -298,7 +298,7 @@ async def test_racing_workers_keep_every_lane(
         limit = asyncio.get_running_loop().time() + 60
         while len(judge.done) < total:
             assert asyncio.get_running_loop().time() < limit, "stuck"
-            await each.due(100)
+            await each.promote_due(100)
             for job in await claim(each, worker, batch):
                 judge.start(job)
                 await asyncio.sleep(0)

@@ -47,7 +47,7 @@ async def test_nothing_is_lost_while_the_lease_lasts(engine: Engine, clock: Cloc
     await enqueue(engine)
     await claim(engine, worker)
     clock.advance(LEASE - 5)
-    assert await engine.lost(10) == []
+    assert await engine.take_lost(10) == []
 
 
 async def test_a_renewed_lease_lasts_longer(engine: Engine, clock: Clock) -> None:
@@ -57,7 +57,7 @@ async def test_a_renewed_lease_lasts_longer(engine: Engine, clock: Clock) -> Non
     for _ in range(3):
         clock.advance(LEASE - 5)
         assert await renew(engine, worker)
-        assert await engine.lost(10) == []
+        assert await engine.take_lost(10) == []
 
 
 async def test_jobs_of_a_silent_worker_are_found_and_run_elsewhere(
@@ -67,7 +67,7 @@ async def test_jobs_of_a_silent_worker_are_found_and_run_elsewhere(
     job_id = await enqueue(engine, lane="l")
     [job] = await claim(engine, silent)
     clock.advance(LEASE + 1)
-    [lost] = await engine.lost(10)
+    [lost] = await engine.take_lost(10)
     assert (lost.job.id, lost.job.token, lost.worker) == (job_id, job.token, "silent")
     assert (lost.job.attempt, lost.job.max_attempts, lost.job.on_crash) == (1, 4, "retry")
     assert LEASE < lost.age < LEASE + 60
@@ -77,7 +77,7 @@ async def test_jobs_of_a_silent_worker_are_found_and_run_elsewhere(
     assert (again.id, again.attempt) == (job_id, 2)
     # The silent worker wakes up and finishes: refused.
     assert not await complete(engine, job)
-    assert await engine.note([Note(job.id, job.token, progress=50)]) == (job_id,)
+    assert await engine.write_progress([Note(job.id, job.token, progress=50)]) == (job_id,)
     assert await status(engine, job_id) is Status.RUNNING
     assert await complete(engine, again)
 
@@ -86,7 +86,7 @@ async def test_a_worker_declared_dead_cannot_renew_or_claim(engine: Engine, cloc
     worker = await a_worker(engine)
     await enqueue(engine)
     clock.advance(LEASE + 1)
-    await engine.lost(10)
+    await engine.take_lost(10)
     assert not await renew(engine, worker)
     assert await claim(engine, worker) == []
     assert len(await claim(engine, await a_worker(engine, "fresh"))) == 1
@@ -99,7 +99,7 @@ async def test_a_dead_worker_may_still_finish_before_anybody_took_over(
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
     clock.advance(LEASE + 1)
-    lost = await engine.lost(10)
+    lost = await engine.take_lost(10)
     assert await complete(engine, job)
     answer = await engine.exchange(
         [Settlement(each.job.id, each.job.token, Retry(A_FAILURE, 0)) for each in lost]
@@ -116,7 +116,7 @@ async def test_two_sweeps_at_once_spend_one_attempt(
     await engine.insert([a_job() for _ in range(50)])
     await claim(engine, worker, 50)
     clock.advance(LEASE + 1)
-    both = await asyncio.gather(engine.lost(100), other.lost(100))
+    both = await asyncio.gather(engine.take_lost(100), other.take_lost(100))
     await asyncio.gather(give_to_others(engine, both[0]), give_to_others(other, both[1]))
     again = await claim(engine, await a_worker(engine, "next"), 100)
     assert [job.attempt for job in again] == [2] * 50
@@ -128,7 +128,7 @@ async def test_lost_answers_in_bounded_steps(engine: Engine, clock: Clock) -> No
     await claim(engine, worker, 25)
     clock.advance(LEASE + 1)
     found: set[str] = set()
-    while lost := await engine.lost(10):
+    while lost := await engine.take_lost(10):
         assert len(lost) <= 10
         found |= {each.job.id for each in lost}
         await engine.exchange(
@@ -142,7 +142,7 @@ async def test_a_restart_under_the_same_name_takes_its_jobs_back_at_once(engine:
     job_id = await enqueue(engine)
     await claim(engine, before)
     after = await a_worker(engine, "steady")
-    [lost] = await engine.lost(10)
+    [lost] = await engine.take_lost(10)
     assert lost.job.id == job_id
     await give_to_others(engine, [lost])
     [again] = await claim(engine, after)
@@ -156,7 +156,7 @@ async def test_a_retired_worker_gives_its_jobs_back_at_once(engine: Engine) -> N
     job_id = await enqueue(engine)
     await claim(engine, worker)
     await engine.retire(worker)
-    [lost] = await engine.lost(10)
+    [lost] = await engine.take_lost(10)
     assert lost.job.id == job_id
 
 
@@ -173,11 +173,11 @@ async def test_held_jobs_are_known(engine: Engine) -> None:
     await engine.insert([a_job() for _ in range(3)])
     mine = await claim(engine, worker, 2)
     await claim(engine, other, 1)
-    held = await engine.held(worker)
+    held = await engine.claimed_by(worker)
     assert sorted((job.id, job.token) for job in held) == sorted((j.id, j.token) for j in mine)
     assert bytes(held[0].args) == b"{}"
     await complete(engine, mine[0])
-    assert [job.id for job in await engine.held(worker)] == [mine[1].id]
+    assert [job.id for job in await engine.claimed_by(worker)] == [mine[1].id]
 
 
 async def test_workers_are_seen_with_what_they_told(engine: Engine, clock: Clock) -> None:
@@ -204,7 +204,7 @@ async def test_workers_are_seen_with_what_they_told(engine: Engine, clock: Clock
     assert seen.healthy
     assert seen.lease_until > seen.heartbeat_at >= seen.started_at
     clock.advance(LEASE + 1)
-    await engine.lost(1)
+    await engine.take_lost(1)
     assert [each.alive for each in await engine.workers()] == [False, False]
 
 
@@ -233,7 +233,7 @@ async def test_long_dead_workers_are_cleared_when_they_hold_nothing(
     await enqueue(engine)
     await claim(engine, busy)
     clock.advance(LEASE + 1)
-    await engine.lost(1)
+    await engine.take_lost(1)
     clock.advance(2 * 86_400)
     await engine.prune(older_than=1)
     assert [each.id for each in await engine.workers()] == [busy]
@@ -248,10 +248,10 @@ async def test_a_lease_from_when_the_clock_was_ahead_lasts_no_longer_than_anothe
     await enqueue(engine)
     [job] = await claim(engine, dead)
     clock.offset = 0.0
-    assert await engine.lost(10) == []
+    assert await engine.take_lost(10) == []
     clock.advance(LEASE - 5)
-    assert await engine.lost(10) == []
+    assert await engine.take_lost(10) == []
     assert await renew(engine, alive)
     clock.advance(10)
-    assert [each.job.id for each in await engine.lost(10)] == [job.id]
+    assert [each.job.id for each in await engine.take_lost(10)] == [job.id]
     assert await renew(engine, alive)

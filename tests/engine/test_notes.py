@@ -12,10 +12,10 @@ async def test_progress_stage_and_message_are_seen(engine: Engine) -> None:
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
-    assert await engine.note([Note(job.id, job.token, "crawling", 12.5, "page 1")]) == ()
+    assert await engine.write_progress([Note(job.id, job.token, "crawling", 12.5, "page 1")]) == ()
     seen = await the_job(engine, job_id)
     assert (seen.stage, seen.progress, seen.message) == ("crawling", 12.5, "page 1")
-    await engine.note([Note(job.id, job.token, progress=50)])
+    await engine.write_progress([Note(job.id, job.token, progress=50)])
     seen = await the_job(engine, job_id)
     assert (seen.stage, seen.progress, seen.message) == ("crawling", 50.0, "page 1")
     await complete(engine, job)
@@ -29,7 +29,7 @@ async def test_a_failed_job_keeps_how_far_it_came(engine: Engine) -> None:
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
-    await engine.note([Note(job.id, job.token, "parsing", 40.0)])
+    await engine.write_progress([Note(job.id, job.token, "parsing", 40.0)])
     await fail(engine, job)
     seen = await the_job(engine, job_id)
     assert (seen.stage, seen.progress) == ("parsing", 40.0)
@@ -39,7 +39,7 @@ async def test_several_notes_of_one_job_apply_in_order(engine: Engine) -> None:
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
-    await engine.note(
+    await engine.write_progress(
         [
             Note(job.id, job.token, "one", 10.0, entries=(Entry("stage", "one", b"1"),)),
             Note(job.id, job.token, "two", 20.0, entries=(Entry("stage", "two", b"2"),)),
@@ -54,7 +54,7 @@ async def test_entries_are_kept_by_kind_and_name(engine: Engine) -> None:
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
-    await engine.note(
+    await engine.write_progress(
         [
             Note(
                 job.id,
@@ -67,7 +67,7 @@ async def test_entries_are_kept_by_kind_and_name(engine: Engine) -> None:
             )
         ]
     )
-    await engine.note([Note(job.id, job.token, entries=(Entry("stage", "b", b"2"),))])
+    await engine.write_progress([Note(job.id, job.token, entries=(Entry("stage", "b", b"2"),))])
     stages = await engine.entries(job_id, "stage")
     assert [(e.name, bytes(e.body), e.token) for e in stages] == [
         ("b", b"2", 1),
@@ -85,10 +85,10 @@ async def test_a_lost_attempt_writes_nothing(engine: Engine) -> None:
     [current] = await claim(engine, worker)
     note = Note(old.id, old.token, "late", 99.0, "late", (Entry("stage", "late", b"1"),))
     before = await the_job(engine, job_id)
-    assert await engine.note([note]) == (job_id,)
+    assert await engine.write_progress([note]) == (job_id,)
     assert await the_job(engine, job_id) == before
     assert await engine.entries(job_id) == []
-    assert await engine.note([Note(current.id, current.token, progress=1)]) == ()
+    assert await engine.write_progress([Note(current.id, current.token, progress=1)]) == ()
 
 
 async def test_a_finished_or_unknown_job_takes_no_note(engine: Engine) -> None:
@@ -99,7 +99,7 @@ async def test_a_finished_or_unknown_job_takes_no_note(engine: Engine) -> None:
     before = await the_job(engine, job_id)
     unknown = new_id()
     entry = Entry("stage", "late", b"1")
-    refused = await engine.note(
+    refused = await engine.write_progress(
         [Note(job.id, job.token, progress=1, entries=(entry,)), Note(unknown, 1, entries=(entry,))]
     )
     assert set(refused) == {job_id, unknown}
@@ -111,7 +111,7 @@ async def test_refused_notes_do_not_disturb_the_others(engine: Engine) -> None:
     worker = await a_worker(engine)
     await engine.insert([a_job(), a_job()])
     one, two = await claim(engine, worker, 2)
-    assert await engine.note(
+    assert await engine.write_progress(
         [Note(one.id, one.token + 1, progress=9), Note(two.id, two.token, progress=7)]
     ) == (one.id,)
     assert (await the_job(engine, two.id)).progress == 7.0
@@ -121,7 +121,7 @@ async def test_entries_and_progress_survive_a_retry(engine: Engine) -> None:
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
-    await engine.note([Note(job.id, job.token, "s", 30.0, entries=(Entry("stage", "s", b"1"),))])
+    await engine.write_progress([Note(job.id, job.token, "s", 30.0, entries=(Entry("stage", "s", b"1"),))])
     await retry(engine, job, 0)
     await claim(engine, worker)
     assert [bytes(entry.body) for entry in await engine.entries(job_id, "stage")] == [b"1"]

@@ -48,7 +48,7 @@ async def test_a_delay_without_end_is_a_very_long_one(engine: Engine, clock: Clo
     [job] = await claim(engine, worker)
     assert await settle(engine, job, Retry(A_FAILURE, math.inf))
     clock.advance(365 * 86_400)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await status(engine, job_id) is Status.SCHEDULED
     await engine.list_jobs(JobFilter(statuses=(Status.SCHEDULED,)))
 
@@ -71,7 +71,7 @@ async def test_a_time_beyond_all_calendars_is_kept_as_the_last_that_can_be_read(
     assert (await the_job(engine, jobs[0].id)).run_at == page.jobs[0].run_at
     assert [job.id for job in await claim(engine, worker, 5)] == [jobs[1].id]
     clock.advance(365 * 86_400)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await status(engine, jobs[0].id) is Status.SCHEDULED
     assert jobs[0].id in await engine.rerun([jobs[0].id])
 
@@ -85,7 +85,7 @@ async def test_a_time_before_all_calendars_is_due_at_once(engine: Engine, run_at
     assert [round(job.run_at.timestamp()) for job in page.jobs] == [0, 0]
     assert await engine.queues()
     assert {job.id for job in await claim(engine, worker, 5)} == {job.id for job in jobs}
-    assert {job.id for job in await engine.held(worker)} == {job.id for job in jobs}
+    assert {job.id for job in await engine.claimed_by(worker)} == {job.id for job in jobs}
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ async def test_an_odd_progress_does_not_disturb_the_others(engine: Engine, progr
     worker = await a_worker(engine)
     await engine.insert([a_job(), a_job()])
     one, two = await claim(engine, worker, 2)
-    await engine.note([Note(one.id, one.token, progress=7.0)])
+    await engine.write_progress([Note(one.id, one.token, progress=7.0)])
     assert (
-        await engine.note(
+        await engine.write_progress(
             [Note(one.id, one.token, "s", progress, "m"), Note(two.id, two.token, progress=9.0)]
         )
         == ()

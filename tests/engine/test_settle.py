@@ -98,7 +98,7 @@ async def test_a_retry_waits_and_spends_the_attempt(engine: Engine, clock: Clock
     assert waiting.worker is None
     assert await claim(engine, worker) == []
     clock.advance(6)
-    await engine.due(10)
+    await engine.promote_due(10)
     [again] = await claim(engine, worker)
     assert (again.id, again.attempt, again.token) == (job_id, 2, 2)
 
@@ -132,7 +132,7 @@ async def test_a_snoozed_job_spends_no_attempt(engine: Engine, clock: Clock) -> 
     assert await settle(engine, job, Snoozed(30))
     assert await status(engine, job_id) is Status.SCHEDULED
     clock.advance(31)
-    await engine.due(10)
+    await engine.promote_due(10)
     [again] = await claim(engine, worker)
     assert (again.attempt, again.token) == (1, 2)
 

@@ -43,7 +43,7 @@ async def test_a_due_job_is_heard(engine: Engine, open_another: Opener) -> None:
     stop = await engine.listen(ear.work.set, ear.cancelled.put_nowait)
     ear.work.clear()
     engine.clock.advance(11)
-    await other.due(10)
+    await other.promote_due(10)
     await ear.heard_work()
     stop()
 

@@ -186,7 +186,7 @@ class Walk(Families):
     @rule(limit=st.sampled_from([1, 2, 100]))
     def due(self, limit: int) -> None:
         scheduled = {job.new.id for job in self.model.in_state(State.SCHEDULED)}
-        answer = self.run(self.engine.due(limit))
+        answer = self.run(self.engine.promote_due(limit))
         still = self.run(self.engine.get(sorted(scheduled)))
         moved = scheduled - {job.id for job in still if job.state is State.SCHEDULED}
         assert (answer.moved, len(moved)) == (self.model.due(limit, moved),) * 2
@@ -200,7 +200,7 @@ class Walk(Families):
     @rule(limit=st.sampled_from([1, 100]), outcome=outcomes, finish_late=st.booleans())
     def sweep(self, limit: int, outcome: Outcome, finish_late: bool) -> None:
         """Find jobs of dead workers and settle them; a dead worker may settle one before."""
-        found = self.run(self.engine.lost(limit))
+        found = self.run(self.engine.take_lost(limit))
         expected = self.model.lost()
         ids = {each.job.id for each in found}
         assert ids <= expected

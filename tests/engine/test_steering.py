@@ -100,7 +100,7 @@ async def test_a_failed_job_runs_again_from_the_first_attempt(engine: Engine) ->
     worker = await a_worker(engine)
     job_id = await enqueue(engine, key="k")
     [job] = await claim(engine, worker)
-    await engine.note([Note(job.id, job.token, entries=(Entry("stage", "one", b"1"),))])
+    await engine.write_progress([Note(job.id, job.token, entries=(Entry("stage", "one", b"1"),))])
     await fail(engine, job)
     assert await engine.rerun([job_id]) == [job_id]
     waiting = await the_job(engine, job_id)
@@ -178,7 +178,7 @@ async def test_pruning_removes_entries(engine: Engine, clock: Clock) -> None:
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
-    await engine.note([Note(job.id, job.token, entries=(Entry("stage", "one", b"1"),))])
+    await engine.write_progress([Note(job.id, job.token, entries=(Entry("stage", "one", b"1"),))])
     await complete(engine, job)
     assert len(await engine.entries(job_id)) == 1
     clock.advance(10)
@@ -193,7 +193,7 @@ async def test_a_lost_job_that_was_cancelled_ends(engine: Engine, clock: Clock) 
     await claim(engine, worker)
     await engine.cancel([job_id])
     clock.advance(60)
-    [lost] = await engine.lost(10)
+    [lost] = await engine.take_lost(10)
     assert lost.job.cancel_requested
     await engine.exchange([Settlement(lost.job.id, lost.job.token, Retry(A_FAILURE, 0))])
     assert await status(engine, job_id) is Status.CANCELLED

@@ -48,7 +48,7 @@ async def test_a_suspended_job_goes_on_when_its_time_is_over(engine: Engine, clo
     worker = await a_worker(engine)
     job_id = await suspend(engine, worker, APPROVED, delay=60)
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     assert await engine.suspended() == []
     [job] = await claim(engine, worker)
     assert (job.id, job.attempt, job.token) == (job_id, 1, 2)
@@ -136,7 +136,7 @@ async def test_what_was_awaited_is_forgotten_by_a_retry(engine: Engine, clock: C
     worker = await a_worker(engine)
     job_id = await suspend(engine, worker, APPROVED, delay=60)
     clock.advance(61)
-    await engine.due(10)
+    await engine.promote_due(10)
     [job] = await claim(engine, worker)
     await retry(engine, job, delay=60)
     await engine.signal(job_id, "approved", b"1")
@@ -219,7 +219,7 @@ async def test_a_finished_job_is_run_again_without_some_of_its_entries(engine: E
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
     entries = tuple(Entry("stage", name, b"1") for name in ("one", "two", "three"))
-    await engine.note([Note(job.id, job.token, entries=(*entries, Entry("artifact", "two", b"2")))])
+    await engine.write_progress([Note(job.id, job.token, entries=(*entries, Entry("artifact", "two", b"2")))])
     record = RecordChange("replaced", "x", b"1", version=7)
     for token in (job.token, job.token + 1):
         assert not await engine.rerun_without(job_id, [("stage", "one")], token=token)

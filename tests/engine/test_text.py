@@ -72,7 +72,7 @@ async def test_notes_may_have_any_character(engine: Engine) -> None:
     one, two = await claim(engine, worker, 2)
     entries = (Entry(ODD, ODD, b"1"), Entry("stage", ODD + STRANGE, b"2"), Entry(ODD, ODD, b"3"))
     assert (
-        await engine.note(
+        await engine.write_progress(
             [
                 Note(one.id, one.token, ODD, 5.0, ODD + STRANGE, entries),
                 Note(two.id, two.token, "plain", 6.0, "plain"),
@@ -99,7 +99,7 @@ async def test_names_that_become_the_same_are_one_entry(engine: Engine) -> None:
         Entry("stage", name, body)
         for name, body in (("x\x00", b"1"), ("y", b"2"), ("x\ufffd", b"3"), ("x\ud800", b"4"))
     )
-    assert await engine.note([Note(job.id, job.token, entries=entries)]) == ()
+    assert await engine.write_progress([Note(job.id, job.token, entries=entries)]) == ()
     kept = [(each.name, bytes(each.body)) for each in await engine.entries(job_id)]
     assert kept == [("x\ufffd", b"4"), ("y", b"2")]
 
@@ -108,8 +108,8 @@ async def test_empty_texts_stay_what_they_are(engine: Engine) -> None:
     worker = await a_worker(engine)
     await engine.insert([a_job(), a_job()])
     one, two = await claim(engine, worker, 2)
-    await engine.note([Note(one.id, one.token, "s", 5.0, "m")])
-    await engine.note([Note(one.id, one.token, "", 0.0, "")])
+    await engine.write_progress([Note(one.id, one.token, "s", 5.0, "m")])
+    await engine.write_progress([Note(one.id, one.token, "", 0.0, "")])
     seen = await the_job(engine, one.id)
     assert (seen.stage, seen.message, seen.progress) == ("", "", 0.0)
     await settle(engine, one, Failed(Failure("", "")))
@@ -135,7 +135,7 @@ async def test_a_worker_may_have_any_name(engine: Engine) -> None:
     [seen] = await engine.workers()
     assert (seen.name, seen.host, seen.version) == (KEPT, KEPT, KEPT)
     await engine.retire(worker)
-    [lost] = await engine.lost(10)
+    [lost] = await engine.take_lost(10)
     assert lost.worker == KEPT
     assert await complete(engine, job)
     assert (await the_job(engine, job_id)).worker == KEPT
@@ -146,5 +146,5 @@ async def test_a_worker_with_an_odd_name_is_replaced_by_its_successor(engine: En
     job_id = await enqueue(engine)
     await claim(engine, before)
     await a_worker(engine, ODD)
-    [lost] = await engine.lost(10)
+    [lost] = await engine.take_lost(10)
     assert (lost.job.id, lost.worker) == (job_id, KEPT)

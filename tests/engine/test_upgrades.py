@@ -131,8 +131,8 @@ async def do_everything(engine: Engine) -> None:
     [same] = await engine.insert([a_job(key="k")])
     assert (same.id, same.created) == (kept, False)
     assert len((await engine.list_jobs(JobFilter(), limit=50)).jobs) >= 4
-    assert (await engine.due(10)).moved == 0
-    assert await engine.lost(10) == []
+    assert (await engine.promote_due(10)).moved == 0
+    assert await engine.take_lost(10) == []
     assert await engine.prune(keep=0) >= 3
     await engine.cancel([scheduled])
     await engine.prune(keep=0)

@@ -156,7 +156,7 @@ async def test_the_oldest_pending_job_is_the_one_that_is_due_for_longest(
     await engine.insert([a_job(lane=lane) for _ in range(15)])
     await retry(engine, job, 0)
     clock.advance(200)
-    await engine.due(100)
+    await engine.promote_due(100)
     [queue] = await engine.queues()
     assert queue.oldest_age is not None
     assert 499 < queue.oldest_age < 560
@@ -182,7 +182,7 @@ async def test_due_moves_in_bounded_steps_earliest_first(engine: Engine, clock: 
     worker = await a_worker(engine)
     ids = [await enqueue(engine, delay=100 - n) for n in range(10)]
     clock.advance(200)
-    assert (await engine.due(4)).moved == 4
+    assert (await engine.promote_due(4)).moved == 4
     assert {job.id for job in await claim(engine, worker, 20)} == set(ids[6:])
-    due = await engine.due(100)
+    due = await engine.promote_due(100)
     assert (due.moved, due.next_in) == (6, None)

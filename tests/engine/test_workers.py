@@ -17,11 +17,11 @@ async def test_workers_are_told_by_their_names(engine: Engine, clock: Clock) -> 
     await engine.retire(worker)
     assert (await the_job(engine, job_id)).worker == "steady"
     clock.advance(LEASE + 1)
-    [lost] = await engine.lost(10)
+    [lost] = await engine.take_lost(10)
     assert lost.worker == "steady"
     clock.advance(3 * 86_400)
     await engine.prune(older_than=1)
-    assert [each.worker for each in await engine.lost(10)] == ["steady"]
+    assert [each.worker for each in await engine.take_lost(10)] == ["steady"]
     await complete(engine, job)
     await engine.prune(older_than=86_400)
     assert await engine.workers() == []
@@ -36,7 +36,7 @@ async def test_a_lapsed_lease_alone_does_not_stop_a_worker(engine: Engine, clock
     [job] = await claim(engine, worker)
     assert job.id == job_id
     # Somebody notices: the job is lost to it.
-    [lost] = await engine.lost(10)
+    [lost] = await engine.take_lost(10)
     assert lost.job.id == job_id
     await enqueue(engine)
     assert await claim(engine, worker) == []
@@ -57,7 +57,7 @@ async def test_a_lapsed_lease_is_not_renewed_even_if_nobody_noticed(
     assert (after.alive, after.running) == (False, 0)
     await enqueue(engine)
     assert await claim(engine, worker) == []
-    [lost] = await engine.lost(10)
+    [lost] = await engine.take_lost(10)
     assert lost.job.id == job_id
     # Nobody has taken over yet, so what it has done still counts.
     assert await complete(engine, job)
@@ -75,7 +75,7 @@ async def test_each_way_to_die_ends_claiming(engine: Engine, clock: Clock) -> No
         assert await claim(engine, worker) == []
         assert not await renew(engine, worker)
     assert len(await claim(engine, successor)) == 1
-    assert len(await engine.lost(10)) == 2
+    assert len(await engine.take_lost(10)) == 2
 
 
 async def test_a_retired_worker_is_seen_as_long_as_it_holds_jobs(
@@ -87,7 +87,7 @@ async def test_a_retired_worker_is_seen_as_long_as_it_holds_jobs(
     await engine.retire(worker)
     [seen] = await engine.workers()
     assert (seen.id, seen.alive) == (worker, False)
-    await give_to_others(engine, await engine.lost(10))
+    await give_to_others(engine, await engine.take_lost(10))
     await engine.retire(worker)
     assert await engine.workers() == []
 
@@ -99,7 +99,7 @@ async def test_a_lapsed_worker_is_cleared_only_after_it_was_declared_dead(
     clock.advance(3 * 86_400)
     await engine.prune(older_than=1)
     assert [each.id for each in await engine.workers()] == [worker]
-    await engine.lost(10)
+    await engine.take_lost(10)
     await engine.prune(older_than=1)
     assert [each.id for each in await engine.workers()] == [worker]
     clock.advance(86_400 + 60)
@@ -118,7 +118,7 @@ async def test_living_workers_come_first_then_by_name_then_the_newest(
     clock.advance(1)
     new_b = await a_worker(engine, "b")
     clock.advance(LEASE + 1)
-    await engine.lost(10)
+    await engine.take_lost(10)
     clock.advance(1)
     newest_b, c = await a_worker(engine, "b"), await a_worker(engine, "c")
     seen = [each.id for each in await engine.workers()]
@@ -136,7 +136,7 @@ async def test_all_workers_that_died_long_ago_are_forgotten_at_once(
         await a_worker(engine, f"gone-{n}")
     clock.advance(LEASE + 1)
     for _ in range(10):
-        await engine.lost(10)
+        await engine.take_lost(10)
     clock.advance(86_400 + 1)
     await engine.prune(older_than=None)
     assert [each.name for each in await engine.workers()] == ["holding"]

@@ -46,17 +46,17 @@ class Away:
         self._check("exchange")
         return await self._engine.exchange(settlements, **options)
 
-    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
-        self._check("note")
-        return await self._engine.note(notes)
+    async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:
+        self._check("write_progress")
+        return await self._engine.write_progress(notes)
 
     async def insert(self, jobs: Sequence[NewJob], **options: Any) -> list[Inserted]:
         self._check("insert")
         return await self._engine.insert(jobs, **options)
 
-    async def due(self, limit: int) -> Due:
-        self._check("due")
-        return await self._engine.due(limit)
+    async def promote_due(self, limit: int) -> Due:
+        self._check("promote_due")
+        return await self._engine.promote_due(limit)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ async def test_a_renewed_lease_ends_every_back_off_of_its_worker(
     await orchestrator.start()
     jobs = [await parent.enqueue(), await child.options(delay=0.5).enqueue()]
     await asyncio.wait_for(began.wait(), 20)
-    engine.away = {"exchange", "insert", "due"}
+    engine.away = {"exchange", "insert", "promote_due"}
     away.set()
     await until(lambda: engine.asked == engine.away)
     engine.away = set()
@@ -115,7 +115,7 @@ async def test_a_write_that_waits_for_the_engine_goes_on_with_the_next_renewal(
         return await ctx.stage("one", one)
 
     async def one() -> str:
-        engine.away = {"note", "exchange"}
+        engine.away = {"write_progress", "exchange"}
         return "kept"
 
     orchestrator = worker(app)

@@ -16,7 +16,7 @@ async def run_until_idle(runtime: WorkerRuntime) -> None:
     """Return when nothing that this worker serves is ready or running."""
     dispatcher = runtime.dispatcher
     while True:
-        while (await runtime.engine.due(BATCH)).moved:
+        while (await runtime.engine.promote_due(BATCH)).moved:
             pass
         dispatcher.on_work_signal()
         await _next_round(dispatcher)

@@ -61,7 +61,7 @@ async def run(
                 app, queues=queues, max_workers=max_workers, middleware=[record]
             )
             await worker.run_until_idle()
-            due = await app.engine.due(1)
+            due = await app.engine.promote_due(1)
             if due.moved:
                 continue
             # Real time passes while the engine is asked: a delay as long as `advance` is meant too.

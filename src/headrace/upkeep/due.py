@@ -23,7 +23,7 @@ class DueJobs(Loop):
         process schedules for sooner than that has to be seen as well.
         """
         while True:
-            due = await self.engine.due(BATCH)
+            due = await self.engine.promote_due(BATCH)
             if not due.moved:
                 break
         if due.next_in is None:

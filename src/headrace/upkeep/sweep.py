@@ -32,7 +32,7 @@ class Sweep(Loop):
 
     async def tick(self) -> float:
         """Settle one batch. Several sweeps may race: tokens let one outcome count."""
-        lost = await self.engine.lost(BATCH)
+        lost = await self.engine.take_lost(BATCH)
         if lost:
             now = self.clock.utcnow()
             settlements = [settlement_of_lost(job, now=now) for job in lost]

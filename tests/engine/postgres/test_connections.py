@@ -84,10 +84,10 @@ async def test_a_worker_with_a_hundred_running_jobs_has_three(
 
     async def work(number: int) -> None:
         job = jobs[number]
-        assert await postgres.note([Note(job.id, job.token, progress=50.0)]) == ()
+        assert await postgres.write_progress([Note(job.id, job.token, progress=50.0)]) == ()
         if number % 10 == 0:
-            await postgres.due(10)
-            await postgres.lost(10)
+            await postgres.promote_due(10)
+            await postgres.take_lost(10)
             assert await asyncio.to_thread(lambda: keeper.renew(WorkerStats()).alive)
         assert len(await connections(alone)) <= 3 if number == 50 else True
         assert await complete(postgres, job)
@@ -235,7 +235,7 @@ async def test_a_server_that_does_not_answer_is_given_up(
         return pid not in await connections(alone)
 
     await eventually(gone)
-    found = await claim(postgres, worker) or await postgres.held(worker)
+    found = await claim(postgres, worker) or await postgres.claimed_by(worker)
     assert len(found) == 1
 
 

@@ -56,10 +56,10 @@ async def use_all_verbs(postgres: PostgresEngine) -> None:
     await enqueue(postgres, queue="other", key="another", lane="l")
     await postgres.record_put("kind", "key", b"1")
     await postgres.get([job_id])
-    await postgres.due(10)
-    await postgres.lost(10)
+    await postgres.promote_due(10)
+    await postgres.take_lost(10)
     assert len(await claim(postgres, worker, 10, ["other"])) == 2
-    assert len(await postgres.held(worker)) == 2
+    assert len(await postgres.claimed_by(worker)) == 2
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ async def suspended(engine: Engine, worker: str) -> list[str]:
 
 Maker = Callable[[Engine, str], Awaitable[list[str]]]
 VERBS: dict[str, tuple[Maker, Callable[[Engine, list[str]], Awaitable[Any]]]] = {
-    "due": (retries_that_keep_their_place, lambda engine, ids: engine.due(10)),
+    "due": (retries_that_keep_their_place, lambda engine, ids: engine.promote_due(10)),
     "wake": (suspended, lambda engine, ids: engine.wake(ids)),
     "cancel": (retries_that_keep_their_place, lambda engine, ids: engine.cancel(ids)),
     "rerun": (retries_that_keep_their_place, lambda engine, ids: engine.rerun(ids)),
@@ -125,7 +125,7 @@ async def test_running_jobs_are_locked_in_one_order(
                     ]
                 )
             case "note":
-                await postgres.note([Note(job.id, job.token, progress=1.0) for job in (two, one)])
+                await postgres.write_progress([Note(job.id, job.token, progress=1.0) for job in (two, one)])
             case "cancel":
                 await postgres.cancel([two.id, one.id])
 

@@ -40,7 +40,7 @@ async def test_what_came_and_went_today_is_not_looked_at(
     for n in range(MANY // 4):
         await a_worker(postgres, f"gone-{n}", tasks=("some", "tasks"))
     clock.advance(LEASE + 1)
-    await postgres.lost(10)
+    await postgres.take_lost(10)
     assert not any(each.alive for each in await postgres.workers())
     while await postgres.prune(keep=0):
         pass
@@ -50,7 +50,7 @@ async def test_what_came_and_went_today_is_not_looked_at(
         async with explained(engine_url) as (engine, plans):
             await a_worker(engine, "new")
             judge(plans, "register")
-            await engine.lost(10)
+            await engine.take_lost(10)
             judge(plans, "lost")
             await engine.prune(keep=0)
             judge(plans, "prune")
@@ -65,10 +65,10 @@ async def test_a_dead_worker_that_holds_something_is_asked_for_it_until_it_is_se
     clock.advance(LEASE + 1)
     for _ in range(3):
         await postgres.prune(older_than=None)
-        assert [each.job.id for each in await postgres.lost(10)] == [job.id]
+        assert [each.job.id for each in await postgres.take_lost(10)] == [job.id]
     await postgres.exchange([Settlement(job.id, job.token, Completed())])
     await postgres.prune(older_than=None)
-    assert await postgres.lost(10) == []
+    assert await postgres.take_lost(10) == []
 
 
 async def test_a_worker_with_a_claim_under_way_is_not_marked(
@@ -86,9 +86,9 @@ async def test_a_worker_with_a_claim_under_way_is_not_marked(
             number,
         )
         await a_worker(postgres, "replaced")
-        assert await postgres.lost(10) == []
+        assert await postgres.take_lost(10) == []
         await postgres.prune(older_than=None)
-    assert len(await postgres.lost(10)) == 1
+    assert len(await postgres.take_lost(10)) == 1
 
 
 async def test_a_worker_that_registers_again_is_not_marked(
@@ -97,14 +97,14 @@ async def test_a_worker_that_registers_again_is_not_marked(
     again = WorkerInfo(id=new_id(), name="again", host="here", pid=1, version="0")
     await postgres.register(again, LEASE)
     clock.advance(LEASE + 1)
-    await postgres.lost(10)
+    await postgres.take_lost(10)
     await postgres.prune(older_than=None)
     await postgres.register(again, LEASE)
     await postgres.insert([a_job()])
     [job] = (await postgres.exchange([], worker_id=again.id, limit=1)).jobs
     clock.advance(LEASE + 1)
     for _ in range(2):
-        assert [each.job.id for each in await postgres.lost(10)] == [job.id]
+        assert [each.job.id for each in await postgres.take_lost(10)] == [job.id]
 
 
 async def test_an_insert_does_not_pass_over_history_that_was_pruned(

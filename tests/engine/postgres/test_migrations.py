@@ -160,7 +160,7 @@ async def test_a_worker_that_an_older_program_registers_again_is_found_when_it_d
     """Programs that know version 12 do not know the column that says that it held nothing."""
     worker = await a_worker(postgres)
     clock.advance(100)
-    assert await postgres.lost(10) == []
+    assert await postgres.take_lost(10) == []
     await postgres.prune()
     await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
     marked = "SELECT emptied_of = died_at FROM worker"
@@ -170,7 +170,7 @@ async def test_a_worker_that_an_older_program_registers_again_is_found_when_it_d
     job_id = await enqueue(postgres)
     [job] = await claim(postgres, worker)
     clock.advance(100)
-    assert [each.job.id for each in await postgres.lost(10)] == [job_id]
+    assert [each.job.id for each in await postgres.take_lost(10)] == [job_id]
     assert await complete(postgres, job)
 
 

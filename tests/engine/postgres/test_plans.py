@@ -159,7 +159,7 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
         jobs += [a_job(delay=-1 if turn % 2 else 1e-6) for _ in range(5)]
         await engine.insert(jobs)
         plans.judge("insert", large=large)
-        await engine.due(BATCH)
+        await engine.promote_due(BATCH)
         plans.judge("due", large=large)
         for queues in (None, ["default"], ["other", "default"]):
             outcomes: list[Outcome] = [
@@ -184,12 +184,12 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
         left = (await engine.exchange(reserved, worker_id=stranger, limit=5)).jobs
         await engine.exchange([Settlement(job.id, job.token, Released()) for job in left])
         plans.judge("reserve", large=large)
-        await engine.note(
+        await engine.write_progress(
             [Note(job.id, job.token, "s", entries=(Entry("a", "b", b"1"),)) for job in held]
         )
         plans.judge("note", large=large)
-        await engine.held(worker)
-        await engine.lost(BATCH)
+        await engine.claimed_by(worker)
+        await engine.take_lost(BATCH)
         plans.judge("held and lost", large=large)
         await engine.get([job.id for job in held])
         for most_bytes in (1, 1_000_000):

@@ -98,8 +98,8 @@ async def test_every_group_of_verbs_works_without_the_right_to_change_tables(
     assert await engine.lanes() is not None
     assert await engine.workers()
     assert (await engine.report()).schema_version > 0
-    await engine.due(10)
-    assert await engine.lost(10) == []
+    await engine.promote_due(10)
+    assert await engine.take_lost(10) == []
     assert await engine.wake([jobs[0].id]) == []
     assert await engine.prune(keep=0) >= 2
     await engine._vacuum.run()

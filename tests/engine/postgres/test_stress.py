@@ -131,7 +131,7 @@ class Attacker:
         ]
         async with asyncio.TaskGroup() as group:
             if self.chance.random() < 0.2:
-                group.create_task(self.engine.note(told))
+                group.create_task(self.engine.write_progress(told))
             group.create_task(self.trip())
 
     async def trip(self) -> None:
@@ -173,7 +173,7 @@ class Attacker:
         self.worker = await a_worker(self.engine, self.name)
 
     async def sweep(self) -> None:
-        lost = await self.engine.lost(50)
+        lost = await self.engine.take_lost(50)
         await self.engine.exchange(
             [Settlement(each.job.id, each.job.token, Retry(A_FAILURE, 0)) for each in lost]
         )
@@ -190,7 +190,7 @@ class Attacker:
         await self.engine.wake(self.chance.sample(suspended, len(suspended)))
 
     async def keep_up(self) -> None:
-        await self.engine.due(100)
+        await self.engine.promote_due(100)
         await self.engine.prune(keep=100_000, limit=100)
 
     async def attack(self, until: float) -> None:
@@ -246,7 +246,7 @@ async def test_lanes_hold_under_attack(
         while True:
             await attackers[0].sweep()
             await postgres.rerun(await postgres.suspended())
-            moved = await postgres.due(1000)
+            moved = await postgres.promote_due(1000)
             jobs = await claim(postgres, worker, 200)
             await postgres.exchange([Settlement(j.id, j.token, Completed()) for j in jobs])
             if not jobs and not moved.moved and moved.next_in is None:

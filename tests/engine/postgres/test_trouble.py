@@ -62,7 +62,7 @@ async def test_one_bad_note_does_not_disturb_the_others(postgres: PostgresEngine
         Note(two.id, 2**40, progress=1),
         Note(two.id, two.token, progress=3),
     ]
-    assert set(await postgres.note(notes)) == {"not an id", two.id}
+    assert set(await postgres.write_progress(notes)) == {"not an id", two.id}
     assert (await the_job(postgres, one.id)).stage == "a\ufffdb"
     assert (await the_job(postgres, two.id)).progress == 3.0
 

@@ -39,7 +39,7 @@ async def test_looking_for_work_in_vain_writes_nothing(postgres: PostgresEngine,
     before = await raw.fetchval(next_transaction)
     for _ in range(50):
         assert (await postgres.exchange([], worker_id=worker, limit=10)).jobs == []
-        assert (await postgres.due(10)).moved == 0
-        assert await postgres.lost(10) == []
+        assert (await postgres.promote_due(10)).moved == 0
+        assert await postgres.take_lost(10) == []
     # The server may have had something to do for itself.
     assert await raw.fetchval(next_transaction) - before < 20

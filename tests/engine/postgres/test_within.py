@@ -234,7 +234,7 @@ async def test_nobody_waits_for_an_open_transaction_of_a_caller(
             assert len(answer.jobs) == 1
             await enqueue(other, lane="A", queue="new")
             await enqueue(other, lane="A", queue="another")
-            await other.due(10)
+            await other.promote_due(10)
             await other.prune(older_than=0)
         await finish(True)
     # The caller's width counts from its commit on; the next claim admits it.
@@ -293,7 +293,7 @@ async def test_a_delayed_job_of_a_caller_waits_for_its_time(
     worker = await a_worker(postgres)
     assert await claim(postgres, worker) == []
     postgres.clock.advance(61)
-    assert (await postgres.due(10)).moved == 1
+    assert (await postgres.promote_due(10)).moved == 1
     assert len(await claim(postgres, worker)) == 1
 
 

@@ -73,7 +73,7 @@ async def test_a_job_is_handed_to_who_has_nothing_to_do(
     told, job = await listener.handed()
     assert (told, job.id, job.token, job.attempt) == (worker, job_id, 1, 1)
     assert (job.args, job.key, job.priority, job.meta) == (b'{"n":1}', "k", 3, b'{"a":1}')
-    assert await redis_engine.held(worker) == [job]
+    assert await redis_engine.claimed_by(worker) == [job]
     seen = await the_job(redis_engine, job_id)
     assert (seen.status, seen.worker) == (Status.RUNNING, "worker")
     assert [view.running for view in await redis_engine.queues()] == [1]

@@ -118,8 +118,8 @@ class Seat:
 
     async def tend(self, until: float) -> None:
         while asyncio.get_running_loop().time() < until:
-            await self.engine.due(50)
-            lost = await self.engine.lost(50)
+            await self.engine.promote_due(50)
+            lost = await self.engine.take_lost(50)
             await self.engine.exchange(
                 [Settlement(each.job.id, each.job.token, Retry(A_FAILURE, 0)) for each in lost]
             )
@@ -156,9 +156,9 @@ async def test_lanes_hold_while_everything_happens_at_once(
     worker = await a_worker(redis_engine, "last")
     for _ in range(len(judge.made) + 50):
         redis_engine.clock.advance(0.1)
-        await redis_engine.due(1_000)
+        await redis_engine.promote_due(1_000)
         jobs = await claim(redis_engine, worker, 1_000)
-        lost = [each.job for each in await redis_engine.lost(1_000)]
+        lost = [each.job for each in await redis_engine.take_lost(1_000)]
         await redis_engine.exchange(
             [Settlement(job.id, job.token, Completed()) for job in (*jobs, *lost)]
         )

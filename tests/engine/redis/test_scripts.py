@@ -37,12 +37,12 @@ async def use_every_verb(engine: RedisEngine) -> None:
     for outcome in (Retry(A_FAILURE, 0), Retry(A_FAILURE, 3), Failed(A_FAILURE), Released()):
         for job in await claim(engine, worker, 3):
             note = Note(job.id, job.token, "s", 5.0, "m", (Entry("stage", "one", b"1"),))
-            assert await engine.note([note]) == ()
+            assert await engine.write_progress([note]) == ()
             assert await settle(engine, job, outcome)
     engine.clock.advance(10)
-    await engine.due(10)
+    await engine.promote_due(10)
     held, *others = await claim(engine, worker, 10)
-    assert len(await engine.held(worker)) == 1 + len(others)
+    assert len(await engine.claimed_by(worker)) == 1 + len(others)
     await engine.cancel([held.id, others[0].id])
     await complete(engine, held)
     await engine.entries(held.id)
@@ -55,7 +55,7 @@ async def use_every_verb(engine: RedisEngine) -> None:
     await asyncio.to_thread(keeper.close)
     await engine.know(WorkerInfo(id=worker, name="worker", host="here", pid=1, version="0"))
     await engine.retire(worker)
-    await engine.lost(10)
+    await engine.take_lost(10)
     await engine.get([held.id])
     await engine.get_part([held.id], 1)
     for status in ((), (Status.PENDING,), (Status.FAILED,)):

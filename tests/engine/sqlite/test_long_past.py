@@ -58,7 +58,7 @@ async def many_dead(engine: SqliteEngine) -> None:
     for n in range(MANY):
         await a_worker(engine, f"gone-{n}", tasks=tasks)
     engine.clock.advance(60)
-    await engine.lost(10)
+    await engine.take_lost(10)
     assert not any(each.alive for each in await engine.workers())
 
 
@@ -88,7 +88,7 @@ async def test_dead_workers_cost_sweeps_and_new_workers_nothing(
         await sqlite_engine.retire(await a_worker(sqlite_engine, name))
 
     verbs: dict[str, Callable[[], Awaitable[object]]] = {
-        "lost": lambda: sqlite_engine.lost(10),
+        "lost": lambda: sqlite_engine.take_lost(10),
         "prune": lambda: sqlite_engine.prune(keep=0),
         "register": lambda: new_worker("new"),
     }

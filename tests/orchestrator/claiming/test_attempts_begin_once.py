@@ -54,8 +54,8 @@ class Between:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    async def held(self, worker_id: str) -> list[ClaimedJob]:
-        answer = await self._engine.held(worker_id)
+    async def claimed_by(self, worker_id: str) -> list[ClaimedJob]:
+        answer = await self._engine.claimed_by(worker_id)
         if self.after_held is not None:
             await self.after_held()
         return answer
@@ -65,11 +65,11 @@ class Between:
             await self.before_exchange(options)
         return await self._engine.exchange(settlements, **options)
 
-    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+    async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:
         if self.before_note is not None:
             await self.before_note()
         self.notes.append(notes)
-        return await self._engine.note(notes)
+        return await self._engine.write_progress(notes)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def counted(app: headrace.App, monkeypatch: Any) -> Counter[str]:
     """Count the writes of a worker to its engine: calls, and the notes in them."""
     counts: Counter[str] = Counter()
     engine = app.engine
-    for verb in ("note", "exchange", "insert", "entries"):
+    for verb in ("write_progress", "exchange", "insert", "entries"):
         monkeypatch.setattr(engine, verb, _counting(getattr(engine, verb), verb, counts))
     return counts
 
@@ -25,7 +25,7 @@ def counted(app: headrace.App, monkeypatch: Any) -> Counter[str]:
 def _counting(call: Any, verb: str, counts: Counter[str]) -> Any:
     async def counting(*args: Any, **options: Any) -> Any:
         counts[verb] += 1
-        if verb == "note":
+        if verb == "write_progress":
             counts["notes"] += len(args[0])
         return await call(*args, **options)
 
@@ -50,7 +50,7 @@ async def test_a_thousand_stages_cost_a_write_each(
     over = await app.get(job.id)
     assert (over.status, over.result) == (Status.COMPLETED, sum(range(STAGES)))
     assert counts["notes"] <= 1.1 * STAGES
-    assert counts["note"] + counts["exchange"] <= 1.5 * STAGES
+    assert counts["write_progress"] + counts["exchange"] <= 1.5 * STAGES
     assert counts["entries"] == 0, "a first attempt has nothing to read"
 
 
@@ -67,7 +67,7 @@ async def test_stages_of_many_jobs_at_once_share_their_calls(
     orchestrator = worker(app, max_workers=20)
     await orchestrator.run_until_idle()
     assert counts["notes"] <= 1.5 * 50 * 20
-    assert counts["note"] <= 0.5 * 50 * 20
+    assert counts["write_progress"] <= 0.5 * 50 * 20
 
 
 async def test_jobs_without_stages_do_not_pay_for_them(
@@ -80,4 +80,4 @@ async def test_jobs_without_stages_do_not_pay_for_them(
     await app.enqueue_many(plain.job() for _ in range(200))
     counts = counted(app, monkeypatch)
     await worker(app).run_until_idle()
-    assert counts["note"] == counts["entries"] == counts["insert"] == 0
+    assert counts["write_progress"] == counts["entries"] == counts["insert"] == 0

@@ -14,7 +14,7 @@ from headrace.model.views import (
 class Upkeep(Protocol):
     """Verbs that workers call in the background. Any number of processes may do so at once."""
 
-    async def due(self, limit: int) -> Due:
+    async def promote_due(self, limit: int) -> Due:
         """Make up to `limit` scheduled jobs pending whose time has come."""
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
@@ -28,7 +28,7 @@ class Upkeep(Protocol):
         `wake` jobs whose waker crashed.
         """
 
-    async def lost(self, limit: int) -> list[LostJob]:
+    async def take_lost(self, limit: int) -> list[LostJob]:
         """Declare workers with a lapsed lease dead and return up to `limit` jobs that dead workers
         hold. Settle them through `exchange`: their tokens are still good, so if a dead worker
         finishes one first, or two sweeps race, one outcome counts.

@@ -65,7 +65,7 @@ class Working(Protocol):
 
         No job is leased twice at once. Jobs are claimed and returned by priority, then arrival,
         over `queues` (None: all), leaving out paused ones. A worker that is unknown, or was
-        declared dead (by `lost`, `renew`, `retire` or a successor of its name), is given nothing; a
+        declared dead (by `take_lost`, `renew`, `retire` or a successor of its name), is given nothing; a
         lapsed lease alone changes nothing. A finished job frees its place and the next of its lane
         may be claimed in the same call. Of several outcomes of one attempt the first counts, and
         the others are refused. One refused or impossible settlement does not disturb the others; a
@@ -73,13 +73,13 @@ class Working(Protocol):
         cancel was requested is not tried again: Retry, Snoozed, Released and Reserved cancel it.
         """
 
-    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+    async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:
         """Record progress, stage, message and entries of running jobs; return the refused ids.
 
         Progress is stored as given; callers check that it is from 0 to 100. NaN is ignored.
         """
 
-    async def held(self, worker_id: str) -> list[ClaimedJob]:
+    async def claimed_by(self, worker_id: str) -> list[ClaimedJob]:
         """Return the jobs leased to this worker, to find those whose claim reply was lost."""
 
     async def now(self) -> float:
@@ -100,8 +100,8 @@ class Working(Protocol):
         With `on_jobs` an engine may hand a job that comes in to a worker whose last exchange with a
         limit found nothing: leased as by `exchange`, which would have returned it, at most one
         until the next exchange that finds nothing; none after one whose limit is 0. That saves a
-        round trip. No jobs for the worker "" means that some may have been lost on the way: `held`
-        has them. Not all engines do this.
+        round trip. No jobs for the worker "" means that some may have been lost on the way:
+        `claimed_by` has them. Not all engines do this.
         """
 
     @property

@@ -31,7 +31,7 @@ _NO_PLACE = (0, 0)
 class Upkeep(Store):
     """Due jobs, suspended jobs, lost jobs, old jobs. Each verb works in bounded steps."""
 
-    async def due(self, limit: int) -> Due:
+    async def promote_due(self, limit: int) -> Due:
         [row] = await self._common.fetch(_DUE, self.clock.offset, limit)
         return Due(row[0], row[1])
 
@@ -47,7 +47,7 @@ class Upkeep(Store):
         first = checked_cursor(after or None) or _NO_ID
         return [row[0] for row in await self._common.fetch(_SUSPENDED, first, limit)]
 
-    async def lost(self, limit: int) -> list[LostJob]:
+    async def take_lost(self, limit: int) -> list[LostJob]:
         found = await self._common.fetch(_LOST, self.clock.offset, limit)
         return [rows.lost(row) for row in found]
 

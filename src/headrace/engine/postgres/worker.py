@@ -146,7 +146,7 @@ class Working(Store):
         self._claimed_lanes.remember(jobs)
         return Exchange(refused, jobs)
 
-    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+    async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:
         merged = merged_notes(notes)
         if not merged:
             return ()
@@ -166,7 +166,7 @@ class Working(Store):
         numbers = set(taken)
         return tuple(each.job_id for n, each in enumerate(notes, start=1) if n not in numbers)
 
-    async def held(self, worker_id: str) -> list[ClaimedJob]:
+    async def claimed_by(self, worker_id: str) -> list[ClaimedJob]:
         return [
             rows.claimed(row, cancel_requested=row["cancel_requested"])
             for row in await self._common.fetch(_HELD, worker_id)

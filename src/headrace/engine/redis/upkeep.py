@@ -15,7 +15,7 @@ from headrace.model.views import Due
 class Upkeep(RedisStore):
     """See `headrace.engine.base.Upkeep`."""
 
-    async def due(self, limit: int) -> Due:
+    async def promote_due(self, limit: int) -> Due:
         moved, next_in = await self.run("due", limit)
         return Due(moved, float(next_in) if next_in else None)
 
@@ -28,7 +28,7 @@ class Upkeep(RedisStore):
         command = ("ZRANGE", self.key("suspended"), f"({after}", "+", "BYLEX", "LIMIT", 0, limit)
         return [each.decode() for each in await self._link.call(*command)]
 
-    async def lost(self, limit: int) -> list[LostJob]:
+    async def take_lost(self, limit: int) -> list[LostJob]:
         stamp, *answer = await self.run("lost", limit)
         (now,) = struct.unpack("<d", stamp)
         lost = []

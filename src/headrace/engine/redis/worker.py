@@ -81,11 +81,11 @@ class Working(RedisStore):
         refused = tuple(each.decode() for each in answer[0])
         return Exchange(refused, claimed_in(answer, 1))
 
-    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+    async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:
         refused = await self.run("note", *note_arguments(notes))
         return tuple(dict.fromkeys(each.decode() for each in refused))
 
-    async def held(self, worker_id: str) -> list[ClaimedJob]:
+    async def claimed_by(self, worker_id: str) -> list[ClaimedJob]:
         return claimed_in(await self.run("held", worker_id))
 
     async def now(self) -> float:

@@ -156,11 +156,11 @@ class SqliteEngine:
 
         return await self._write(operation)
 
-    async def note(self, notes: Sequence[Note]) -> tuple[str, ...]:
+    async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:
         """Record what running attempts tell."""
         return await self._write(lambda it: note.note(it, notes))
 
-    async def held(self, worker_id: str) -> list[ClaimedJob]:
+    async def claimed_by(self, worker_id: str) -> list[ClaimedJob]:
         """The jobs that are leased to this worker."""
         return await self._read(lambda it: claim.held(it, worker_id))
 
@@ -181,7 +181,7 @@ class SqliteEngine:
 
     # --- upkeep
 
-    async def due(self, limit: int) -> Due:
+    async def promote_due(self, limit: int) -> Due:
         """Make scheduled jobs pending whose time has come."""
         return await self._write(lambda it: upkeep.due(it, limit))
 
@@ -193,7 +193,7 @@ class SqliteEngine:
         """Ids of suspended jobs."""
         return await self._read(lambda it: upkeep.suspended(it, after, limit))
 
-    async def lost(self, limit: int) -> list[LostJob]:
+    async def take_lost(self, limit: int) -> list[LostJob]:
         """The jobs that dead workers hold."""
         return await self._write(lambda it: lease.lost(it, limit))
 

@@ -94,7 +94,7 @@ class Reconciler:
         silent = set(self._silent)
         reply_lost, self._reply_lost = self._reply_lost, False
         try:
-            leased = await self.engine.held(worker_id)
+            leased = await self.engine.claimed_by(worker_id)
         except BaseException:
             if self._known is known:
                 self.comparing = False
@@ -128,7 +128,7 @@ class Reconciler:
         await self.engine.exchange([], worker_id=worker_id, limit=0)
         unstarted = [
             Settlement(job.id, job.token, Released())
-            for job in await self.engine.held(worker_id)
+            for job in await self.engine.claimed_by(worker_id)
             if held is not None and not self.begun_here(job, held)
         ]
         if releases or unstarted:

@@ -180,7 +180,7 @@ class AttemptWriter(Loop):
             return [note.token == newest[note.job_id] and next(results) for note in notes]
         try:
             self.telemetry.notes += len(notes)
-            refused = await self.engine.note(notes)
+            refused = await self.engine.write_progress(notes)
         except EngineUnavailable:
             raise
         except Exception as error:
