@@ -121,7 +121,9 @@ async def test_entries_and_progress_survive_a_retry(engine: Engine) -> None:
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
-    await engine.write_progress([Note(job.id, job.token, "s", 30.0, entries=(Entry("stage", "s", b"1"),))])
+    await engine.write_progress(
+        [Note(job.id, job.token, "s", 30.0, entries=(Entry("stage", "s", b"1"),))]
+    )
     await retry(engine, job, 0)
     await claim(engine, worker)
     assert [bytes(entry.body) for entry in await engine.entries(job_id, "stage")] == [b"1"]

@@ -219,7 +219,9 @@ async def test_a_finished_job_is_run_again_without_some_of_its_entries(engine: E
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)
     entries = tuple(Entry("stage", name, b"1") for name in ("one", "two", "three"))
-    await engine.write_progress([Note(job.id, job.token, entries=(*entries, Entry("artifact", "two", b"2")))])
+    await engine.write_progress(
+        [Note(job.id, job.token, entries=(*entries, Entry("artifact", "two", b"2")))]
+    )
     record = RecordChange("replaced", "x", b"1", version=7)
     for token in (job.token, job.token + 1):
         assert not await engine.rerun_without(job_id, [("stage", "one")], token=token)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from headrace.model.durable.awaited import Awaited
+
+if TYPE_CHECKING:
+    from headrace.model.job import NewJob
 
 MESSAGE_LIMIT = 4_000
 TRACEBACK_LIMIT = 8_000
@@ -91,10 +95,11 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     """An outcome, with the token that proves the right to record it.
 
     `entry` is one JSON object without newlines (an encoded `AttemptEntry`) that is appended to the
-    job's attempt log, or None.
+    job's attempt log, or None. `follow` are jobs that are stored together with the outcome.
     """
 
     job_id: str
     token: int
     outcome: Outcome
     entry: bytes | None = None
+    follow: tuple[NewJob, ...] = ()

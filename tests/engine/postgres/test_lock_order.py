@@ -125,7 +125,9 @@ async def test_running_jobs_are_locked_in_one_order(
                     ]
                 )
             case "note":
-                await postgres.write_progress([Note(job.id, job.token, progress=1.0) for job in (two, one)])
+                await postgres.write_progress(
+                    [Note(job.id, job.token, progress=1.0) for job in (two, one)]
+                )
             case "cancel":
                 await postgres.cancel([two.id, one.id])
 
