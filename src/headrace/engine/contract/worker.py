@@ -65,12 +65,13 @@ class Working(Protocol):
 
         No job is leased twice at once. Jobs are claimed and returned by priority, then arrival,
         over `queues` (None: all), leaving out paused ones. A worker that is unknown, or was
-        declared dead (by `take_lost`, `renew`, `retire` or a successor of its name), is given nothing; a
-        lapsed lease alone changes nothing. A finished job frees its place and the next of its lane
-        may be claimed in the same call. Of several outcomes of one attempt the first counts, and
-        the others are refused. One refused or impossible settlement does not disturb the others; a
-        delay that is not a number counts as none, one without end as a very long one. A job whose
-        cancel was requested is not tried again: Retry, Snoozed, Released and Reserved cancel it.
+        declared dead (by `take_lost`, `renew`, `retire` or a successor of its name), is given
+        nothing; a lapsed lease alone changes nothing. A finished job frees its place and the next
+        of its lane may be claimed in the same call. Of several outcomes of one attempt the first
+        counts, and the others are refused. One refused or impossible settlement does not disturb
+        the others; a delay that is not a number counts as none, one without end as a very long one.
+        A job whose cancel was requested is not tried again: Retry, Snoozed, Released and Reserved
+        cancel it.
 
         The jobs that follow a settlement (`follow`) are stored in the same step as its outcome, as
         by `insert`: they exist if and only if the outcome counted, whatever else happens. One whose
