@@ -55,6 +55,7 @@ from headrace.task import Task, stage
 from headrace.version import __version__
 
 if TYPE_CHECKING:
+    from headrace.bundles import Bundle
     from headrace.client import Client
     from headrace.orchestrator import JobOrchestrator
 
@@ -64,6 +65,7 @@ __all__ = [
     "Artifact",
     "ArtifactNotFound",
     "AuthenticationError",
+    "Bundle",
     "ChildFailed",
     "Client",
     "Clock",
@@ -124,4 +126,8 @@ def __getattr__(name: str) -> Any:
         from headrace.client import Client  # noqa: PLC0415
 
         return Client
+    if name == "Bundle":
+        from headrace.bundles import Bundle  # noqa: PLC0415
+
+        return Bundle
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
