@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 import msgspec
 
 from headrace.cli import backend as backends
 from headrace.cli.command import argument, group
 from headrace.cli.enqueue.arguments import read_arguments
-from headrace.cli.formatting import parse_span
-from headrace.cli.output import is_terminal, print_fields, print_json, print_line, print_table
+from headrace.cli.formatting import ago, parse_span
+from headrace.cli.output import Columns, print_fields, print_json, print_line, print_table
 from headrace.cli.session import CliSession
-from headrace.cli.workflows.show import print_run, summary
+
+if TYPE_CHECKING:
+    from headrace.workflows.model import Param, Step, Workflow
+    from headrace.workflows.steps import StepView
 
 commands = group("List, check and run workflows, and follow their runs.")
+
+WORKFLOW = argument("workflow", metavar="WORKFLOW", help="The id of the workflow.")
+RUN = argument("run_id", metavar="RUN", help="The id of the run's job.")
+VERSION = click.option("--version", metavar="VERSION", help="This version instead of the newest.")
 
 
 @commands.command("list")
@@ -26,30 +35,21 @@ async def list_workflows(session: CliSession) -> None:
     """
     async with session.backend(needs_app=True) as backend:
         known = await backends.list_workflows(backend)
-    if session.json:
-        print_json({"workflows": msgspec.to_builtins(known)})
-    elif not known and is_terminal():
-        print_line("No workflows yet; put a file into the folder workflows/")
-    else:
-        print_table(
-            ("WORKFLOW", "VERSION", "STEPS", "QUEUE", "PARAMS", "DESCRIPTION"),
-            [
-                (
-                    each.id,
-                    str(each.version),
-                    str(len(each.steps)),
-                    each.queue,
-                    ", ".join(each.params) or "-",
-                    each.description or "-",
-                )
-                for each in known
-            ],
-        )
+    columns: Columns[Workflow] = {
+        "WORKFLOW": lambda each: each.id,
+        "VERSION": lambda each: each.version,
+        "STEPS": lambda each: len(each.steps),
+        "QUEUE": lambda each: each.queue,
+        "PARAMS": lambda each: ", ".join(each.params) or "-",
+        "DESCRIPTION": lambda each: each.description or "-",
+    }
+    empty = "No workflows yet; put a file into the folder workflows/"
+    session.show_list("workflows", known, columns, empty=empty)
 
 
 @commands.command("show")
-@argument("workflow", metavar="WORKFLOW", help="The id of the workflow.")
-@click.option("--version", metavar="VERSION", help="This version instead of the newest.")
+@WORKFLOW
+@VERSION
 async def show(session: CliSession, *, workflow: str, version: str | None) -> None:
     """Show a workflow: its parameters, and its steps in the order in which they can run.
 
@@ -59,23 +59,35 @@ async def show(session: CliSession, *, workflow: str, version: str | None) -> No
     """
     async with session.backend(needs_app=True, task=workflow) as backend:
         found = await backends.get_workflow(backend, workflow, version)
+    columns: Columns[Step] = {
+        "STEP": lambda step: step.id,
+        "TASK": lambda step: step.task,
+        "AFTER": lambda step: ", ".join(step.depends_on) or "-",
+        "FOR EACH": lambda step: "-" if step.each is None else step.each,
+        "WHEN": lambda step: "-" if step.when is None else step.when,
+    }
     if session.json:
-        print_json(msgspec.to_builtins(found))
+        print_json(found)
         return
-    print_fields(summary(found))
-    print_table(
-        ("STEP", "TASK", "AFTER", "FOR EACH", "WHEN"),
+    params = ", ".join(_param(name, each) for name, each in found.params.items())
+    print_fields(
         [
-            (
-                step.id,
-                step.task,
-                ", ".join(step.depends_on) or "-",
-                "-" if step.each is None else str(step.each),
-                "-" if step.when is None else str(step.when),
-            )
-            for step in found.steps
-        ],
+            ("workflow", found.id),
+            ("version", found.version),
+            ("description", found.description or "-"),
+            ("queue", found.queue),
+            ("lane", found.lane or "-"),
+            ("params", params or "-"),
+        ]
     )
+    print_table(columns, found.steps)
+
+
+def _param(name: str, param: Param) -> str:
+    text = f"{name}: {param.type}"
+    if param.default is msgspec.UNSET:
+        return text
+    return f"{text} = {msgspec.json.encode(param.default).decode()}"
 
 
 @commands.command("check")
@@ -94,7 +106,7 @@ async def check(session: CliSession, *, paths: tuple[str, ...]) -> int:
     checked = check_files(paths or [app.settings.workflows], app.tasks)
     bad = [each for each in checked if each.problems]
     if session.json:
-        print_json({"ok": not bad, "files": msgspec.to_builtins(checked)})
+        print_json({"ok": not bad, "files": checked})
     else:
         for each in checked:
             for line in each.problems or [f"{each.file}: ok"]:
@@ -105,12 +117,12 @@ async def check(session: CliSession, *, paths: tuple[str, ...]) -> int:
 
 
 @commands.command("run")
-@argument("workflow", metavar="WORKFLOW", help="The id of the workflow.")
+@WORKFLOW
 @argument(
     "values", metavar="[NAME=VALUE]...", nargs=-1, help="Parameters: JSON if it parses, else text."
 )
 @click.option("--params", metavar="JSON", help="Parameters as JSON, @file, or - for stdin.")
-@click.option("--version", metavar="VERSION", help="This version instead of the newest.")
+@VERSION
 @click.option("--key", metavar="KEY", help="Idempotency key: at most one run has it.")
 @click.option("--wait", is_flag=True, help="Wait for the result and print it.")
 @click.option("--timeout", metavar="SPAN", help="Wait at most this long.")
@@ -138,17 +150,14 @@ async def run(
         begun = await backend.run_workflow(workflow, given, version=version, key=key)
         job = await backend.get(begun.job_id)
         if not wait:
-            if session.json:
-                print_json(job.to_dict())
-            else:
-                print_line(job.id)
+            session.show(job.to_dict(), job.id)
             return
         result = await backend.result(job.id, limit)
         print_json((await backend.get(job.id)).to_dict() if session.json else result)
 
 
 @commands.command("status")
-@argument("run_id", metavar="RUN", help="The id of the run's job.")
+@RUN
 async def status(session: CliSession, *, run_id: str) -> None:
     """Show a run: the state of each of its steps.
 
@@ -158,14 +167,40 @@ async def status(session: CliSession, *, run_id: str) -> None:
     """
     async with session.backend() as backend:
         view = await backend.follow_run(run_id)
-        if session.json:
-            print_json(msgspec.to_builtins(view))
-        else:
-            print_run(view, backends.time_now(backend))
+    now = backends.time_now(backend)
+    columns: Columns[StepView] = {
+        "STEP": lambda step: step.id,
+        "STATUS": lambda step: step.status,
+        "TASK": lambda step: step.task,
+        "JOBS": lambda step: f"{step.done}/{step.jobs}" if step.jobs else "-",
+        "STARTED": lambda step: ago(step.started_at, now),
+        "TOOK": _took,
+    }
+    if session.json:
+        print_json(view)
+        return
+    print_fields(
+        [
+            ("run", view.job_id),
+            ("workflow", f"{view.workflow_id} (version {view.version})"),
+            ("status", view.status),
+            ("params", msgspec.json.encode(view.params).decode()),
+        ]
+    )
+    print_table(columns, view.steps)
+    for step in view.steps:
+        if step.error is not None:
+            print_line(f"{step.id}: {step.error}")
+
+
+def _took(step: StepView) -> str:
+    if step.started_at is None or step.ended_at is None:
+        return "-"
+    return f"{(step.ended_at - step.started_at).total_seconds():.2f} s"
 
 
 @commands.command("retry")
-@argument("run_id", metavar="RUN", help="The id of the run's job.")
+@RUN
 @click.option(
     "from_step", "--from", metavar="STEP", help="Repeat this step and those that depend on it."
 )
@@ -180,7 +215,5 @@ async def retry(session: CliSession, *, run_id: str, from_step: str | None) -> N
     """
     async with session.backend() as backend:
         steps = await backend.retry_run(run_id, from_step)
-    if session.json:
-        print_json({"job_id": run_id, "steps": steps})
-    else:
-        print_line(f"Run {run_id} goes on with: {', '.join(steps)}")
+    text = f"Run {run_id} goes on with: {', '.join(steps)}"
+    session.show({"job_id": run_id, "steps": steps}, text)

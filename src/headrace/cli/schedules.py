@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from headrace.app import App
 from headrace.cli import backend as backends
-from headrace.cli.command import argument, group
-from headrace.cli.enqueue.arguments import read_arguments
+from headrace.cli.command import add_switch, argument, group
+from headrace.cli.enqueue.arguments import argument_options, read_arguments
 from headrace.cli.errors import notice
-from headrace.cli.formatting import ago
-from headrace.cli.output import is_terminal, print_fields, print_json, print_line, print_table
-from headrace.cli.schedules.show import fields, next_table, past_tables, state_of
+from headrace.cli.formatting import ago, plural, span
+from headrace.cli.output import Columns, print_fields, print_json, print_line, print_section
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput, InvalidSetting, UnknownSchedule
 
 if TYPE_CHECKING:
-    from headrace.api_types.responses import ScheduleTimes
+    from headrace.api_types.responses import (
+        ScheduleRun,
+        ScheduleTime,
+        ScheduleTimes,
+        ScheduleView,
+        SkippedTimes,
+    )
     from headrace.client import Client
 
 commands = group("List, add, change and try schedules.")
 
+SCHEDULE = argument("name", metavar="NAME", help="The schedule.")
 MISSED = ("skip", "latest", "all")
+# A dispatcher that is well fires within moments.
+LATE = 60.0
 
 
 @commands.command("list")
@@ -39,30 +49,21 @@ async def list_schedules(session: CliSession) -> None:
     """
     async with session.backend() as backend:
         found, now = await backends.list_schedules(backend), backends.time_now(backend)
-    if session.json:
-        print_json({"schedules": found})
-    elif not found and is_terminal():
-        print_line("No schedules yet; add one with: headrace schedules add")
-    else:
-        print_table(
-            ("NAME", "STATE", "TASK", "NEXT", "LAST", "ZONE", "WHEN"),
-            [
-                (
-                    each.name,
-                    state_of(each),
-                    each.task,
-                    ago(each.next[0].utc, now) if each.next else "-",
-                    each.last_runs[0].status if each.last_runs else "-",
-                    each.tz,
-                    each.words,
-                )
-                for each in found
-            ],
-        )
+    columns: Columns[ScheduleView] = {
+        "NAME": lambda each: each.name,
+        "STATE": _state,
+        "TASK": lambda each: each.task,
+        "NEXT": lambda each: ago(each.next[0].utc, now) if each.next else "-",
+        "LAST": lambda each: each.last_runs[0].status if each.last_runs else "-",
+        "ZONE": lambda each: each.tz,
+        "WHEN": lambda each: each.words,
+    }
+    empty = "No schedules yet; add one with: headrace schedules add"
+    session.show_list("schedules", found, columns, empty=empty)
 
 
 @commands.command("show")
-@argument("name", metavar="NAME", help="The schedule.")
+@SCHEDULE
 async def show(session: CliSession, *, name: str) -> None:
     """Show a schedule with its next five times and its last runs.
 
@@ -75,19 +76,16 @@ async def show(session: CliSession, *, name: str) -> None:
     if session.json:
         print_json(found)
         return
-    print_fields(fields(found))
-    next_table(found.next, now)
-    past_tables(found, now)
+    print_fields(_fields(found))
+    _print_next(found.next, now)
+    _print_past(found, now)
 
 
 @commands.command("add")
-@argument("name", metavar="NAME", help="The schedule.")
+@SCHEDULE
 @argument("expression", metavar="EXPRESSION", help='Five fields: "*/5 * * * *".')
 @argument("task", metavar="TASK", help="The name of the task.")
-@argument(
-    "values", metavar="[NAME=VALUE]...", nargs=-1, help="Arguments: JSON if it parses, else text."
-)
-@click.option("--args", metavar="JSON", help="Arguments as JSON, @file, or - for stdin.")
+@argument_options
 @click.option("--tz", metavar="ZONE", default="UTC", help="Time zone.")
 @click.option(
     "--missed",
@@ -145,7 +143,7 @@ async def add(
             missed=missed,  # type: ignore[arg-type]
             **more,
         )
-    _print(session, found, f"Schedule {name} runs {task} {found.words}, {tz}.")
+    session.show(found, f"Schedule {name} runs {task} {found.words}, {tz}.")
 
 
 def _read_settings(app: App, config: str | None) -> None:
@@ -169,7 +167,7 @@ async def _check_server(client: Client, name: str, config: str | None, *, replac
 
 
 @commands.command("remove")
-@argument("name", metavar="NAME", help="The schedule.")
+@SCHEDULE
 async def remove(session: CliSession, *, name: str) -> None:
     """Remove a schedule. Jobs that it created stay.
 
@@ -185,38 +183,26 @@ async def remove(session: CliSession, *, name: str) -> None:
             f"note: it is declared in {origin} and comes back when a dispatcher starts; "
             f"to keep it off: headrace schedules disable {name}"
         )
-    _print(session, {"name": name, "removed": True}, f"Schedule {name} is removed.")
+    session.show({"name": name, "removed": True}, f"Schedule {name} is removed.")
 
 
-@commands.command("enable")
-@argument("name", metavar="NAME", help="The schedule.")
-async def enable(session: CliSession, *, name: str) -> None:
-    """Enable a schedule again, from its next time on.
-
-    \b
-    Example:
-      headrace schedules enable nightly
-    """
-    await _enable(session, name, enabled=True)
-
-
-@commands.command("disable")
-@argument("name", metavar="NAME", help="The schedule.")
-async def disable(session: CliSession, *, name: str) -> None:
-    """Disable a schedule. Times that pass meanwhile are skipped.
-
-    \b
-    Example:
-      headrace schedules disable nightly
-    """
-    await _enable(session, name, enabled=False)
-
-
-async def _enable(session: CliSession, name: str, *, enabled: bool) -> None:
+async def _enable(session: CliSession, *, name: str, on: bool) -> None:
     async with session.backend() as backend:
-        await backend.enable_schedule(name, enabled)
-    word = "enabled" if enabled else "disabled"
-    _print(session, {"name": name, "enabled": enabled}, f"Schedule {name} is {word}.")
+        await backend.enable_schedule(name, on)
+    state = "enabled" if on else "disabled"
+    session.show({"name": name, "enabled": on}, f"Schedule {name} is {state}.")
+
+
+add_switch(
+    commands,
+    _enable,
+    {
+        "enable": (True, "Enable a schedule again, from its next time on."),
+        "disable": (False, "Disable a schedule. Times that pass meanwhile are skipped."),
+    },
+    argument=SCHEDULE,
+    example="headrace schedules {} nightly",
+)
 
 
 @commands.command("next")
@@ -246,7 +232,7 @@ async def next_(session: CliSession, *, what: str, tz: str | None, count: int) -
         print_json(found)
         return
     print_line(f"{found.expression}: {found.words}, {found.tz}")
-    next_table(found.next, now)
+    _print_next(found.next, now)
 
 
 def _times_of(
@@ -261,7 +247,7 @@ def _times_of(
 
 
 @commands.command("trigger")
-@argument("name", metavar="NAME", help="The schedule.")
+@SCHEDULE
 @click.option("--force", is_flag=True, help="Even while an earlier job is unfinished.")
 async def trigger(session: CliSession, *, name: str, force: bool) -> None:
     """Create a job of a schedule now and print its id.
@@ -272,14 +258,65 @@ async def trigger(session: CliSession, *, name: str, force: bool) -> None:
     """
     async with session.backend(needs_app=True) as backend:
         job = await backend.trigger_schedule(name, force=force, **backends.from_cli(backend))
-    if session.json:
-        print_json(job.to_dict())
-    else:
-        print_line(job.id)
+    session.show(job.to_dict(), job.id)
 
 
-def _print(session: CliSession, document: Any, text: str) -> None:
-    if session.json:
-        print_json(document)
-    else:
-        print_line(text)
+def _state(found: ScheduleView) -> str:
+    """Return whether it fires."""
+    if not found.enabled:
+        return "disabled"
+    return "late" if found.late_seconds > LATE else "enabled"
+
+
+def _fields(found: ScheduleView) -> list[tuple[str, object]]:
+    """Return its definition, one line for each part."""
+    late = found.late_seconds
+    return [
+        ("Schedule", found.name),
+        ("State", _state(found)),
+        (
+            "Late",
+            f"by {span(late)}: no dispatcher runs that knows the task "
+            "(headrace dispatcher cron --app …)"
+            if late > LATE
+            else None,
+        ),
+        ("When", f"{found.words}, {found.tz}"),
+        ("Expression", found.expression),
+        ("Task", found.task),
+        ("Params", msgspec.json.encode(found.params).decode() if found.params else None),
+        ("Overlap", "allowed" if found.allow_overlap else "no: nothing while a job of it runs"),
+        ("Missed", found.missed),
+        ("From", found.origin),
+    ]
+
+
+def _print_next(times: Sequence[ScheduleTime], now: datetime) -> None:
+    columns: Columns[ScheduleTime] = {
+        "NEXT": lambda each: f"{each.local:%a %Y-%m-%d %H:%M:%S %Z}",
+        "UTC": lambda each: _utc(each.utc),
+        "IN": lambda each: ago(each.utc, now),
+    }
+    print_section(columns, times)
+
+
+def _print_past(found: ScheduleView, now: datetime) -> None:
+    """Print the last runs, and the times that were skipped."""
+    runs: Columns[ScheduleRun] = {
+        "LAST RUNS": lambda each: each.job_id,
+        "STATUS": lambda each: each.status,
+        "FOR": lambda each: "triggered" if each.time is None else _utc(each.time),
+        "MADE": lambda each: ago(each.made_at, now),
+    }
+    skips: Columns[SkippedTimes] = {
+        "SKIPPED": lambda each: each.reason,
+        "FIRST": lambda each: _utc(each.first),
+        "LAST": lambda each: _utc(each.last),
+        "TIMES": lambda each: plural(each.count, "time"),
+    }
+    print_section(runs, found.last_runs)
+    print_section(skips, found.skipped)
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
