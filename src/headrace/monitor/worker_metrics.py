@@ -173,9 +173,8 @@ def _work(telemetry: Telemetry) -> object:
     ]
 
 
-class _Values(msgspec.Struct, array_like=True):
-    counts: list[int]
-    total: float
+# The counts of a histogram, and its total.
+_Values = tuple[list[int], float]
 
 
 class _Task(msgspec.Struct):
@@ -223,25 +222,23 @@ def decode(records: Sequence[Record]) -> dict[str, Telemetry]:
 
 
 def _telemetry(counted: _Counted) -> Telemetry:
-    telemetry = Telemetry()
-    telemetry.exchange_seconds = _histogram(counted.exchange)
+    telemetry = Telemetry(exchange_seconds=_histogram(counted.exchange))
     for name in COUNTERS:
         setattr(telemetry, name, counted.counters.get(name, 0))
     for task in counted.tasks:
-        counters = telemetry.of(task.task, task.queue)
-        counters.completed = task.outcomes.pop("completed", 0)
-        counters.others = task.outcomes
-        counters.wait, counters.run = _histogram(task.wait), _histogram(task.run)
+        completed = task.outcomes.pop("completed", 0)
+        wait, run = _histogram(task.wait), _histogram(task.run)
+        counters = TaskCounters(task.task, task.queue, completed, task.outcomes, wait, run)
+        telemetry.tasks[task.task, task.queue] = counters
     return telemetry
 
 
 def _values(histogram: Histogram) -> _Values:
-    return _Values(list(histogram.counts), histogram.total)
+    return list(histogram.counts), histogram.total
 
 
 def _histogram(values: _Values) -> Histogram:
-    if len(values.counts) != len(BOUNDS) + 1:
+    counts, total = values
+    if len(counts) != len(BOUNDS) + 1:
         raise ValueError("other buckets than ours")
-    histogram = Histogram()
-    histogram.counts, histogram.total = values.counts, values.total
-    return histogram
+    return Histogram(counts, total)
