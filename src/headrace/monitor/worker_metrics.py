@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -17,7 +16,7 @@ import msgspec
 from headrace.clock import Clock
 from headrace.engine.base import Records
 from headrace.errors import EngineUnavailable, HeadraceError
-from headrace.loops.loop import Loop
+from headrace.loops.loop import Loop, around
 from headrace.model.views import Record
 from headrace.telemetry import BOUNDS, OTHERS, Histogram, TaskCounters, Telemetry
 
@@ -67,14 +66,14 @@ class Publish(Loop):
         self._written: str | None = None
         self._work: object = _work(Telemetry())
         self._written_at = clock.now()
-        self._tidy_at = self._written_at + _spread(TIDY_EVERY)
+        self._tidy_at = self._written_at + around(TIDY_EVERY)
         self._pairs = Pairs(telemetry)
 
     async def tick(self) -> float:
         """Store the counters, if they have changed."""
         now = self._clock.now()
         if abs(self._tidy_at - now) > 2 * TIDY_EVERY or now >= self._tidy_at:
-            self._tidy_at = now + _spread(TIDY_EVERY)
+            self._tidy_at = now + around(TIDY_EVERY)
             with contextlib.suppress(EngineUnavailable):
                 await self._tidy()
         self._pairs.fold(now)
@@ -112,11 +111,6 @@ class Publish(Loop):
             for record in records:
                 if record.updated_at < oldest:
                     await self._engine.record_delete(KIND, record.key)
-
-
-def _spread(seconds: float) -> float:
-    """Spread the work of many workers over time."""
-    return seconds * random.uniform(0.8, 1.2)  # noqa: S311 - only a jitter
 
 
 class Pairs:
