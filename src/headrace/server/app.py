@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from headrace.app import App
 from headrace.server.auth.redact import DEFAULT
+from headrace.server.bundles import add_bundles
 from headrace.server.http import problems
 from headrace.server.http.headers import SecurityHeaders
 from headrace.server.openapi.document import document
@@ -101,6 +102,7 @@ def create(
     for router in ROUTERS:
         # Not include_router(): it rebuilds routes and drops our guarded route class.
         api.router.routes.extend(router.routes)
+    add_bundles(api, app)
 
     def openapi() -> dict[str, Any]:
         # Tasks may be registered at any time, so it is made when it is asked for.

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import group
 from headrace.cli.dispatchers.events import list_dispatchers, queue
+from headrace.cli.filters import parts
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line
 from headrace.cli.services.logs import log_to_stderr
@@ -23,9 +25,12 @@ log = logging.getLogger("headrace.cron")
 @click.option(
     "--config", metavar="FILE", help="Settings and schedules (default config/dispatcher.yaml)."
 )
+@bundle_option
 @click.option("--verbose", "-v", is_flag=True, help="Log more details.")
 @click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
-async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet: bool) -> int:
+async def cron(
+    session: CliSession, *, config: str | None, bundle: str | None, verbose: bool, quiet: bool
+) -> int:
     """Create the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
 
     Schedules that the App declares, and those of the file, are stored first. Any number of
@@ -36,6 +41,8 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
       headrace dispatcher cron --app shop.jobs
       headrace dispatcher cron --app shop.jobs --config config/dispatcher.yaml
     """
+    if bundle is not None:
+        session.use_bundles(parts([bundle]))
     app = session.load_app()
     schedules = app.schedules  # says what to install if the extra is missing
     from headrace.dispatchers.cron.run import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra

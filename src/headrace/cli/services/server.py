@@ -10,6 +10,7 @@ import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
@@ -26,6 +27,7 @@ from headrace.server import serve
 @click.option("--host", metavar="HOST", help="Listen on this address (default 127.0.0.1).")
 @click.option("--port", metavar="PORT", type=int, help="Listen on this port (default 3989).")
 @click.option("--redact", metavar="A,B", help="Hide the values of these fields in responses.")
+@bundle_option
 @click.option("--verbose", "-v", is_flag=True, help="Log more details.")
 @click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
 async def server(
@@ -34,6 +36,7 @@ async def server(
     host: str | None,
     port: int | None,
     redact: str | None,
+    bundle: str | None,
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -46,6 +49,8 @@ async def server(
       headrace server --app shop.jobs
       headrace server --app shop.jobs --host 0.0.0.0 --port 8080
     """
+    if bundle is not None:
+        session.use_bundles(parts([bundle]))
     app = reconfigure(session.load_app(), host=host, port=port)
     log_to_stderr(verbose=verbose, quiet=quiet)
     options: dict[str, Any] = {} if redact is None else {"redact": parts([redact])}

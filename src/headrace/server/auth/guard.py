@@ -107,12 +107,12 @@ def guarded(access: Access) -> type[APIRoute]:
     class Guarded(APIRoute):
         def get_route_handler(self) -> Handler:
             handle = super().get_route_handler()
-            known = set(_query_names(self.dependant))
+            known = set(query_names(self.dependant))
 
             async def guard(request: Request) -> Response:
                 request.scope["headrace.caller"] = await admit(request, access)
                 if request.scope["query_string"]:
-                    _check_names(request, known)
+                    check_names(request, known)
                 return await handle(request)
 
             return guard
@@ -225,15 +225,15 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def _query_names(dependant: Dependant) -> Iterator[str]:
+def query_names(dependant: Dependant) -> Iterator[str]:
     """The query parameters of a route and of what it depends on."""
     for parameter in dependant.query_params:
         yield parameter.alias
     for each in dependant.dependencies:
-        yield from _query_names(each)
+        yield from query_names(each)
 
 
-def _check_names(request: Request, known: set[str]) -> None:
+def check_names(request: Request, known: set[str]) -> None:
     """Refuse unknown parameters: a misspelt filter must not list everything."""
     for name in request.query_params:
         if name not in known:
