@@ -49,7 +49,7 @@ from headrace.model.context import Context
 from headrace.model.durable.children import FailedChild
 from headrace.model.job import Job, JobFilter
 from headrace.model.lane import Lane
-from headrace.model.retry import RetryPolicy
+from headrace.model.retry import BUGS, RetryPolicy
 from headrace.model.status import Status
 from headrace.task import Task, stage
 from headrace.version import __version__
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from headrace.orchestrator import JobOrchestrator
 
 __all__ = [
+    "BUGS",
     "App",
     "Artifact",
     "ArtifactNotFound",

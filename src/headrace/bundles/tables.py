@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from headrace.engine.open import in_memory, redacted
+from headrace.engine.open import redacted
 from headrace.errors import InvalidSetting
 from headrace.installed import variable_prefix
 
@@ -58,10 +58,10 @@ def find_address(name: str, given: str | None, engine_url: str) -> TablesAddress
     if scheme != "sqlite":
         # The store is a server: this process's folder is all that there is.
         path = Path(f"headrace-{name}.db").absolute()
-    elif in_memory(engine_url):
-        return TablesAddress("sqlite:///:memory:")
     else:
         store = _file(engine_url)
+        if store is None:
+            return TablesAddress("sqlite:///:memory:")
         path = store.with_name(f"{store.stem}-{name}{store.suffix}")
     return TablesAddress(f"sqlite:///{quote(str(path))}", path=path)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from headrace.app import App
 from headrace.cli.app_loader import load_app, reconfigure
 from headrace.cli.errors import notice
+from headrace.cli.output import Columns, is_terminal, print_json, print_line, print_table
 from headrace.config import Settings, load
 from headrace.engine.open import redacted
 from headrace.engine.sqlite.connection.address import parse_address
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from headrace.cli.backend import Backend
     from headrace.client import Client
 
+T = TypeVar("T")
 TOUR = "headrace.cli.up.tour:app"
 # An App for those who name bundles only.
 BUNDLES = "headrace.cli.bundles.only:app"
@@ -38,16 +40,35 @@ class CliSession:
         app: str | None = None,
         json: bool = False,
         debug: bool = False,
+        bundle: str | None = None,
     ) -> None:
         self.url = url
         self.app_named = app is not None
         self.json = json
         self.debug = debug
-        self.settings: Settings = load(url=url, app=app)
+        self.settings: Settings = load(url=url, app=app, bundles=bundle)
 
     def use_bundles(self, names: Sequence[str]) -> None:
         """Load these bundles into the App, instead of those that the settings name."""
         self.settings = msgspec.structs.replace(self.settings, bundles=tuple(names))
+
+    def show(self, document: Any, text: str) -> None:
+        """Print JSON if that was asked for, else a line for people."""
+        if self.json:
+            print_json(document)
+        else:
+            print_line(text)
+
+    def show_list(
+        self, name: str, items: Sequence[T], columns: Columns[T], *, empty: str | None = None
+    ) -> None:
+        """Print items: as JSON under this name, or as a table; `empty` tells people of none."""
+        if self.json:
+            print_json({name: items})
+        elif not items and empty is not None and is_terminal():
+            print_line(empty)
+        else:
+            print_table(columns, items)
 
     def load_app(self, task: str | None = None) -> App:
         """Return the App that was named. A task of the built-in tour needs no name."""

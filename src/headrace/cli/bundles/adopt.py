@@ -25,13 +25,14 @@ def bundle_group(name: str) -> click.Command | None:
         bundle = find_bundle(name).load()
         commands = bundle.commands if isinstance(bundle, Bundle) else None
         make = resolve(name, "commands", commands)
-        if make is None:
-            raise InvalidInput(f'bundle "{name}" has no commands; see: headrace bundles')
-        return adopted(make(), name)
+        group = None if make is None else adopted(make(), name)
     except (HeadraceError, click.ClickException):
         raise
     except Exception as error:
         raise InvalidInput(f'bundle "{name}" was not loaded: {told(error)}') from error
+    if group is None:
+        raise InvalidInput(f'bundle "{name}" has no commands; see: headrace bundles')
+    return group
 
 
 def adopted(command: click.Command, bundle: str) -> click.Command:

@@ -7,7 +7,7 @@ import click
 from headrace.cli.bundles.describe import BundleView, describe_all
 from headrace.cli.command import Command, argument
 from headrace.cli.errors import FAILED, OK
-from headrace.cli.output import print_fields, print_json, print_line, print_table
+from headrace.cli.output import Columns, print_fields, print_json, print_line, print_table
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 from headrace.suggest import unknown
@@ -39,21 +39,36 @@ async def bundles(session: CliSession, *, name: str | None) -> int:
         _print_one(found[0])
     else:
         _print_all(found, missing)
-    failed = missing or [view for view in found if view.failure and view.name in chosen]
-    return FAILED if failed else OK
+    failed = any(view.failure and view.name in chosen for view in found)
+    return FAILED if failed or missing else OK
 
 
 def _print_all(found: list[BundleView], missing: list[str]) -> None:
     if not found and not missing:
         print_line("No bundles are installed.")
         return
-    rows = [(view.name, view.version or "-", _state(view), view.summary) for view in found]
-    rows += [(name, "-", "missing", "not installed here, but chosen") for name in missing]
-    print_table(("NAME", "VERSION", "STATE", "SUMMARY"), rows)
+    print_table(_COLUMNS, found)
+    if missing:
+        print_line()
+        print_line(f"Chosen, but not installed here: {', '.join(missing)}")
     for view in found:
         if view.failure:
             print_line()
             print_line(f"{view.name} cannot be loaded: {view.failure}")
+
+
+def _state(view: BundleView) -> str:
+    if view.failure:
+        return "failed"
+    return "loaded" if view.loaded else "installed"
+
+
+_COLUMNS: Columns[BundleView] = {
+    "NAME": lambda view: view.name,
+    "VERSION": lambda view: view.version or "-",
+    "STATE": _state,
+    "SUMMARY": lambda view: view.summary,
+}
 
 
 def _print_one(view: BundleView) -> None:
@@ -74,12 +89,6 @@ def _print_one(view: BundleView) -> None:
             ("tables", view.tables or "none"),
         ]
     )
-
-
-def _state(view: BundleView) -> str:
-    if view.failure:
-        return "failed"
-    return "loaded" if view.loaded else "installed"
 
 
 def _default(value: object) -> str:

@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def bundle_option(function: F) -> F:
-    """Add --bundle to a command."""
+    """Add --bundle to a command; its session has it."""
     return click.option(
         "--bundle", metavar="A,B", help="Load these installed bundles (default HEADRACE_BUNDLES)."
     )(function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any
@@ -45,7 +46,8 @@ class BundleSession(CliSession):
 
     def print_table(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table for people."""
-        output.print_table(headers, rows)
+        columns = {header: operator.itemgetter(place) for place, header in enumerate(headers)}
+        output.print_table(columns, rows)
 
     def progress(
         self, label: str, total: int | None = None

@@ -15,7 +15,7 @@ from headrace.cli.command import Command
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json_line, print_line
-from headrace.cli.services.logs import log_to_stderr
+from headrace.cli.services.logs import log_options, log_to_stderr
 from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
 from headrace.loops.free_memory import memory_given_back
@@ -28,15 +28,13 @@ from headrace.server import serve
 @click.option("--port", metavar="PORT", type=int, help="Listen on this port (default 3989).")
 @click.option("--redact", metavar="A,B", help="Hide the values of these fields in responses.")
 @bundle_option
-@click.option("--verbose", "-v", is_flag=True, help="Log more details.")
-@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+@log_options
 async def server(
     session: CliSession,
     *,
     host: str | None,
     port: int | None,
     redact: str | None,
-    bundle: str | None,
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -49,8 +47,6 @@ async def server(
       headrace server --app shop.jobs
       headrace server --app shop.jobs --host 0.0.0.0 --port 8080
     """
-    if bundle is not None:
-        session.use_bundles(parts([bundle]))
     app = reconfigure(session.load_app(), host=host, port=port)
     log_to_stderr(verbose=verbose, quiet=quiet)
     options: dict[str, Any] = {} if redact is None else {"redact": parts([redact])}

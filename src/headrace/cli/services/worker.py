@@ -69,7 +69,6 @@ async def worker(
     lease: str | None,
     grace: str | None,
     connection_retries: int | None,
-    bundle: str | None,
     exit_when_idle: bool,
     verbose: bool,
     quiet: bool,
@@ -86,8 +85,6 @@ async def worker(
       headrace worker --app shop.jobs:app --queues mail,scans --max-workers 20
       headrace worker --bundle ingest
     """
-    if bundle is not None:
-        session.use_bundles(parts([bundle]))
     app = reconfigure(
         session.load_app(),
         queues=None if queues is None else tuple(parts([queues])),

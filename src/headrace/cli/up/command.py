@@ -16,7 +16,6 @@ from headrace.app import App
 from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command
 from headrace.cli.errors import notice
-from headrace.cli.filters import parts
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr, without_jobs
@@ -24,8 +23,7 @@ from headrace.cli.services.worker import serve, started
 from headrace.cli.session import CliSession
 from headrace.cli.up.demos import run_demos
 from headrace.cli.up.feed import JobFeed
-from headrace.cli.up.processes import WorkerProcesses
-from headrace.cli.up.services import run_services
+from headrace.cli.up.processes import WorkerProcesses, run_services
 from headrace.engine.open import redacted
 from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
 from headrace.model.job import Job
@@ -50,7 +48,6 @@ async def up(
     tour: bool | None,
     workers: int,
     server: bool,
-    bundle: str | None,
     exit_when_idle: bool,
 ) -> int:
     """Start a worker, the HTTP API, schedules and a short tour.
@@ -67,8 +64,6 @@ async def up(
     """
     if not 1 <= workers <= 64:
         raise InvalidInput(f"--workers must be between 1 and 64, got {workers}")
-    if bundle is not None:
-        session.use_bundles(parts([bundle]))
     named, bundles = session.settings.app, session.settings.bundles
     if named is not None and tour and not bundles:
         raise InvalidInput("the tour has an App of its own; leave out --app, or --tour")
@@ -88,7 +83,7 @@ async def up(
             code = await serve(orchestrator, output.run(tour=shown and named is None, demos=shown))
         finally:
             await children.stop()
-    await output.print_last_changes()
+    await output.feed.end()
     await app.close()
     output.end(code)
     if orchestrator.stuck_threads:
@@ -119,7 +114,7 @@ class UpOutput:
         self._orchestrator = orchestrator
         self._children = children
         self._exit_when_idle = exit_when_idle
-        self._feed = JobFeed(app, json=session.json)
+        self.feed = JobFeed(app, json=session.json)
         self._address: str | None = None
 
     def banner(self, workers: int, address: str | None) -> None:
@@ -152,12 +147,14 @@ class UpOutput:
         self._children.start()
         if demos:
             for name in await run_demos(self._app):
-                self._say(f"The demo of bundle {name} has begun.")
+                if not self._json:
+                    print_line(f"The demo of bundle {name} has begun.")
         if tour:
             await self._tour()
         else:
-            await self._feed.begin()
-            self._say("Waiting for jobs.")
+            await self.feed.begin()
+            if not self._json:
+                print_line("Waiting for jobs.")
         if self._exit_when_idle:
             await self._finish()
             return
@@ -165,7 +162,7 @@ class UpOutput:
             self._children.check()
             await asyncio.sleep(POLL_SECONDS)
             with contextlib.suppress(EngineUnavailable):  # the worker logs it, and waits
-                await self._feed.print_changes()
+                await self.feed.print_changes()
         # Stopping: the other processes at the same time as our own worker.
         await self._children.stop()
 
@@ -173,7 +170,7 @@ class UpOutput:
         from headrace.cli.up.tour import CAST, tour_jobs  # noqa: PLC0415 - only if it runs
 
         jobs = tour_jobs()
-        await self._feed.begin({job.id: label for label, job in jobs})
+        await self.feed.begin({job.id: label for label, job in jobs})
         if not self._json:
             print_line("The tour, a few small jobs that show what it can do:")
             for name, what in CAST.items():
@@ -182,10 +179,10 @@ class UpOutput:
         await self._app.enqueue_many([job for _, job in jobs])
         ids = [job.id for _, job in jobs]
         while self._orchestrator.running:
-            await self._feed.print_changes()
+            await self.feed.print_changes()
             found = await self._app.engine.get(ids)
             if all(job.status.final for job in found):
-                await self._feed.print_changes()
+                await self.feed.print_changes()
                 self._tour_is_over(found)
                 return
             await asyncio.sleep(POLL_TOUR)
@@ -196,7 +193,7 @@ class UpOutput:
         except WorkerUnhealthy:
             if self._orchestrator.running:
                 raise
-        await self._feed.print_changes()
+        await self.feed.print_changes()
         await self._orchestrator.stop()
 
     def _tour_is_over(self, jobs: list[Job]) -> None:
@@ -225,14 +222,6 @@ class UpOutput:
             print_line(f"  {f'{program()} {words}{where}':<60}  {what}")
         print_line()
         print_line("Waiting for jobs; what happens to them shows here. Ctrl-C stops the worker.")
-
-    def _say(self, text: str) -> None:
-        if not self._json:
-            print_line(text)
-
-    async def print_last_changes(self) -> None:
-        """Print what happened at the end."""
-        await self._feed.end()
 
     def end(self, code: int) -> None:
         """Print how it ended."""

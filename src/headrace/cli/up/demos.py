@@ -28,7 +28,7 @@ async def run_demos(app: App) -> list[str]:
         try:
             await resolve(name, "demo", loaded.bundle.demo)(app, loaded.setup)
         except Exception as error:
-            log.exception('The demo of bundle "%s" failed: %s', name, told(error))
+            log.error('The demo of bundle "%s" failed: %s', name, told(error))  # noqa: TRY400
             with contextlib.suppress(HeadraceError):
                 await app.engine.record_delete(KIND, _key(name))
         else:

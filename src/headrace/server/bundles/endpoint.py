@@ -1,4 +1,4 @@
-"""Calls the function of a bundle's route: arguments from the request, a response from the result."""
+"""Calls the function of a bundle's route, and makes a response of what it returns."""
 
 from __future__ import annotations
 

@@ -14,11 +14,12 @@ from headrace.bundles.registry import LoadedBundle
 from headrace.bundles.request import CALLER, NOTES, SETUP, BundleRequest
 from headrace.bundles.routes import Route, RouteScope
 from headrace.errors import InvalidSetting
-from headrace.server.auth.guard import Caller, Handler, admit, check_names, query_names
+from headrace.server.auth.guard import Caller, admit
 from headrace.server.bundles.endpoint import Served
 from headrace.server.http.body import check_length, media_type
 from headrace.server.http.problems import Refused
 from headrace.server.http.uploads import bounded_receive
+from headrace.server.routing import Handler, check_names, query_names
 from headrace.server.service import SLACK, Service, service_of
 
 SCOPES = get_args(RouteScope)
@@ -53,7 +54,7 @@ class BundleRoute(APIRoute):
             service = service_of(request)
             limit = self._limit(request, service)
             check_length(request, limit)
-            request.scope |= {CALLER: caller, SETUP: self.loaded.setup}
+            request.scope.update({CALLER: caller, SETUP: self.loaded.setup})
             response = await handle(
                 BundleRequest(request.scope, bounded_receive(request, limit), request._send)
             )
