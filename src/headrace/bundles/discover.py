@@ -44,4 +44,4 @@ def summary_of(name: str) -> str:
     if len(points) != 1 or points[0].dist is None:
         return ""
     metadata = points[0].dist.metadata
-    return metadata["Summary"] if "Summary" in metadata else ""
+    return metadata["Summary"] or ""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -55,9 +56,14 @@ class BundleRoute(APIRoute):
             limit = self._limit(request, service)
             check_length(request, limit)
             request.scope.update({CALLER: caller, SETUP: self.loaded.setup})
-            response = await handle(
-                BundleRequest(request.scope, bounded_receive(request, limit), request._send)
-            )
+            bounded = BundleRequest(request.scope, bounded_receive(request, limit))
+            try:
+                response = await handle(bounded)
+            except HTTPException as error:
+                # FastAPI calls every error while it reads a form a malformed request.
+                if isinstance(error.__cause__, Refused):
+                    raise error.__cause__ from None
+                raise
             if self.declared.changes and response.status_code < 400:
                 await self._write_down(request, service, caller)
             return response
