@@ -97,7 +97,10 @@ def read_names(folder: Path, half: str) -> list[Sentence]:
 
 def show(tallies: dict[Kind, Tally], out: TextIO, *, errors: bool) -> None:
     """Write the figures as a Markdown table."""
-    print("| kind | labelled | found | precision | recall | exact precision | exact recall |", file=out)
+    print(
+        "| kind | labelled | found | precision | recall | exact precision | exact recall |",
+        file=out,
+    )
     print("|---|---|---|---|---|---|---|", file=out)
     for kind, tally in tallies.items():
         print(tally.row(kind.value), file=out)

@@ -44,7 +44,9 @@ _SPELLED_EMAIL = re.compile(
     re.IGNORECASE,
 )
 _IPV4 = re.compile(r"(?<![\d.\w-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)")
-_IPV6 = re.compile(r"(?<![\w:.])[0-9a-fA-F:]{2,39}(?<!:)(?![\w:])|(?<![\w:.])[0-9a-fA-F:]{2,38}::(?![\w:])")
+_IPV6 = re.compile(
+    r"(?<![\w:.])[0-9a-fA-F:]{2,39}(?<!:)(?![\w:])|(?<![\w:.])[0-9a-fA-F:]{2,38}::(?![\w:])"
+)
 _VERSION = re.compile(r"(?:\bv|version|release|버전|판|build|v\.)[ :=]{0,2}$", re.IGNORECASE)
 
 

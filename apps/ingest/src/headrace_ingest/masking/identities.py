@@ -12,11 +12,10 @@ _RESIDENT = re.compile(r"(?<![\d-])(\d{6})( ?- ?| |)([1-8])(\d{6})(?![\d]|-\d)")
 _RESIDENT_NEAR = re.compile(r"주민|외국인 ?등록|거소 ?신고|resident reg|RRN", re.IGNORECASE)
 _RESIDENT_WEIGHTS = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
 
-_SSN = re.compile(
-    r"(?<![\d-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\d]|-\d)"
-)
+_SSN = re.compile(r"(?<![\d-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\d]|-\d)")
 _SSN_PLAIN = re.compile(
-    r"(?:\bSSN\b|social security|사회보장번호)[^\d\n]{0,25}((?!000|666|9)\d{9})(?!\d)", re.IGNORECASE
+    r"(?:\bSSN\b|social security|사회보장번호)[^\d\n]{0,25}((?!000|666|9)\d{9})(?!\d)",
+    re.IGNORECASE,
 )
 
 _PASSPORT_KOREAN = re.compile(r"(?<![A-Za-z0-9])[A-Z](?:\d{8}|\d{3}[A-Z]\d{4})(?![A-Za-z0-9])")

@@ -6,7 +6,9 @@ SURNAMES = frozenset(
 )
 LONG_SURNAMES = ("남궁", "황보", "제갈", "사공", "선우", "서문", "독고", "동방")
 # Seldom words in themselves, so that three syllables with them at the beginning are mostly names.
-COMMON_SURNAMES = frozenset("김이박최정강조윤장임한오서신권황안송류유전홍고문양손배백허남심노하곽성차주우구민나엄채원")
+COMMON_SURNAMES = frozenset(
+    "김이박최정강조윤장임한오서신권황안송류유전홍고문양손배백허남심노하곽성차주우구민나엄채원"
+)
 
 # After a name, with or without a space.
 TITLES = frozenset(
@@ -36,7 +38,20 @@ ROLES = frozenset(
     """.split()
 )
 # Before a name, with a colon or a space: what a form calls it.
-LABELS = ("성명", "이름", "담당자", "신청인", "신청자", "예금주", "작성자", "승인자", "보호자", "대표자", "수신인", "수취인")
+LABELS = (
+    "성명",
+    "이름",
+    "담당자",
+    "신청인",
+    "신청자",
+    "예금주",
+    "작성자",
+    "승인자",
+    "보호자",
+    "대표자",
+    "수신인",
+    "수취인",
+)
 
 # Three syllables that begin like a name and are none.
 NO_NAMES = frozenset(
