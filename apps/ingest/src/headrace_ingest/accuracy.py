@@ -111,7 +111,7 @@ def show(tallies: dict[Kind, Tally], out: TextIO, *, errors: bool) -> None:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.3f}" if whole else "–"
+    return f"{part / whole:.3f}" if whole else "none"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

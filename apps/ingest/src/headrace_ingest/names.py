@@ -52,7 +52,8 @@ def clean_path(path: str) -> str:
     parts = [part.strip() for part in path.removesuffix("/")[1:].split("/")]
     if any(part in ("", ".", "..") or "\\" in part for part in parts):
         raise ValidationError(
-            f"The path {shown(path)} has an empty part, a dot or a backslash; write it as /hr/leave."
+            f"The path {shown(path)} has an empty part, a dot or a backslash; "
+            "write it as /hr/leave."
         )
     cleaned = "/" + "/".join(parts)
     if len(cleaned) > LONGEST_PATH or len(parts) > DEEPEST_PATH:
@@ -65,7 +66,7 @@ def clean_path(path: str) -> str:
 
 def is_within(path: str, folder: str) -> bool:
     """Return whether `folder` has `path`: `/hr` has itself and `/hr/leave`, not `/hrx`."""
-    return folder == "/" or path == folder or path.startswith(folder + "/")
+    return folder in ("/", path) or path.startswith(folder + "/")
 
 
 def shown(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Rules for numbers that states give to persons: resident number, SSN, passport, licence. No I/O."""
+"""Rules for numbers that states give: resident number, SSN, passport, licence. No I/O."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LICENSE = re.compile(
     r"|(?:" + _REGIONS + r")[ -]?\d{2}[ -]\d{6}[ -]\d{2}(?![\d]|-\d)"
 )
 _LICENSE_NAMED = re.compile(
-    r"(?i:면허|driver['’]?s?['’]? licen[cs]e|driving licen[cs]e|\bDL\b)"
+    r"(?i:면허|driver['\u2019]?s?['\u2019]? licen[cs]e|driving licen[cs]e|\bDL\b)"
     r"[^\n\d]{0,25}?(?<![A-Za-z0-9-])"
     r"((?=(?:[A-Z0-9-]*\d){5})[A-Z0-9](?:[A-Z0-9]|-(?=[A-Z0-9])){5,18})(?![A-Za-z0-9]|-\d)"
 )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """A kind of personal data, most telling first: where two overlap, the earlier one names both."""
+    """A kind of personal data. Where two overlap, the earlier one names both."""
 
     API_KEY = "api_key"
     EMAIL = "email"

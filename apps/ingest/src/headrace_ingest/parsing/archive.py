@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from headrace import ParserError, ValidationError
-
 from headrace_ingest.names import shown
 from headrace_ingest.parsing.parsed import MEBIBYTE, RATIO_FROM, Format, Limits
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-from headrace import ParserError, ValidationError
 from kreuzberg import detect_mime_type
 
+from headrace import ParserError, ValidationError
 from headrace_ingest.names import shown
 from headrace_ingest.parsing.archive import check_archive, format_of_archive
 from headrace_ingest.parsing.parsed import MEBIBYTE, Format, Limits

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from headrace import ParserError, ValidationError
-
 from headrace_ingest.names import shown
 from headrace_ingest.parsing.detect import detect_format
 from headrace_ingest.parsing.parsed import Format, Limits, Parsed

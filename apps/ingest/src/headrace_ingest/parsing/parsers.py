@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import kreuzberg
-from headrace import ParserError
 from hwpx.tools.text_extractor import TextExtractor
 
+from headrace import ParserError
 from headrace_ingest.parsing.parsed import Format, Parsed
 from headrace_ingest.parsing.text import clean, decode
 

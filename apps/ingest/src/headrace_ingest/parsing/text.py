@@ -21,7 +21,7 @@ _CHARSET = re.compile(
 _MEANT = {"euc-kr": "cp949", "euc_kr": "cp949", "ks_c_5601-1987": "cp949", "ksc5601": "cp949"}
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _USUAL = re.compile(
-    r"[\s!-~가-힣ㄱ-ㆎ\u3000-\u30ff\u4e00-\u9fff\u2010-\u2027\u00a0-\u00ff\uff00-\uffef·…“”‘’]"
+    r"[\s!-~가-힣ㄱ-ㆎ\u3000-\u30ff\u4e00-\u9fff\u2010-\u2027\u00a0-\u00ff\uff00-\uffef·…]"
 )
 _SAMPLE = 65_536
 
@@ -45,7 +45,7 @@ def decode(data: bytes, *, html: bool = False) -> Decoded | None:
     if declared:
         label = declared[1].decode("ascii").lower()
         candidates.append(_MEANT.get(label, label))
-    candidates += _wide_guesses(data) + ["cp949", "utf-16-le", "utf-16-be", "cp1252"]
+    candidates += [*_wide_guesses(data), "cp949", "utf-16-le", "utf-16-be", "cp1252"]
     for encoding in candidates:
         decoded = _attempt(data, encoding)
         if decoded is not None:
