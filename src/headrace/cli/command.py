@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -46,6 +46,17 @@ def argument(name: str, *, metavar: str, help: str, **options: Any) -> Callable[
     return click.argument(name, cls=Argument, metavar=metavar, description=help, **options)
 
 
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator that adds several options and arguments, in this order."""
+
+    def add(body: F) -> F:
+        for option in reversed(options):
+            body = option(body)
+        return body
+
+    return add
+
+
 class Command(click.Command):
     """A command. Its function is given a CliSession first, and may return an exit code."""
 
@@ -80,6 +91,20 @@ class CommandGroup(click.Group):
             near = "".join(f" Did you mean '{each}'?" for each in nearest(args[0], known))
             ctx.fail(f"No such command '{args[0]}'.{near}")
         return super().resolve_command(ctx, args)
+
+
+def add_switch(
+    commands: CommandGroup,
+    body: Body,
+    verbs: Mapping[str, tuple[bool, str]],
+    *,
+    argument: Callable[[Body], Body],
+    example: str,
+) -> None:
+    """Add two verbs that differ in what they set: each calls `body` with `on`, True or False."""
+    for verb, (on, help) in verbs.items():
+        about = f"{help}\n\n\b\nExample:\n  {example.format(verb)}"
+        commands.command(verb, help=about)(argument(functools.partial(body, on=on)))
 
 
 def group(help: str) -> CommandGroup:

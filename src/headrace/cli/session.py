@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.app import App
 from headrace.cli.app_loader import load_app, reconfigure
 from headrace.cli.errors import notice
+from headrace.cli.output import Columns, is_terminal, print_json, print_line, print_table
 from headrace.config import Settings, load
 from headrace.engine.open import redacted
 from headrace.engine.sqlite.connection.address import parse_address
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.cli.backend import Backend
     from headrace.client import Client
 
+T = TypeVar("T")
 TOUR = "headrace.cli.up.tour:app"
 # How often a request is repeated while a server is away: a person waits, so fail soon.
 RETRIES = 2
@@ -40,6 +42,24 @@ class CliSession:
         self.json = json
         self.debug = debug
         self.settings: Settings = load(url=url, app=app)
+
+    def show(self, document: Any, text: str) -> None:
+        """Print JSON if that was asked for, else a line for people."""
+        if self.json:
+            print_json(document)
+        else:
+            print_line(text)
+
+    def show_list(
+        self, name: str, items: Sequence[T], columns: Columns[T], *, empty: str | None = None
+    ) -> None:
+        """Print items: as JSON under this name, or as a table; `empty` tells people of none."""
+        if self.json:
+            print_json({name: items})
+        elif not items and empty is not None and is_terminal():
+            print_line(empty)
+        else:
+            print_table(columns, items)
 
     def load_app(self, task: str | None = None) -> App:
         """Return the App that was named. A task of the built-in tour needs no name."""

@@ -15,8 +15,7 @@ from headrace.monitor.changes import ChangeWatch
 from headrace.monitor.snapshot import Snapshots
 from headrace.monitor.subscribers import Subscriber
 from headrace.server.auth.audit import AuditLog
-from headrace.server.auth.keys import Keyring
-from headrace.server.auth.rate_limit import RateLimit
+from headrace.server.auth.keys import Keyring, RateLimit
 from headrace.server.auth.redact import Redactor
 from headrace.server.responses import Answers
 

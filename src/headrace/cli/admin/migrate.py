@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import click
+import msgspec
 
 from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, notice
@@ -55,7 +56,8 @@ async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) ->
     finally:
         await engine.close()
     if session.json:
-        print_json({**_shown(state), "done": list(done) if not state.pending else []})
+        more = {"refused": state.refused, "done": () if state.pending else done}
+        print_json(msgspec.structs.asdict(state) | more)
     elif sql:
         nothing = "-- Nothing to run: `headrace migrate` does all there is to do."
         for line in (state.script or nothing).splitlines():
@@ -79,17 +81,6 @@ async def _when_ready(engine: Engine) -> SchemaState:
         if reason != shown:
             notice(shown := reason)
         await asyncio.sleep(WAIT_SECONDS)
-
-
-def _shown(state: SchemaState) -> dict[str, object]:
-    return {
-        "version": state.version,
-        "min_program": state.min_program,
-        "known": state.known,
-        "pending": list(state.pending),
-        "refused": state.refused,
-        "script": state.script,
-    }
 
 
 def _print(session: CliSession, state: SchemaState, done: tuple[str, ...]) -> None:

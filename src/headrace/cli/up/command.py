@@ -22,8 +22,7 @@ from headrace.cli.services.logs import log_to_stderr, without_jobs
 from headrace.cli.services.worker import serve, started
 from headrace.cli.session import TOUR, CliSession
 from headrace.cli.up.feed import JobFeed
-from headrace.cli.up.processes import WorkerProcesses
-from headrace.cli.up.services import run_services
+from headrace.cli.up.processes import WorkerProcesses, run_services
 from headrace.engine.open import redacted
 from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
 from headrace.model.job import Job
@@ -77,7 +76,7 @@ async def up(
             )
         finally:
             await children.stop()
-    await output.print_last_changes()
+    await output.feed.end()
     await app.close()
     output.end(code)
     if orchestrator.stuck_threads:
@@ -108,7 +107,7 @@ class UpOutput:
         self._orchestrator = orchestrator
         self._children = children
         self._exit_when_idle = exit_when_idle
-        self._feed = JobFeed(app, json=session.json)
+        self.feed = JobFeed(app, json=session.json)
         self._address: str | None = None
 
     def banner(self, workers: int, address: str | None) -> None:
@@ -138,8 +137,9 @@ class UpOutput:
         if tour:
             await self._tour()
         else:
-            await self._feed.begin()
-            self._say("Waiting for jobs.")
+            await self.feed.begin()
+            if not self._json:
+                print_line("Waiting for jobs.")
         if self._exit_when_idle:
             await self._finish()
             return
@@ -147,7 +147,7 @@ class UpOutput:
             self._children.check()
             await asyncio.sleep(POLL_SECONDS)
             with contextlib.suppress(EngineUnavailable):  # the worker logs it, and waits
-                await self._feed.print_changes()
+                await self.feed.print_changes()
         # Stopping: the other processes at the same time as our own worker.
         await self._children.stop()
 
@@ -155,7 +155,7 @@ class UpOutput:
         from headrace.cli.up.tour import CAST, tour_jobs  # noqa: PLC0415 - only if it runs
 
         jobs = tour_jobs()
-        await self._feed.begin({job.id: label for label, job in jobs})
+        await self.feed.begin({job.id: label for label, job in jobs})
         if not self._json:
             print_line("The tour, a few small jobs that show what it can do:")
             for name, what in CAST.items():
@@ -164,10 +164,10 @@ class UpOutput:
         await self._app.enqueue_many([job for _, job in jobs])
         ids = [job.id for _, job in jobs]
         while self._orchestrator.running:
-            await self._feed.print_changes()
+            await self.feed.print_changes()
             found = await self._app.engine.get(ids)
             if all(job.status.final for job in found):
-                await self._feed.print_changes()
+                await self.feed.print_changes()
                 self._tour_is_over(found)
                 return
             await asyncio.sleep(POLL_TOUR)
@@ -178,7 +178,7 @@ class UpOutput:
         except WorkerUnhealthy:
             if self._orchestrator.running:
                 raise
-        await self._feed.print_changes()
+        await self.feed.print_changes()
         await self._orchestrator.stop()
 
     def _tour_is_over(self, jobs: list[Job]) -> None:
@@ -207,14 +207,6 @@ class UpOutput:
             print_line(f"  {f'{program()} {words}{where}':<60}  {what}")
         print_line()
         print_line("Waiting for jobs; what happens to them shows here. Ctrl-C stops the worker.")
-
-    def _say(self, text: str) -> None:
-        if not self._json:
-            print_line(text)
-
-    async def print_last_changes(self) -> None:
-        """Print what happened at the end."""
-        await self._feed.end()
 
     def end(self, code: int) -> None:
         """Print how it ended."""

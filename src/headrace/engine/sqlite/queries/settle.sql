@@ -28,7 +28,8 @@ SELECT
     coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker),
     started_at, ?2, cancel_reason IS NOT NULL, priority, queue,
     lane, width, hold, run_at, created_at, task, job.key, max_attempts, timeout, on_crash, source,
-    100, stage, message, NULL, NULL, CAST(done.value AS BLOB), args, meta, log,
+    100, stage, CASE WHEN progress >= 100 THEN message END, NULL, NULL,
+    CAST(done.value AS BLOB), args, meta, log,
     job.parent, job.group_name
 FROM json_each(?1) AS done
 CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER);
@@ -48,7 +49,8 @@ SELECT
     coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker),
     started_at, ?2, cancel_reason IS NOT NULL, priority, queue,
     lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
-    CASE ?1 WHEN 4 THEN 100 ELSE progress END, stage, message, ?3, ?4, ?5, args, meta,
+    CASE ?1 WHEN 4 THEN 100 ELSE progress END, stage,
+    CASE WHEN ?1 <> 4 OR progress >= 100 THEN message END, ?3, ?4, ?5, args, meta,
     CASE WHEN ?6 IS NULL THEN log
          ELSE substr(CAST(log || ?6 || x'0a' AS BLOB), -262144) END,
     parent, group_name
