@@ -95,6 +95,15 @@ def read_names(folder: Path, half: str) -> list[Sentence]:
     return sentences
 
 
+def read_set(path: Path) -> list[Sentence]:
+    """Return the labelled sentences of a file with one JSON object on each line."""
+    sentences = []
+    for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        spans = [Span(span["start"], span["end"], Kind(span["kind"])) for span in row["spans"]]
+        sentences.append(Sentence(row["text"], spans))
+    return sentences
+
+
 def show(tallies: dict[Kind, Tally], out: TextIO, *, errors: bool) -> None:
     """Write the figures as a Markdown table."""
     print(
@@ -128,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error("names needs --data")
         tallies = measure(read_names(chosen.data, chosen.half), [Kind.PERSON])
     else:
-        raise NotImplementedError
+        tallies = measure(read_set(chosen.set), [kind for kind in Kind if kind != Kind.IP_ADDRESS])
     show(tallies, sys.stdout, errors=chosen.errors)
     return 0
 

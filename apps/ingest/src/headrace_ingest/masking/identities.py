@@ -52,9 +52,9 @@ def find_identities(text: str) -> Iterator[Span]:
     for match in _PASSPORT_NAMED.finditer(text):
         yield Span(match.start(1), match.end(1), Kind.PASSPORT)
     for match in _LICENSE.finditer(text):
-        yield Span(match.start(), match.end(), Kind.DRIVER_LICENSE)
+        yield Span(match.start(), match.end(), Kind.DRIVER_LICENCE)
     for match in _LICENSE_NAMED.finditer(text):
-        yield Span(match.start(1), match.end(1), Kind.DRIVER_LICENSE)
+        yield Span(match.start(1), match.end(1), Kind.DRIVER_LICENCE)
 
 
 def _is_resident_number(match: re.Match[str], text: str) -> bool:

@@ -15,7 +15,7 @@ class Kind(StrEnum):
     EMAIL = "email"
     RESIDENT_NUMBER = "resident_number"
     CARD = "card"
-    DRIVER_LICENSE = "driver_license"
+    DRIVER_LICENCE = "driver_licence"
     PASSPORT = "passport"
     US_SSN = "us_ssn"
     PHONE = "phone"
