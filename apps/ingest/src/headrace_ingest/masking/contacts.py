@@ -56,7 +56,10 @@ _VERSION = re.compile(r"(?:\bv|version|release|버전|판|build|v\.)[ :=]{0,2}$"
 
 def find_contacts(text: str) -> Iterator[Span]:
     """Yield phone numbers, e-mail addresses and IP addresses."""
-    yield from _phones(text)
+    for span in _phones(text):
+        number = text[span.begin : span.end]
+        # A bracket that is closed behind the number is no part of it.
+        yield span._replace(begin=span.begin + (number[0] == "(" and ")" not in number))
     for pattern in (_EMAIL, _SPELLED_EMAIL):
         for match in pattern.finditer(text):
             yield Span(match.start(), match.end(), Kind.EMAIL)
