@@ -8,10 +8,8 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from headrace.cli.backend import time_now
-from headrace.cli.command import group
+from headrace.cli.command import flag, group, option
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.filters import filter_options, make_filter
 from headrace.cli.formatting import ago, parse_span, span, took
@@ -46,18 +44,16 @@ LONGEST = 1.0
 
 @commands.command("list")
 @filter_options
-@click.option("--limit", "-n", metavar="N", type=int, default=50, help="Show at most this many.")
-@click.option("--cursor", metavar="ID", help="Continue after this job, as the last page says.")
-@click.option("all_pages", "--all", is_flag=True, help="List every job.")
+@option("--limit -n", "N", "Show at most this many.", type=int, default=50)
+@option("--cursor", "ID", "Continue after this job, as the last page says.")
+@flag("all_pages --all", "List every job.")
 async def list_jobs(
     session: CliSession, *, limit: int, cursor: str | None, all_pages: bool, **flags: Any
 ) -> None:
     """List jobs, newest first.
 
-    \b
-    Examples:
-      headrace jobs list --status failed,timeout --since 2h
-      headrace jobs list --queue mail --all --json | jq -r '.jobs[].job_id'
+    headrace jobs list --status failed,timeout --since 2h
+    headrace jobs list --queue mail --all --json | jq -r '.jobs[].job_id'
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
@@ -141,9 +137,7 @@ def summary(job: Job) -> str:
 async def show(session: CliSession, *, job_id: str) -> None:
     """Show everything about one job: arguments, result, error, attempts, stages.
 
-    \b
-    Example:
-      headrace jobs show 01980000-0000-7000-8000-000000000000
+    headrace jobs show 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
         job = await backend.get(job_id)
@@ -159,9 +153,7 @@ async def show(session: CliSession, *, job_id: str) -> None:
 async def why(session: CliSession, *, job_id: str) -> None:
     """Say why a job is not running, or what it is doing.
 
-    \b
-    Example:
-      headrace jobs why 01980000-0000-7000-8000-000000000000
+    headrace jobs why 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
         job = await backend.get(job_id)
@@ -175,14 +167,12 @@ async def why(session: CliSession, *, job_id: str) -> None:
 
 @commands.command("watch")
 @JOB
-@click.option("--timeout", metavar="SPAN", help="Give up after: 30s, 10m, …")
+@option("--timeout", "SPAN", "Give up after: 30s, 10m, …")
 async def watch_job(session: CliSession, *, job_id: str, timeout: str | None) -> int:
     """Follow a job until it is finished. The exit code is 1 if it did not complete.
 
     With --json each change is one line of JSON.
 
-    \b
-    Example:
       headrace jobs watch 01980000-0000-7000-8000-000000000000 --timeout 10m
     """
     limit = None if timeout is None else time.monotonic() + parse_span("--timeout", timeout)
