@@ -10,6 +10,7 @@ import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command, option
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
@@ -26,6 +27,7 @@ from headrace.server import serve
 @option("--host", "HOST", "Listen on this address (default 127.0.0.1).")
 @option("--port", "PORT", "Listen on this port (default 3989).", type=int)
 @option("--redact", "A,B", "Hide the values of these fields in responses.")
+@bundle_option
 @log_options
 async def server(
     session: CliSession,

@@ -13,6 +13,7 @@ import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command, flag, option
 from headrace.cli.errors import UNAVAILABLE
 from headrace.cli.filters import parts
@@ -44,6 +45,7 @@ log = logging.getLogger("headrace.worker")
     "Exit after this many failed connections in a row (default never).",
     type=int,
 )
+@bundle_option
 @flag("--exit-when-idle", "Run all jobs that are due, then stop.")
 @flag("--verbose -v", "Log every job.")
 @flag("--quiet -q", "Log warnings and errors only.")
@@ -69,6 +71,7 @@ async def worker(
 
       headrace worker --app shop.jobs
       headrace worker --app shop.jobs:app --queues mail,scans --max-workers 20
+      headrace worker --bundle ingest
     """
     app = reconfigure(
         session.load_app(),

@@ -31,6 +31,7 @@ class WorkerProcesses:
     def start(self) -> None:
         settings = self._app.settings
         # The URL goes by the environment, because everybody can read a command line.
+        bundles = ["--bundle", ",".join(settings.bundles)] if settings.bundles else []
         environment = os.environ | {"HEADRACE_URL": settings.url}
         for _ in range(self._count):
             self._processes.append(
@@ -39,6 +40,7 @@ class WorkerProcesses:
                         *(sys.executable, "-m", "headrace.cli", "worker"),
                         *("--app", settings.app or "", "--quiet", "--stop-with-stdin"),
                         *self._queues,
+                        *bundles,
                     ],
                     stdin=subprocess.PIPE,
                     env=environment,

@@ -1,0 +1,123 @@
+"""Routes: each is behind the guard, and says what it takes and returns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from headrace.model.job import Job
+from headrace.server.auth.guard import Access, Caller, admit
+from headrace.server.http.problems import invalid
+from headrace.server.openapi.registry import JSON, Schema, accepts, answers
+from headrace.server.service import Service, service_of
+from headrace.suggest import did_you_mean
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Coroutine[Any, Any, Response]])
+
+
+class Call(Request):
+    """A request that the guard has let in."""
+
+    caller: Caller
+
+    @property
+    def service(self) -> Service:
+        """What all routes share."""
+        return service_of(self)
+
+    def unrestricted(self, what: str) -> Service:
+        """The same, if the caller's key is not for some queues only."""
+        self.caller.check_unrestricted(what)
+        return self.service
+
+    async def job(self, job_id: str) -> Job:
+        """Return the job of this id, if this caller may see it."""
+        return self.caller.check_job(await self.service.reader.get(job_id))
+
+    async def changed(self, action: str, target: str, **detail: Any) -> None:
+        """Write to the audit log what this caller has changed."""
+        await self.service.audit.changed(self.caller, action, target, **detail)
+
+
+class Router:
+    """Adds routes that need this access. Every route is made by one of these."""
+
+    def __init__(self, access: Access, routes: list[BaseRoute]) -> None:
+        self._kind = guarded(access)
+        self._routes = routes
+
+    def __call__(
+        self,
+        place: str,
+        summary: str,
+        returns: type[msgspec.Struct] | Schema,
+        takes: type[msgspec.Struct] | None = None,
+        *,
+        status: int = 200,
+        also: dict[int, type[msgspec.Struct] | Schema] | None = None,
+        media_type: str = JSON,
+        optional: bool = False,
+        **described: Any,
+    ) -> Callable[[Endpoint], Endpoint]:
+        """Return a decorator. `place` is a method and a path, such as "GET /jobs"; `optional`: the
+        body may be left out. The rest is as for FastAPI: `name` is for the OpenAPI document, where
+        it is not that of the function.
+        """
+        method, path = place.split(" ", 1)
+        described = answers(returns, status, also=also, media_type=media_type) | described
+        if takes is not None:
+            described |= accepts(takes, optional=optional)
+
+        def add(endpoint: Endpoint) -> Endpoint:
+            route = self._kind(path, endpoint, methods=[method], summary=summary, **described)
+            self._routes.append(route)
+            return endpoint
+
+        return add
+
+
+@functools.cache
+def guarded(access: Access) -> type[APIRoute]:
+    """Return a kind of route that needs this access."""
+
+    class Guarded(APIRoute):
+        def get_route_handler(self) -> Handler:
+            handle = super().get_route_handler()
+            known = set(query_names(self.dependant))
+
+            async def guard(request: Request) -> Response:
+                call = Call(request.scope, request.receive)
+                # Before the body is read.
+                call.caller = await admit(call, access)
+                if call.scope["query_string"]:
+                    check_names(call, known)
+                return await handle(call)
+
+            return guard
+
+    Guarded.access = access  # type: ignore[attr-defined]
+    return Guarded
+
+
+def query_names(dependant: Dependant) -> Iterator[str]:
+    """The query parameters of a route and of what it depends on."""
+    for parameter in dependant.query_params:
+        yield parameter.alias
+    for each in dependant.dependencies:
+        yield from query_names(each)
+
+
+def check_names(request: Request, known: set[str]) -> None:
+    """Refuse unknown parameters: a misspelt filter must not list everything."""
+    for name in request.query_params:
+        if name not in known:
+            raise invalid(f"unknown query parameter; {did_you_mean(name, known)}", field=name[:60])
