@@ -12,7 +12,7 @@ from headrace.cli.backend import time_now
 from headrace.cli.command import flag, group, option
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.filters import filter_options, make_filter
-from headrace.cli.formatting import ago, parse_span, span, took
+from headrace.cli.formatting import ago, failure, parse_span, retry_time, took
 from headrace.cli.jobs.change import JOB, cancel, retry, signal
 from headrace.cli.jobs.show import details, print_details
 from headrace.cli.output import (
@@ -158,11 +158,7 @@ async def why(session: CliSession, *, job_id: str) -> None:
     async with session.backend() as backend:
         job = await backend.get(job_id)
         reasons = list(await backend.why(job_id))
-    if session.json:
-        print_json({"job_id": job.id, "status": job.status, "reasons": reasons})
-        return
-    for reason in reasons:
-        print_line(reason)
+    session.show({"job_id": job.id, "status": job.status, "reasons": reasons}, *reasons)
 
 
 @commands.command("watch")
@@ -225,15 +221,12 @@ def _compared(job: Job) -> tuple[Any, ...]:
 def _describe(job: Job, now: datetime) -> str:
     """Return what matters in a job's status."""
     attempt = f"attempt {job.attempt} of {job.max_attempts}"
-    error = f"{job.error_type}: {job.error}" if job.error_type else job.error or "no reason kept"
     match job.status:
         case Status.RUNNING:
             parts = [attempt, job.stage, job.message, f"{job.progress:.0f}%"]
             return ", ".join(part for part in parts if part)
         case Status.SCHEDULED if job.attempt:
-            left = (job.run_at - now).total_seconds()
-            again = f"again in {span(left)}" if left > 0 else "again now"
-            return f"{attempt} failed, {again}: {error}"
+            return f"{attempt} failed, {retry_time(job, now)}: {failure(job)}"
         case Status.SCHEDULED:
             return f"due {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
         case Status.PENDING:
@@ -241,7 +234,7 @@ def _describe(job: Job, now: datetime) -> str:
         case Status.COMPLETED:
             return f"in {took(job.started_at, job.completed_at)}, {attempt}"
         case _:
-            return f"{attempt}: {error}"
+            return f"{attempt}: {failure(job)}"
 
 
 for each in (cancel, retry, signal):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -41,11 +41,11 @@ class SqsAdapter(QueueAdapter):
         self,
         *,
         queue_url: str,
-        region: str | None = None,
-        endpoint_url: str | None = None,
         batch_size: int = 100,
         wait_seconds: int = 5,
         visibility_seconds: int = 60,
+        region: str | None = None,
+        endpoint_url: str | None = None,
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
     ) -> None:
@@ -98,13 +98,11 @@ class SqsAdapter(QueueAdapter):
 
     async def complete(self, messages: Sequence[Message]) -> None:
         """Delete them."""
-        await self._each_ten(messages, "delete_message_batch", lambda: {})
+        await self._each_ten(messages, "delete_message_batch")
 
     async def abandon(self, messages: Sequence[Message]) -> None:
         """Make them visible at once."""
-        await self._each_ten(
-            messages, "change_message_visibility_batch", lambda: {"VisibilityTimeout": 0}
-        )
+        await self._each_ten(messages, "change_message_visibility_batch", VisibilityTimeout=0)
 
     async def lag(self) -> int | None:
         """What the queue holds, as far as the service can tell."""
@@ -130,16 +128,14 @@ class SqsAdapter(QueueAdapter):
         )
         return [self._message(each) for each in answer.get("Messages", [])]
 
-    async def _each_ten(
-        self, messages: Sequence[Message], verb: str, more: Callable[[], dict[str, Any]]
-    ) -> None:
+    async def _each_ten(self, messages: Sequence[Message], verb: str, **more: int) -> None:
         client = self._client
         if client is None:
             return  # they come back when their time is over
         calls = []
         for start in range(0, len(messages), AT_ONCE):
             entries = [
-                {"Id": str(number), "ReceiptHandle": each.receipt, **more()}
+                {"Id": str(number), "ReceiptHandle": each.receipt, **more}
                 for number, each in enumerate(messages[start : start + AT_ONCE])
             ]
             calls.append(getattr(client, verb)(QueueUrl=self._queue_url, Entries=entries))
