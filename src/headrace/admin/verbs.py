@@ -194,7 +194,7 @@ class AdminVerbs(RecordVerbs):
     async def list_schedules(self) -> Sequence[ScheduleView]:
         """Return every schedule in words, with its next times and its last jobs."""
         schedules = self.schedules  # says what to install if the extra is missing
-        from headrace.admin.views import schedule_views  # noqa: PLC0415
+        from headrace.dispatchers.cron.views import schedule_views  # noqa: PLC0415
 
         await self.open()
         return await schedule_views(schedules, self.clock.utcnow())
@@ -202,7 +202,7 @@ class AdminVerbs(RecordVerbs):
     async def get_schedule(self, name: str) -> ScheduleView:
         """Return one schedule. Raises `UnknownSchedule`."""
         schedules = self.schedules
-        from headrace.admin.views import schedule_view  # noqa: PLC0415
+        from headrace.dispatchers.cron.views import schedule_view  # noqa: PLC0415
 
         return await schedule_view(schedules, name, self.clock.utcnow())
 
@@ -245,7 +245,7 @@ class AdminVerbs(RecordVerbs):
     async def next_times(self, name: str, count: int = 5) -> ScheduleTimes:
         """Return when a schedule fires next."""
         schedule = (await self.schedules.get(name)).schedule
-        from headrace.admin.views import schedule_times  # noqa: PLC0415
+        from headrace.dispatchers.cron.views import schedule_times  # noqa: PLC0415
 
         return schedule_times(schedule, self.clock.utcnow(), count)
 

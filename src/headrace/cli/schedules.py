@@ -224,7 +224,7 @@ def _times_of(
     session: CliSession, expression: str, tz: str, now: datetime, count: int
 ) -> ScheduleTimes:
     _ = App(settings=session.settings).schedules  # says what to install if the extra is missing
-    from headrace.admin.views import schedule_times  # noqa: PLC0415 - an extra
+    from headrace.dispatchers.cron.views import schedule_times  # noqa: PLC0415 - an extra
     from headrace.model.schedule import Schedule  # noqa: PLC0415 - an extra
 
     schedule = Schedule(name="tried", expression=expression, task="none", tz=tz).checked()
