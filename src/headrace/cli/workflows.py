@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -121,12 +121,11 @@ async def run(
     session: CliSession,
     *,
     workflow: str,
+    wait: bool,
     values: tuple[str, ...],
     params: str | None,
-    version: str | None,
-    key: str | None,
-    wait: bool,
     timeout: str | None,
+    **which: Any,
 ) -> None:
     """Run a workflow and print the id of the run.
 
@@ -136,7 +135,7 @@ async def run(
     limit = None if timeout is None else parse_span("--timeout", timeout)
     given = read_arguments(values, params, session.settings.payload_limit)
     async with session.backend(needs_app=True, task=workflow) as backend:
-        begun = await backend.run_workflow(workflow, given, version=version, key=key)
+        begun = await backend.run_workflow(workflow, given, **which)
         job = await backend.get(begun.job_id)
         if not wait:
             session.show(job.to_dict(), job.id)

@@ -140,8 +140,7 @@ async def show(session: CliSession, *, job_id: str) -> None:
     headrace jobs show 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
-        job = await backend.get(job_id)
-        found = await details(backend, job)
+        job, found = await details(backend, job_id)
     if session.json:
         print_json(found)
     else:
@@ -156,8 +155,7 @@ async def why(session: CliSession, *, job_id: str) -> None:
     headrace jobs why 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
-        job = await backend.get(job_id)
-        reasons = list(await backend.why(job_id))
+        job, reasons = await backend.get(job_id), list(await backend.why(job_id))
     session.show({"job_id": job.id, "status": job.status, "reasons": reasons}, *reasons)
 
 

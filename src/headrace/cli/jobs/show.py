@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from headrace.cli.backend import Backend
 
 
-async def details(backend: Backend, job: Job) -> dict[str, Any]:
-    """The job as `--json` shows it, with its stages and files."""
+async def details(backend: Backend, job_id: str) -> tuple[Job, dict[str, Any]]:
+    """Return a job, and the same as `--json` shows it, with its stages and files."""
+    job = await backend.get(job_id)
     entries = await backend.entries(job.id)
-    return {
+    return job, {
         **job.to_dict(),
         "stages": [_stage(entry) for entry in entries if entry.kind == "stage"],
         "entries": [

@@ -42,8 +42,8 @@ log = logging.getLogger("headrace.worker")
 @option(
     "--connection-retries",
     "N",
-    "Exit after this many failed connections in a row (default never).",
     type=int,
+    help="Exit after this many failed connections in a row (default never).",
 )
 @bundle_option
 @flag("--exit-when-idle", "Run all jobs that are due, then stop.")

@@ -30,9 +30,10 @@ COUNTS = (
 
 
 class SqsAdapter(QueueAdapter):
-    """Receives from one queue. Credentials come from where AWS tools look for them, if not given.
+    """Receives from one queue.
 
-    A message that is not deleted within `visibility_seconds` is delivered again.
+    Credentials come from where AWS tools look for them, if not given. A message that is not
+    deleted within `visibility_seconds` is delivered again.
     """
 
     name = "sqs"
@@ -41,21 +42,18 @@ class SqsAdapter(QueueAdapter):
         self,
         *,
         queue_url: str,
+        endpoint_url: str | None = None,
+        region: str | None = None,
+        access_key_id: str | None = None,
+        secret_access_key: str | None = None,
         batch_size: int = 100,
         wait_seconds: int = 5,
         visibility_seconds: int = 60,
-        region: str | None = None,
-        endpoint_url: str | None = None,
-        access_key_id: str | None = None,
-        secret_access_key: str | None = None,
     ) -> None:
         if not 0 <= wait_seconds <= 20:
             raise InvalidSetting(f"wait_seconds must be between 0 and 20, got {wait_seconds}")
         self._queue_url = queue_url
         self._queue = queue_url.rstrip("/").rpartition("/")[2]
-        self._batch_size = min(batch_size, MOST)
-        self._wait_seconds = wait_seconds
-        self._visibility_seconds = visibility_seconds
         self._settings: dict[str, Any] = {
             "region_name": region,
             "endpoint_url": endpoint_url,
@@ -68,6 +66,9 @@ class SqsAdapter(QueueAdapter):
                 retries={"mode": "standard", "max_attempts": 2},
             ),
         }
+        self._batch_size = min(batch_size, MOST)
+        self._wait_seconds = wait_seconds
+        self._visibility_seconds = visibility_seconds
         self._client: Any = None
         self._stack = AsyncExitStack()
 
