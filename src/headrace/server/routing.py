@@ -65,17 +65,15 @@ class Router:
         status: int = 200,
         also: dict[int, type[msgspec.Struct] | Schema] | None = None,
         media_type: str = JSON,
-        optional: bool = False,
         **described: Any,
     ) -> Callable[[Endpoint], Endpoint]:
-        """Return a decorator. `place` is a method and a path, such as "GET /jobs"; `optional`: the
-        body may be left out. The rest is as for FastAPI: `name` is for the OpenAPI document, where
-        it is not that of the function.
+        """Return a decorator. `place` is a method and a path, such as "GET /jobs". The rest is as
+        for FastAPI: `name` is for the OpenAPI document, where it is not that of the function.
         """
         method, path = place.split(" ", 1)
         described = answers(returns, status, also=also, media_type=media_type) | described
         if takes is not None:
-            described |= accepts(takes, optional=optional)
+            described |= accepts(takes)
 
         def add(endpoint: Endpoint) -> Endpoint:
             route = self._kind(path, endpoint, methods=[method], summary=summary, **described)

@@ -11,7 +11,7 @@ from headrace.cli.formatting import ago, span, took
 from headrace.cli.output import print_fields, print_line, print_table
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
-from headrace.monitor.wait_text import waits_for
+from headrace.monitor.why import waits_for
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
