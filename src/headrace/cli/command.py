@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -46,11 +46,22 @@ def argument(name: str, *, metavar: str, help: str, **options: Any) -> Callable[
     return click.argument(name, cls=Argument, metavar=metavar, description=help, **options)
 
 
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator that adds several options and arguments, in this order."""
+
+    def add(body: F) -> F:
+        for option in reversed(options):
+            body = option(body)
+        return body
+
+    return add
+
+
 class Command(click.Command):
     """A command. Its function is given a CliSession first, and may return an exit code."""
 
     def __init__(self, name: str | None, *, callback: Body, **options: Any) -> None:
-        options["callback"] = functools.partial(_run, callback)
+        options["callback"] = functools.partial(run_body, callback, CliSession)
         options["context_settings"] = SETTINGS
         super().__init__(name, **options)
         self.params.append(click.Option(["--json"], is_flag=True, help="Print JSON."))
@@ -82,18 +93,33 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def add_switch(
+    commands: CommandGroup,
+    body: Body,
+    verbs: Mapping[str, tuple[bool, str]],
+    *,
+    argument: Callable[[Body], Body],
+    example: str,
+) -> None:
+    """Add two verbs that differ in what they set: each calls `body` with `on`, True or False."""
+    for verb, (on, help) in verbs.items():
+        about = f"{help}\n\n\b\nExample:\n  {example.format(verb)}"
+        commands.command(verb, help=about)(argument(functools.partial(body, on=on)))
+
+
 def group(help: str) -> CommandGroup:
     """Return a noun without verbs."""
     return CommandGroup(help=help, no_args_is_help=True, context_settings=SETTINGS)
 
 
-def _run(body: Body, **given: Any) -> int:
+def run_body(body: Body, session: type[CliSession], /, **given: Any) -> int:
+    """Run the coroutine of a command with a session made of the shared options."""
     shared = dict(click.get_current_context().obj or {})
-    for option in ("json", "url", "app", "debug"):
-        if value := given.pop(option):
+    for option in ("json", "url", "app", "debug", "bundle"):
+        if value := given.pop(option, None):
             shared[option] = value
     try:
-        code = asyncio.run(body(CliSession(**shared), **given))
+        code = asyncio.run(body(session(**shared), **given))
         sys.stdout.flush()
     except BrokenPipeError:
         return exit_on_closed_pipe()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeVar
 
 import click
 
+from headrace.cli.command import together
 from headrace.cli.formatting import parse_moment
 from headrace.errors import InvalidInput
 from headrace.model.ids import parse_id
@@ -16,10 +16,9 @@ from headrace.model.names import check_name, check_text
 from headrace.model.status import Status
 from headrace.suggest import did_you_mean
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 SOURCES = ("api", "cron", "event", "code", "cli", "workflow")
-OPTIONS = (
+# For a command, which passes them on to `make_filter`.
+filter_options = together(
     click.option(
         "--status",
         metavar="STATUS",
@@ -39,13 +38,6 @@ OPTIONS = (
     click.option("--since", metavar="TIME", help="Created after: 30m, 2h, 7d ago, or ISO 8601."),
     click.option("--until", metavar="TIME", help="Created before; same forms."),
 )
-
-
-def filter_options(body: F) -> F:
-    """Add the options to a command, which passes them on to `make_filter`."""
-    for option in reversed(OPTIONS):
-        body = option(body)
-    return body
 
 
 def make_filter(

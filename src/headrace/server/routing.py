@@ -90,14 +90,14 @@ def guarded(access: Access) -> type[APIRoute]:
     class Guarded(APIRoute):
         def get_route_handler(self) -> Handler:
             handle = super().get_route_handler()
-            known = set(_query_names(self.dependant))
+            known = set(query_names(self.dependant))
 
             async def guard(request: Request) -> Response:
                 call = Call(request.scope, request.receive)
                 # Before the body is read.
                 call.caller = await admit(call, access)
                 if call.scope["query_string"]:
-                    _check_names(call, known)
+                    check_names(call, known)
                 return await handle(call)
 
             return guard
@@ -106,15 +106,15 @@ def guarded(access: Access) -> type[APIRoute]:
     return Guarded
 
 
-def _query_names(dependant: Dependant) -> Iterator[str]:
+def query_names(dependant: Dependant) -> Iterator[str]:
     """The query parameters of a route and of what it depends on."""
     for parameter in dependant.query_params:
         yield parameter.alias
     for each in dependant.dependencies:
-        yield from _query_names(each)
+        yield from query_names(each)
 
 
-def _check_names(request: Request, known: set[str]) -> None:
+def check_names(request: Request, known: set[str]) -> None:
     """Refuse unknown parameters: a misspelt filter must not list everything."""
     for name in request.query_params:
         if name not in known:

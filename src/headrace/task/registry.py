@@ -14,10 +14,12 @@ from headrace.model.lane import Lane
 from headrace.model.policy import Isolation, TaskPolicy, check_never_retry
 from headrace.model.retry import RetryPolicy
 from headrace.suggest import similar_or_first
+from headrace.task.stage_hooks import StageHook, check_hook
 from headrace.task.task import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H", bound=StageHook)
 
 
 class TaskDecorator(Protocol):
@@ -101,6 +103,7 @@ class Registry(Registering):
 
     def __init__(self) -> None:
         self.tasks: dict[str, Task[..., Any]] = {}
+        self.stage_hooks: list[StageHook] = []
 
     @property
     @abstractmethod
@@ -128,6 +131,18 @@ class Registry(Registering):
             )
         self.tasks[task.name] = task
         return task
+
+    def on_stage(self, hook: H) -> H:
+        """Have `async hook(job, stage, done)` called when a stage of a job begins (`done` False),
+        and when its result is stored (`done` True), by the worker that runs the job. `stage` is
+        what the job shows then. Stages that are skipped, being recorded, are not told.
+
+        An error of the hook is raised by `ctx.stage`, so it fails the attempt. Return the hook:
+        this can be used as a decorator.
+        """
+        check_hook(hook)
+        self.stage_hooks.append(hook)
+        return hook
 
     def find_task(self, name: str) -> Task[..., Any]:
         """Return the task of this name. Raises `UnknownTask`, which names the nearest ones."""

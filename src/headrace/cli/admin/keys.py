@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
+from headrace.api_types.responses import KeyView
 from headrace.cli.command import argument, group
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
-from headrace.cli.output import print_json, print_line, print_table
+from headrace.cli.output import Columns, print_json, print_line
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 
@@ -65,26 +66,19 @@ async def show(session: CliSession) -> None:
     """
     async with session.backend() as backend:
         keys = await backend.keys()
-    if session.json:
-        print_json({"keys": keys})
-    elif not keys:
-        print_line("No keys: the API is open to this machine, and closed to all others.")
+    columns: Columns[KeyView] = {
+        "ID": lambda key: key.id,
+        "SCOPE": lambda key: key.scope,
+        "CREATED": lambda key: f"{key.created_at:%Y-%m-%d %H:%M}",
+        "STATE": lambda key: "revoked" if key.revoked_at else "valid",
+        "USER": lambda key: key.user or "-",
+        "QUEUES": lambda key: ",".join(key.queues) or "all",
+        "NAME": lambda key: key.name,
+    }
+    if keys or session.json:
+        session.show_list("keys", keys, columns)
     else:
-        print_table(
-            ("ID", "SCOPE", "CREATED", "STATE", "USER", "QUEUES", "NAME"),
-            [
-                (
-                    key.id,
-                    key.scope,
-                    f"{key.created_at:%Y-%m-%d %H:%M}",
-                    "revoked" if key.revoked_at else "valid",
-                    key.user or "-",
-                    ",".join(key.queues) or "all",
-                    key.name,
-                )
-                for key in keys
-            ],
-        )
+        print_line("No keys: the API is open to this machine, and closed to all others.")
 
 
 @commands.command("revoke")
@@ -98,10 +92,7 @@ async def revoke(session: CliSession, *, key_id: str) -> None:
     """
     async with session.backend() as backend:
         key = await backend.revoke_key(key_id)
-    if session.json:
-        print_json(key)
-    else:
-        print_line(f"Key {key.id} ({key.name}) is revoked.")
+    session.show(key, f"Key {key.id} ({key.name}) is revoked.")
 
 
 def _number(text: str) -> float:

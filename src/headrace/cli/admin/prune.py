@@ -72,15 +72,8 @@ async def prune(
             f"note: files of pruned jobs are left, workers go on trying to remove them: {trouble}"
         )
     if session.json:
-        print_json(
-            {
-                "pruned": count,
-                "files_removed_of": removed,
-                "older_than": age,
-                "keep": keep,
-                "dry_run": dry_run,
-            }
-        )
+        given = {"older_than": age, "keep": keep, "dry_run": dry_run}
+        print_json({"pruned": count, "files_removed_of": removed, **given})
     else:
         which = [] if age is None else [f"finished more than {span(age)} ago"]
         which += [] if keep is None else [f"beyond the newest {keep:,}"]

@@ -6,6 +6,15 @@ import logging
 import time
 from collections.abc import Callable
 
+import click
+
+from headrace.cli.command import together
+
+log_options = together(
+    click.option("--verbose", "-v", is_flag=True, help="Log more details."),
+    click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only."),
+)
+
 
 class _Format(logging.Formatter):
     converter: Callable[[float | None], time.struct_time] = time.gmtime

@@ -10,11 +10,12 @@ import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json_line, print_line
-from headrace.cli.services.logs import log_to_stderr
+from headrace.cli.services.logs import log_options, log_to_stderr
 from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
 from headrace.loops.free_memory import memory_given_back
@@ -26,8 +27,8 @@ from headrace.server import serve
 @click.option("--host", metavar="HOST", help="Listen on this address (default 127.0.0.1).")
 @click.option("--port", metavar="PORT", type=int, help="Listen on this port (default 3989).")
 @click.option("--redact", metavar="A,B", help="Hide the values of these fields in responses.")
-@click.option("--verbose", "-v", is_flag=True, help="Log more details.")
-@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+@bundle_option
+@log_options
 async def server(
     session: CliSession,
     *,
