@@ -29,7 +29,7 @@ from headrace.errors import EngineUnavailable, InvalidInput, JobNotFound, Result
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.model.views import JobPage
-from headrace.monitor.wait_text import waits_for
+from headrace.monitor.why import waits_for
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend

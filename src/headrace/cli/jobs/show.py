@@ -12,7 +12,7 @@ from headrace.cli.output import Columns, print_fields, print_line, print_section
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry
-from headrace.monitor.wait_text import waits_for
+from headrace.monitor.why import waits_for
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
