@@ -13,7 +13,7 @@ from headrace.engine.postgres.columns import merged_notes, note_columns, settlem
 from headrace.engine.postgres.connection import migrate
 from headrace.engine.postgres.follow import Following
 from headrace.engine.postgres.lease import PostgresLeaseKeeper
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.engine.text import is_id, storable
 from headrace.errors import InvalidInput
 from headrace.model.durable.writes import Note, StoredEntry
@@ -22,22 +22,13 @@ from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 from headrace.model.worker import WorkerInfo
 
-_REGISTER = query("register")
-_KNOW = query("know")
-_RETIRE = query("retire")
-_EXCHANGE = query("exchange")
-_NOTE = query("note")
-_HELD = query("held")
-_NOW = query("now")
-_ENTRIES = query("entries")
-
 
 class Working(Following):
     """Leases, exchanges, notes and signals."""
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
         await self._common.fetch(
-            _REGISTER,
+            sql.register,
             self.clock.offset,
             worker.id,
             storable(worker.name),
@@ -52,13 +43,13 @@ class Working(Following):
         )
 
     async def know(self, worker: WorkerInfo) -> None:
-        await self._common.fetch(_KNOW, worker.id, worker.tasks)
+        await self._common.fetch(sql.know, worker.id, worker.tasks)
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
         return PostgresLeaseKeeper(self.address, self.clock, worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
-        await self._common.fetch(_RETIRE, self.clock.offset, worker_id)
+        await self._common.fetch(sql.retire, self.clock.offset, worker_id)
 
     async def exchange(
         self,
@@ -140,7 +131,7 @@ class Working(Following):
         # Outcomes that come beside a claim need not wait for it.
         link = self._common if limit <= 0 and self._exchanges.busy else self._exchanges
         found = await link.fetch(
-            _EXCHANGE,
+            sql.exchange,
             self.clock.offset,
             *settlement_columns(settlements),
             self._lanes_seen,
@@ -187,24 +178,24 @@ class Working(Following):
             return tuple(refused)
 
     async def _write_notes(self, notes: list[Note]) -> tuple[str, ...]:
-        [(taken,)] = await self._common.fetch(_NOTE, self.clock.offset, *note_columns(notes))
+        [(taken,)] = await self._common.fetch(sql.note, self.clock.offset, *note_columns(notes))
         numbers = set(taken)
         return tuple(each.job_id for n, each in enumerate(notes, start=1) if n not in numbers)
 
     async def claimed_by(self, worker_id: str) -> list[ClaimedJob]:
         return [
             rows.claimed(row, cancel_requested=row["cancel_requested"])
-            for row in await self._common.fetch(_HELD, worker_id)
+            for row in await self._common.fetch(sql.held, worker_id)
         ]
 
     async def now(self) -> float:
-        [(now,)] = await self._common.fetch(_NOW)
+        [(now,)] = await self._common.fetch(sql.now)
         return float(now) + self.clock.offset
 
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
         if not is_id(job_id):
             return []
-        return [StoredEntry(*row) for row in await self._common.fetch(_ENTRIES, job_id, kind)]
+        return [StoredEntry(*row) for row in await self._common.fetch(sql.entries, job_id, kind)]
 
     async def listen(
         self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 from headrace.model.durable.awaited import decode_awaited
 from headrace.model.job import ClaimedJob, Job, OnCrash
 from headrace.model.status import State
@@ -180,10 +180,7 @@ def worker(row: Row, now: float) -> Worker:
     )
 
 
-_ARRIVE = query("arrive")
-
-
 def next_arrivals(connection: sqlite3.Connection, count: int) -> int:
     """Take `count` numbers of arrival; answers the first of them."""
-    [(last,)] = connection.execute(_ARRIVE, (count,)).fetchall()
+    [(last,)] = connection.execute(sql.arrive, (count,)).fetchall()
     return int(last) - count + 1
