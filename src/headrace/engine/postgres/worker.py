@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
+from typing import TypeVar
 
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.following import first_of_each, steps
@@ -14,6 +15,7 @@ from headrace.engine.postgres.connection import migrate
 from headrace.engine.postgres.follow import Following
 from headrace.engine.postgres.lease import PostgresLeaseKeeper
 from headrace.engine.postgres.sql import sql
+from headrace.engine.rows import claimed as claimed_job
 from headrace.engine.text import is_id, storable
 from headrace.errors import InvalidInput
 from headrace.model.durable.writes import Note, StoredEntry
@@ -21,6 +23,8 @@ from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 from headrace.model.worker import WorkerInfo
+
+T = TypeVar("T", Settlement, Note)
 
 
 class Working(Following):
@@ -78,7 +82,11 @@ class Working(Following):
             # A value that the server cannot store. Nothing has happened: go one by one.
             if not settlements:
                 raise
-        refused = await self._settle_singly(settlements)
+
+        async def settle(one: Settlement) -> tuple[str, ...]:
+            return (await self._exchange_once([one], None, None, 0)).refused
+
+        refused = await _one_by_one(settlements, settle)
         claimed = await self._exchange_once([], worker_id, queues, limit)
         return Exchange(refused, claimed.jobs)
 
@@ -108,15 +116,6 @@ class Working(Following):
         # Later outcomes of the same attempts.
         refused += (await self.exchange(later)).refused
         return Exchange(tuple(refused), claimed.jobs)
-
-    async def _settle_singly(self, settlements: Sequence[Settlement]) -> tuple[str, ...]:
-        refused: list[str] = []
-        for each in settlements:
-            try:
-                refused.extend((await self._exchange_once([each], None, None, 0)).refused)
-            except InvalidInput:
-                refused.append(each.job_id)
-        return tuple(refused)
 
     async def _exchange_once(
         self,
@@ -158,7 +157,7 @@ class Working(Following):
             found.sort(key=rows.start_order)
             self._lanes_seen = 2 * sum(row[rows.LANE] is not None for row in found) > len(found)
             self._vacuum.count(len(found))
-        jobs = [rows.claimed(row) for row in found]
+        jobs = [claimed_job(row) for row in found]
         self._claimed_lanes.remember(jobs)
         return Exchange(refused, jobs)
 
@@ -169,13 +168,7 @@ class Working(Following):
         try:
             return await self._write_notes(merged)
         except InvalidInput:
-            refused: list[str] = []
-            for each in merged:
-                try:
-                    refused.extend(await self._write_notes([each]))
-                except InvalidInput:
-                    refused.append(each.job_id)
-            return tuple(refused)
+            return await _one_by_one(merged, lambda one: self._write_notes([one]))
 
     async def _write_notes(self, notes: list[Note]) -> tuple[str, ...]:
         [(taken,)] = await self._common.fetch(sql.note, self.clock.offset, *note_columns(notes))
@@ -184,7 +177,7 @@ class Working(Following):
 
     async def claimed_by(self, worker_id: str) -> list[ClaimedJob]:
         return [
-            rows.claimed(row, cancel_requested=row["cancel_requested"])
+            claimed_job(row, cancel_requested=row["cancel_requested"])
             for row in await self._common.fetch(sql.held, worker_id)
         ]
 
@@ -205,3 +198,16 @@ class Working(Following):
     @property
     def listening(self) -> bool:
         return self._signals.listening
+
+
+async def _one_by_one(
+    items: Sequence[T], call: Callable[[T], Awaitable[tuple[str, ...]]]
+) -> tuple[str, ...]:
+    """Make a call for each item, and return the ids that were refused or cannot be stored."""
+    refused: list[str] = []
+    for each in items:
+        try:
+            refused.extend(await call(each))
+        except InvalidInput:
+            refused.append(each.job_id)
+    return tuple(refused)

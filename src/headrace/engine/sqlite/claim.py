@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from headrace.engine.rows import claimed
 from headrace.engine.sqlite.connection.thread import Transaction
-from headrace.engine.sqlite.rows import Claimable, claimed, decode_claimable
+from headrace.engine.sqlite.rows import Claimable, decode_claimable
 from headrace.engine.sqlite.sql import sql
 from headrace.model.job import ClaimedJob
 
@@ -144,4 +145,7 @@ def _best(
 
 def claimed_by(transaction: Transaction, worker_id: str) -> list[ClaimedJob]:
     """The jobs that are leased to a worker."""
-    return [claimed(row) for row in transaction.connection.execute(sql.held, (worker_id,))]
+    return [
+        claimed(row, cancel_requested=bool(row[14]))
+        for row in transaction.connection.execute(sql.held, (worker_id,))
+    ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from headrace.engine.rows import claimed
 from headrace.engine.sqlite import rows
 from headrace.engine.sqlite.connection import migrate
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
-from headrace.engine.sqlite.rows import claimed, moment
+from headrace.engine.sqlite.rows import moment
 from headrace.engine.sqlite.sql import sql
 from headrace.engine.text import storable
 from headrace.model.job import LostJob
@@ -107,7 +108,7 @@ def take_lost(transaction: Transaction, limit: int) -> list[LostJob]:
     transaction.connection.execute(sql.workers_lapsed, (transaction.now,))
     return [
         LostJob(
-            job=claimed(row),
+            job=claimed(row, cancel_requested=bool(row[14])),
             worker=row[17],
             started_at=moment(row[16]),
             age=max(transaction.now - row[16], 0.0),

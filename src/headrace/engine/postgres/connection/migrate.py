@@ -53,6 +53,16 @@ class MigrationPlan(msgspec.Struct, frozen=True):
     pending: tuple[str, ...]
     steps: tuple[MigrationStep, ...]
 
+    def state(self, script: str = "") -> SchemaState:
+        """Return the state of the schema; `script` does what is pending."""
+        return SchemaState(
+            version=self.version,
+            min_program=self.min_program,
+            known=NEWEST,
+            pending=self.pending,
+            script=script,
+        )
+
 
 async def schema_state(link: Link) -> SchemaState:
     """Return what the schema is, and what `migrate` would do. Changes nothing."""
@@ -67,13 +77,7 @@ async def schema_state(link: Link) -> SchemaState:
             MigrationStep(sql.migrate_lock, (link.address.schema,)),
         )
         steps = (*head, *plan.steps, MigrationStep("COMMIT")) if plan.steps else ()
-        return SchemaState(
-            version=plan.version,
-            min_program=plan.min_program,
-            known=NEWEST,
-            pending=plan.pending,
-            script="\n\n".join(step.as_script() for step in steps),
-        )
+        return plan.state("\n\n".join(step.as_script() for step in steps))
 
     return await link.repeated(read)
 
@@ -103,10 +107,7 @@ async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) ->
     plan = await _plan(connection, link)
     check_program(
         f"PostgreSQL at {link.address.shown}: schema {link.address.schema!r}",
-        version=plan.version,
-        min_program=plan.min_program,
-        known=NEWEST,
-        pending=plan.pending,
+        plan.state(),
         allowed=allowed,
         elsewhere="another schema",
     )
