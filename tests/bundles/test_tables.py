@@ -127,7 +127,9 @@ async def test_many_processes_may_migrate_at_once(
     async with headrace.App(url):
         pass  # so that they meet at the bundle's tables rather than at the engine's
     started = [
-        subprocess.Popen([sys.executable, "-c", OPEN, url], stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(  # noqa: ASYNC220 - they are waited for with a limit
+            [sys.executable, "-c", OPEN, url], stderr=subprocess.PIPE, text=True
+        )
         for _ in range(5)
     ]
     told = [process.communicate(timeout=60)[1] for process in started]
