@@ -55,10 +55,9 @@ class Router:
         self._kind = guarded(access)
         self._routes = routes
 
-    def _add(
+    def __call__(
         self,
-        method: str,
-        path: str,
+        place: str,
         summary: str,
         returns: type[msgspec.Struct] | Schema,
         takes: type[msgspec.Struct] | None = None,
@@ -69,9 +68,11 @@ class Router:
         optional: bool = False,
         **described: Any,
     ) -> Callable[[Endpoint], Endpoint]:
-        """Return a decorator. `optional`: the body may be left out. The rest is as for FastAPI;
-        `name` is for the OpenAPI document, where it is not that of the function.
+        """Return a decorator. `place` is a method and a path, such as "GET /jobs"; `optional`: the
+        body may be left out. The rest is as for FastAPI: `name` is for the OpenAPI document, where
+        it is not that of the function.
         """
+        method, path = place.split(" ", 1)
         described = answers(returns, status, also=also, media_type=media_type) | described
         if takes is not None:
             described |= accepts(takes, optional=optional)
@@ -82,12 +83,6 @@ class Router:
             return endpoint
 
         return add
-
-    get = functools.partialmethod(_add, "GET")
-    head = functools.partialmethod(_add, "HEAD")
-    post = functools.partialmethod(_add, "POST")
-    put = functools.partialmethod(_add, "PUT")
-    delete = functools.partialmethod(_add, "DELETE")
 
 
 @functools.cache

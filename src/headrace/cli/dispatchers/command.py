@@ -45,7 +45,7 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
     """
     app = session.load_app()
     schedules = app.schedules  # says what to install if the extra is missing
-    from headrace.dispatchers.cron.run import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
+    from headrace.dispatchers.cron.dispatcher import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
 
     dispatcher = cron_dispatcher(app, None if config is None else Path(config))
     log_to_stderr(verbose=verbose, quiet=quiet)

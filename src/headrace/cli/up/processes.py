@@ -104,7 +104,7 @@ async def _server(app: App, stack: contextlib.AsyncExitStack) -> str | None:
 
 async def _cron(app: App, stack: contextlib.AsyncExitStack) -> None:
     try:
-        from headrace.dispatchers.cron.run import cron_dispatcher  # noqa: PLC0415 - the extra
+        from headrace.dispatchers.cron.dispatcher import cron_dispatcher  # noqa: PLC0415 - the extra
     except ModuleNotFoundError as error:
         log.info("No schedules without %s: pip install 'headrace[cron]'", error.name)
         return
