@@ -6,9 +6,7 @@ from headrace_ingest.chunking import Chunk, split
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-TEXTS = st.text(
-    alphabet=st.sampled_from("ab가나. \n\t!?é\U0001f600\u0301"), max_size=3000
-)
+TEXTS = st.text(alphabet=st.sampled_from("ab가나. \n\t!?é\U0001f600\u0301"), max_size=3000)
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
-from headrace import testing
 from ingest_support.pdf import bomb_pdf, nested_pdf, text_pdf
+
+from headrace import testing
 
 
 @pytest.fixture

@@ -129,7 +129,19 @@ def test_no_digit_of_a_number_survives_in_the_chunks_of_a_long_text() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["a", "a.", "1", "1-", "a@", "+1 ", "010-", "token ", "Aa ", "-----BEGIN PRIVATE KEY-----", "계좌 "],
+    [
+        "a",
+        "a.",
+        "1",
+        "1-",
+        "a@",
+        "+1 ",
+        "010-",
+        "token ",
+        "Aa ",
+        "-----BEGIN PRIVATE KEY-----",
+        "계좌 ",
+    ],
 )
 def test_hostile_text_does_not_take_the_square_of_its_length(unit: str) -> None:
     find("가")  # loads the dictionary

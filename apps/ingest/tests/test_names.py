@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from headrace import ValidationError
 from headrace_ingest.names import clean_name, clean_path, is_within
+
+from headrace import ValidationError
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,19 @@ def test_a_name_is_cleaned(given: str, cleaned: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "   ", ".", "...", "/", "../a.txt", "a/../../b", "..\\b", ".\u200b./x", "a\0.txt", "a\nb.txt"],
+    [
+        "",
+        "   ",
+        ".",
+        "...",
+        "/",
+        "../a.txt",
+        "a/../../b",
+        "..\\b",
+        ".\u200b./x",
+        "a\0.txt",
+        "a\nb.txt",
+    ],
 )
 def test_a_name_that_cannot_be_meant_is_refused(name: str) -> None:
     with pytest.raises(ValidationError) as caught:
@@ -47,7 +60,13 @@ def test_a_long_name_keeps_its_ending() -> None:
 
 @pytest.mark.parametrize(
     ("given", "cleaned"),
-    [("/", "/"), ("/hr", "/hr"), ("/hr/", "/hr"), (" /인사/휴가 ", "/인사/휴가"), ("/a b/c", "/a b/c")],
+    [
+        ("/", "/"),
+        ("/hr", "/hr"),
+        ("/hr/", "/hr"),
+        (" /인사/휴가 ", "/인사/휴가"),
+        ("/a b/c", "/a b/c"),
+    ],
 )
 def test_a_path_is_cleaned(given: str, cleaned: str) -> None:
     assert clean_path(given) == cleaned
@@ -55,7 +74,18 @@ def test_a_path_is_cleaned(given: str, cleaned: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["", "hr", "//", "/hr//leave", "/hr/../x", "/./x", "/hr\\x", "/a\0", "/\u202ea", "/" + "a" * 500]
+    [
+        "",
+        "hr",
+        "//",
+        "/hr//leave",
+        "/hr/../x",
+        "/./x",
+        "/hr\\x",
+        "/a\0",
+        "/\u202ea",
+        "/" + "a" * 500,
+    ]
     + ["/a" * 21],
 )
 def test_a_path_that_cannot_be_meant_is_refused(path: str) -> None:

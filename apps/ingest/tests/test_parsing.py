@@ -6,11 +6,12 @@ import codecs
 from pathlib import Path
 
 import pytest
-from headrace import ParserError, ValidationError
 from headrace_ingest.parsing import Format, Limits, ParserFactory, parse_file
 from hwpx import HwpxDocument
 from ingest_support.office import make_docx, make_pptx, make_xlsx, make_zip, understate_sizes
 from ingest_support.pdf import text_pdf
+
+from headrace import ParserError, ValidationError
 
 KOREAN = "제1조 이 규정은 휴가에 관한 사항을 정한다. 담당 부서는 인사팀이다."
 
@@ -93,12 +94,17 @@ def test_a_cp949_page_is_decoded_before_it_is_parsed(save) -> None:
 
 def test_a_mail_in_korean_is_read_and_its_attachment_named(save) -> None:
     mail = (
-        "Subject: =?euc-kr?B?" + codecs.encode("휴가".encode("euc-kr"), "base64").decode().strip()
-        + "?=\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n"
-        "Content-Type: text/plain; charset=euc-kr\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
-    ).encode() + KOREAN.encode("cp949") + (
-        b"\r\n--x\r\nContent-Type: application/pdf\r\n"
-        b"Content-Disposition: attachment; filename=rules.pdf\r\n\r\nxx\r\n--x--\r\n"
+        (
+            "Subject: =?euc-kr?B?"
+            + codecs.encode("휴가".encode("euc-kr"), "base64").decode().strip()
+            + "?=\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n"
+            "Content-Type: text/plain; charset=euc-kr\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
+        ).encode()
+        + KOREAN.encode("cp949")
+        + (
+            b"\r\n--x\r\nContent-Type: application/pdf\r\n"
+            b"Content-Disposition: attachment; filename=rules.pdf\r\n\r\nxx\r\n--x--\r\n"
+        )
     )
     text = parse_file(save(mail), "a.eml").text
     assert "Subject: 휴가" in text
@@ -145,7 +151,9 @@ def test_what_cannot_be_read_ends_in_one_sentence(
     assert "\n" not in message
 
 
-LIMITS = Limits(bytes=100_000, pages=3, characters=1_000, entries=20, expanded=50_000_000, ratio=100)
+LIMITS = Limits(
+    bytes=100_000, pages=3, characters=1_000, entries=20, expanded=50_000_000, ratio=100
+)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +183,7 @@ def test_a_bomb_is_refused_before_it_is_expanded(save, monkeypatch: pytest.Monke
         parse_file(path, "a.docx", limits=LIMITS)
 
 
-def test_nothing_is_kept_in_a_cache(
-    save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_kept_in_a_cache(save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save(make_docx("a very special sentence"))
     monkeypatch.chdir(tmp_path)
     parse_file(path, "a.docx")

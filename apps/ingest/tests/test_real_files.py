@@ -9,7 +9,9 @@ from headrace_ingest.real_files import Unreachable, download, outcomes
 
 
 @pytest.mark.timeout(400)
-def test_every_real_file_ends_with_text_or_in_one_clear_error(request: pytest.FixtureRequest) -> None:
+def test_every_real_file_ends_with_text_or_in_one_clear_error(
+    request: pytest.FixtureRequest,
+) -> None:
     try:
         folders = download(request.config.cache.mkdir("headrace-ingest-real-files"))
     except Unreachable as error:
