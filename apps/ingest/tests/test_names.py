@@ -85,8 +85,8 @@ def test_a_path_is_cleaned(given: str, cleaned: str) -> None:
         "/a\0",
         "/\u202ea",
         "/" + "a" * 500,
-    ]
-    + ["/a" * 21],
+        "/a" * 21,
+    ],
 )
 def test_a_path_that_cannot_be_meant_is_refused(path: str) -> None:
     with pytest.raises(ValidationError):

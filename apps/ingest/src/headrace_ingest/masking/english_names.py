@@ -34,13 +34,14 @@ _CALLED = re.compile(
 # Korean names in Latin letters: Kim Minjae, HONG YERIN, Min-ji Seo.
 _KOREAN_SURNAMES = "|".join(sorted(words("english_korean_surnames")))
 _KOREAN = re.compile(
-    rf"\b(?:{_KOREAN_SURNAMES}) (?!Kong\b)[A-Z][a-z]{{2,}}(?:[- ]?[a-z]{{2,}})?\b(?! (?:Inc|Ltd|Bank))"
+    rf"\b(?:{_KOREAN_SURNAMES}) (?!Kong\b)[A-Z][a-z]{{2,}}(?:-[a-z]{{2,}})?\b"
+    r"(?! (?:Inc|Ltd|Bank))"
     rf"|\b(?:{_KOREAN_SURNAMES.upper()}) (?!KONG\b)[A-Z]{{3,}}(?:-[A-Z]{{2,}})?\b"
     rf"|\b[A-Z][a-z]+-[a-z]{{2,}} (?:{_KOREAN_SURNAMES}|Park|Song|Han|Oh|Yoo)\b"
 )
 _PARTNER = re.compile(
-    rf"\b(?i:taken by|written by|signed by|spoke with|met with|meeting with|witness,?|patient|tenant"
-    rf"|employee|customer|client|candidate|applicant|colleague)"
+    rf"\b(?i:taken by|written by|signed by|spoke with|met with|meeting with|witness,?|patient"
+    rf"|tenant|employee|customer|client|candidate|applicant|colleague)"
     rf" ((?:{_WORD})(?: (?:{_WORD})){{1,2}})"
 )
 # Not after "dear", "hi" and "I am": a word that everybody begins with a capital.

@@ -84,7 +84,7 @@ def _is_full_name(text: str, tokens: list, stem: Stem) -> bool:  # type: ignore[
     if len(form) != 3 or not (form[0] in SURNAMES or form.startswith(LONG_SURNAMES)):
         return False
     inside = tokens[stem.first : stem.last + 1]
-    known = any(token.tag == "NNG" and token.len > 1 for token in inside)
+    known = len(inside) == 1 and inside[0].tag == "NNG"
     return not known and title_follows(text, tokens, stem) != "no"
 
 
