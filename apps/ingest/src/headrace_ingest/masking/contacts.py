@@ -62,7 +62,9 @@ def find_contacts(text: str) -> Iterator[Span]:
     for span in _phones(text):
         number = text[span.begin : span.end]
         # A bracket that is closed behind the number is no part of it.
-        yield span._replace(begin=span.begin + (number[0] == "(" and ")" not in number))
+        yield span._replace(
+            begin=span.begin + (number[0] == "(" and number.count("(") > number.count(")"))
+        )
     for pattern in (_EMAIL, _SPELLED_EMAIL):
         for match in pattern.finditer(text):
             yield Span(match.start(), match.end(), Kind.EMAIL)

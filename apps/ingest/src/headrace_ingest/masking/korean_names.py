@@ -42,6 +42,8 @@ _SHORT_TITLED = re.compile(
     rf"(?<![가-힣A-Za-z])([{_ONE}]|[A-Z])(?: ?모)?(?: ?\([^()\n]{{1,12}}\))?"
     r" ?씨(?=[가-힣]{0,3}(?![가-힣]))"
 )
+# Parts of an address; names of so many syllables do not end like this.
+_ADDRESS = re.compile(r"[가-힣]{2,}(?:특별시|광역시|대로)|[가-힣]{3,}(?:시|구|군|로|동|역)")
 _SPACED = re.compile(rf"(?<![가-힣])([{_ONE}] [가-힣] [가-힣])(?= ?(?:귀하|님|씨|드림|올림))")
 
 
@@ -89,6 +91,8 @@ def _is_full_name(text: str, tokens: list, stem: Stem) -> bool:  # type: ignore[
 
 
 def _is_word(form: str) -> bool:
+    if _ADDRESS.fullmatch(form):
+        return True
     return form in NO_NAMES or form in TITLES or form in ROLES or form in PLACES
 
 
