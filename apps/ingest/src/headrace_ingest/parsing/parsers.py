@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import email
 import email.policy
+import re
+import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
@@ -20,9 +22,9 @@ from headrace_ingest.parsing.text import clean, decode
 _CONFIG = kreuzberg.ExtractionConfig(
     use_cache=False,
     enable_quality_processing=False,
-    max_archive_depth=0,
     concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
 )
+_SLIDE = re.compile(r"ppt/slides/slide\d+\.xml")
 _MAIL_HEADERS = ("Subject", "From", "To", "Cc", "Date")
 
 
@@ -45,9 +47,13 @@ class RichParser:
         result = _extract(
             self._kind, lambda: kreuzberg.extract_file_sync(path, media_type, _CONFIG)
         )
-        pages = result.metadata.get("page_count") or result.get_page_count() or None
-        paged = self._kind in (Format.PDF, Format.PPTX)
-        return _parsed(self._kind, result.content, pages=pages if paged else None)
+        pages = None
+        if self._kind is Format.PDF:
+            pages = result.metadata.get("page_count")
+        elif self._kind is Format.PPTX:
+            with zipfile.ZipFile(path) as archive:
+                pages = sum(bool(_SLIDE.fullmatch(entry)) for entry in archive.namelist())
+        return _parsed(self._kind, result.content, pages=pages)
 
 
 class TextParser:
