@@ -7,7 +7,6 @@ import contextlib
 import functools
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace import job_tree
@@ -21,7 +20,6 @@ from headrace.errors import (
     InvalidSetting,
     JobConflict,
     JobFailed,
-    JobNotFound,
     MissingDriver,
     PayloadTooLarge,
     ResultTimeout,
@@ -31,6 +29,7 @@ from headrace.model.job import Job, JobFilter, NewJob
 from headrace.model.names import check_text
 from headrace.model.status import Status
 from headrace.model.views import Delivery, JobPage
+from headrace.monitor.results import not_found
 from headrace.monitor.why import why
 from headrace.task import Task
 from headrace.task.codec import encode
@@ -252,10 +251,7 @@ class App(AdminVerbs):
         await self.open()
         found = await self._engine.get([parse_id(job_id)])
         if not found:
-            raise JobNotFound(
-                f"no job has the id {job_id}; it may have been pruned from history "
-                f"(kept for {timedelta(seconds=self.settings.history_seconds)})"
-            )
+            raise not_found(job_id, self.settings.history_seconds)
         return found[0]
 
     async def list(

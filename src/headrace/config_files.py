@@ -19,7 +19,7 @@ from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from headrace.errors import InvalidInput
+from headrace.errors import InvalidSetting
 
 LARGEST_FILE = 4 * 1_048_576
 # Aliases may refer to each other, so that a short file stands for an endless one.
@@ -71,7 +71,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name} line {_nearest(self.begins, place)}"
 
 
-class BadDocument(InvalidInput):
+class BadDocument(InvalidSetting):
     """A file that cannot be read."""
 
 

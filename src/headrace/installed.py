@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
-from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "headrace.bundles"
 PREFIX = "HEADRACE_"

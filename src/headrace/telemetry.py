@@ -93,22 +93,22 @@ class TaskCounters:
 class Telemetry:
     """What one worker has seen since it started."""
 
-    tasks: dict[tuple[str, str], TaskCounters] = field(default_factory=dict)
     claimed: int = 0
     released: int = 0
     adopted: int = 0
     refused: int = 0
     abandoned: int = 0
+    exchange_seconds: Histogram = field(default_factory=Histogram)
     exchanges: int = 0
     exchange_failures: int = 0
-    exchange_seconds: Histogram = field(default_factory=Histogram)
     notes: int = 0
+    listening: bool = False
     renewals: int = 0
     lease_failures: int = 0
     leases_lost: int = 0
+    tasks: dict[tuple[str, str], TaskCounters] = field(default_factory=dict)
     blocks: int = 0
     block_seconds: float = 0.0
-    listening: bool = False
     memory_bytes: int = 0
     cpu_percent: float = 0.0
 

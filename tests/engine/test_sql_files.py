@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+import headrace.engine
 from headrace.engine import sql_files
 
 
@@ -70,3 +72,19 @@ def test_functions_are_found_in_folders(package: Path) -> None:
     (package / "functions" / "b.sql").write_text("B")
     (package / "functions" / "inner" / "a.sql").write_text("A")
     assert list(sql_files.functions(package.name).items()) == [("a", "A"), ("b", "B")]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_every_statement_that_is_used_exists_and_every_one_is_used(engine: str) -> None:
+    folder = Path(headrace.engine.__path__[0]) / engine
+    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+    used = {name for text in texts for name in re.findall(r"\bsql\.([a-z_]+)\b(?! import)", text)}
+    statements = sql_files.queries(f"headrace.engine.{engine}")
+    assert used - {"py"} == set(statements)
+
+
+def test_a_statement_that_does_not_exist_is_named() -> None:
+    statements = sql_files.Statements({"one": "SELECT 1"}, str.lower)
+    assert statements.one == "select 1"
+    with pytest.raises(AttributeError, match="two"):
+        _ = statements.two

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from headrace_ingest.chunking import Chunk, split
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +28,7 @@ def test_nothing_is_lost_and_every_chunk_is_where_it_says(text: str) -> None:
 
 def test_neighbours_overlap_by_up_to_128_characters() -> None:
     chunks = split("가나다라마바사 아자차카. " * 200)
-    overlaps = [one.end - two.begin for one, two in zip(chunks, chunks[1:], strict=False)]
+    overlaps = [one.end - two.begin for one, two in pairwise(chunks)]
     assert all(0 < overlap <= 128 for overlap in overlaps)
     assert len(chunks) > 5
 

@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
-from headrace import testing
 from ingest_support.pdf import bomb_pdf, nested_pdf, text_pdf
+
+from headrace import testing
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 async def run(app, task: str, path: Path, data: bytes):
-    path.write_bytes(data)
+    path.write_bytes(data)  # noqa: ASYNC240 (nothing else runs)
     async with app:
         job = await app.tasks[task].enqueue(path=str(path), name="a.pdf")
         await testing.run(app, isolate=True)

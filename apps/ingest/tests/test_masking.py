@@ -11,8 +11,13 @@ from headrace_ingest.masking.kinds import merge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+
+def full_width(text: str) -> str:
+    return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)
+
+
 VALUES = {
-    "resident_number": ["900101-1234568", "900101 - 1234568", "９００１０１－１２３４５６８"],
+    "resident_number": ["900101-1234568", "900101 - 1234568", full_width("900101-1234568")],
     "phone": [
         "010-1234-5678",
         "01012345678",
@@ -25,7 +30,7 @@ VALUES = {
         "+49 30 901820",
         "공일공 일이삼사 오육칠팔",
         "010\u200b-1234-5678",
-        "０１０ㅡ１２３４ㅡ５６７８",
+        full_width("010ㅡ1234ㅡ5678"),
     ],
     "card": ["4111 1111 1111 1111", "4111-1111-1111-1111", "378282246310005"],
     "email": ["hong@example.co.kr", "h.o+x@a-b.example", "hong (at) example.com"],

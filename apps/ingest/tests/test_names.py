@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from headrace import ValidationError
 from headrace_ingest.names import clean_name, clean_path, is_within
+
+from headrace import ValidationError
 
 
 @pytest.mark.parametrize(
@@ -84,8 +85,8 @@ def test_a_path_is_cleaned(given: str, cleaned: str) -> None:
         "/a\0",
         "/\u202ea",
         "/" + "a" * 500,
-    ]
-    + ["/a" * 21],
+        "/a" * 21,
+    ],
 )
 def test_a_path_that_cannot_be_meant_is_refused(path: str) -> None:
     with pytest.raises(ValidationError):

@@ -99,4 +99,4 @@ def _view(letter: DeadLetter, *, raw: bytes) -> DeadLetterView:
 
     fields = msgspec.structs.asdict(letter)
     del fields["known"]
-    return DeadLetterView(**fields | {"raw": raw}, kept_bytes=len(letter.raw))
+    return DeadLetterView(**fields | {"raw": raw})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -100,25 +100,20 @@ class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     reason: Reason = "cancelled over the API"
 
 
-CronExpression = Annotated[
-    str,
-    Meta(
+def _written(form: str, most: int, description: str, example: str) -> Meta:
+    """Text in a form that has a name, with a description for the OpenAPI document."""
+    return Meta(
         min_length=1,
-        max_length=200,
-        description="Five fields of cron.",
-        examples=["*/5 * * * *"],
-        extra_json_schema={"format": "cron"},
-    ),
-]
+        max_length=most,
+        description=description,
+        examples=[example],
+        extra_json_schema={"format": form},
+    )
+
+
+CronExpression = Annotated[str, _written("cron", 200, "Five fields of cron.", "*/5 * * * *")]
 TimeZone = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=100,
-        description="A name of the IANA time zone database.",
-        examples=["Europe/Berlin"],
-        extra_json_schema={"format": "time-zone"},
-    ),
+    str, _written("time-zone", 100, "A name of the IANA time zone database.", "Europe/Berlin")
 ]
 
 
@@ -141,6 +136,19 @@ class ScheduleSettings(TypedDict, total=False):
     allow_overlap: bool
     enabled: bool
     missed: Missed
+
+
+class PutOptions(ScheduleSettings, total=False):
+    """The options of `put_schedule` of a client."""
+
+    params: Mapping[str, Any] | None
+
+
+class AppPutOptions(PutOptions, total=False):
+    """Those of an App. `source` says who asked; without `replace`, one that exists is refused."""
+
+    replace: bool
+    source: str
 
 
 class TriggerRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ try:
     from alembic.runtime.environment import EnvironmentContext
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
+    from alembic.script.revision import RevisionError
     from alembic.util import CommandError
     from sqlalchemy import Connection, text
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -189,7 +190,7 @@ def _missing(scripts: ScriptDirectory, current: str | None, name: str) -> list[s
     """Return the scripts after the current one, the first to run first."""
     try:
         found = [script.revision for script in scripts.iterate_revisions(HEAD, current or "base")]
-    except CommandError:
+    except (CommandError, RevisionError):
         raise SchemaTooNew(
             f'the tables of bundle "{name}" have version {current}, which this version of it does '
             "not know; upgrade its package here"

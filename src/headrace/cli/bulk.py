@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
+from headrace.cli.command import flag
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json, print_line
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 
-YES = click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
+YES = flag("--yes -y", "Do not ask before a bulk change.")
 
 
 def confirm(verb: str, count: int, noun: str, *, hint: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
@@ -41,9 +42,19 @@ class Argument(click.Argument):
         return self.make_metavar(ctx), self.description
 
 
-def argument(name: str, *, metavar: str, help: str, **options: Any) -> Callable[[F], F]:
+def argument(name: str, metavar: str, help: str, **more: Any) -> Callable[[F], F]:
     """Add an argument to a command."""
-    return click.argument(name, cls=Argument, metavar=metavar, description=help, **options)
+    return click.argument(name, cls=Argument, metavar=metavar, description=help, **more)
+
+
+def option(names: str, metavar: str, help: str, **more: Any) -> Callable[[F], F]:
+    """Add an option with a value to a command. Several names are separated by blanks."""
+    return click.option(*names.split(), metavar=metavar, help=help, **more)
+
+
+def flag(names: str, help: str) -> Callable[[F], F]:
+    """Add an option without a value to a command."""
+    return click.option(*names.split(), is_flag=True, help=help)
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -58,9 +69,19 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class Command(click.Command):
-    """A command. Its function is given a CliSession first, and may return an exit code."""
+    """A command. Its function is given a CliSession first, and may return an exit code.
 
-    def __init__(self, name: str | None, *, callback: Body, **options: Any) -> None:
+    A last paragraph of its help that begins with `headrace` has examples, one in a line.
+    """
+
+    def __init__(self, name: str | None, *, callback: Body, help: str, **options: Any) -> None:
+        text, _, last = (help := inspect.cleandoc(help)).rpartition("\n\n")
+        if last.lstrip().startswith("headrace "):
+            examples = last.splitlines()
+            title = "Example:" if len(examples) == 1 else "Examples:"
+            shown = "\n".join(f"  {each.strip()}" for each in examples)
+            help = f"{text}\n\n\b\n{title}\n{shown}"
+        options["help"] = help
         options["callback"] = functools.partial(run_body, callback, CliSession)
         options["context_settings"] = SETTINGS
         super().__init__(name, **options)
@@ -103,7 +124,7 @@ def add_switch(
 ) -> None:
     """Add two verbs that differ in what they set: each calls `body` with `on`, True or False."""
     for verb, (on, help) in verbs.items():
-        about = f"{help}\n\n\b\nExample:\n  {example.format(verb)}"
+        about = f"{help}\n\n  {example.format(verb)}"
         commands.command(verb, help=about)(argument(functools.partial(body, on=on)))
 
 

@@ -34,10 +34,7 @@ COMMANDS = {
     "queues": ("admin.overview:commands", "List queues; pause and resume them."),
     "lanes": ("admin.overview:lanes", "Show lanes: who holds them, how many wait."),
     "schedules": ("schedules:commands", "List, add, change and try schedules."),
-    "workflows": (
-        "workflows:commands",
-        "List, check and run workflows, and follow their runs.",
-    ),
+    "workflows": ("workflows:commands", "List, check and run workflows, and follow their runs."),
     "workers": ("admin.overview:workers", "Show workers, their queues and their load."),
     "keys": ("admin.keys:commands", "Create, list and revoke keys for the HTTP API."),
     "prune": ("admin.prune:prune", "Delete old finished jobs."),

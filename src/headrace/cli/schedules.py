@@ -13,7 +13,7 @@ import msgspec
 
 from headrace.app import App
 from headrace.cli import backend as backends
-from headrace.cli.command import add_switch, argument, group
+from headrace.cli.command import add_switch, argument, flag, group, option
 from headrace.cli.enqueue.arguments import argument_options, read_arguments
 from headrace.cli.errors import notice
 from headrace.cli.formatting import ago, plural, span
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 commands = group("List, add, change and try schedules.")
 
-SCHEDULE = argument("name", metavar="NAME", help="The schedule.")
+SCHEDULE = argument("name", "NAME", "The schedule.")
 MISSED = ("skip", "latest", "all")
 # A dispatcher that is well fires within moments.
 LATE = 60.0
@@ -43,9 +43,7 @@ LATE = 60.0
 async def list_schedules(session: CliSession) -> None:
     """List schedules: when they fire, what comes next and how the last job went.
 
-    \b
-    Example:
-      headrace schedules list
+    headrace schedules list
     """
     async with session.backend() as backend:
         found, now = await backends.list_schedules(backend), backends.time_now(backend)
@@ -67,9 +65,7 @@ async def list_schedules(session: CliSession) -> None:
 async def show(session: CliSession, *, name: str) -> None:
     """Show a schedule with its next five times and its last runs.
 
-    \b
-    Example:
-      headrace schedules show nightly
+    headrace schedules show nightly
     """
     async with session.backend() as backend:
         found, now = await backends.get_schedule(backend, name), backends.time_now(backend)
@@ -83,22 +79,17 @@ async def show(session: CliSession, *, name: str) -> None:
 
 @commands.command("add")
 @SCHEDULE
-@argument("expression", metavar="EXPRESSION", help='Five fields: "*/5 * * * *".')
-@argument("task", metavar="TASK", help="The name of the task.")
+@argument("expression", "EXPRESSION", 'Five fields: "*/5 * * * *".')
+@argument("task", "TASK", "The name of the task.")
 @argument_options
-@click.option("--tz", metavar="ZONE", default="UTC", help="Time zone.")
-@click.option(
-    "--missed",
-    metavar="WHICH",
-    default="latest",
-    help="Missed times to run late: skip, latest or all.",
-)
+@option("--tz", "ZONE", "Time zone.", default="UTC")
+@option("--missed", "WHICH", "Missed times to run late: skip, latest or all.", default="latest")
 @click.option(
     "--overlap/--no-overlap", default=True, help="Fire also while an earlier job is unfinished."
 )
-@click.option("--disabled", is_flag=True, help="Add it disabled.")
-@click.option("--replace", is_flag=True, help="Change the schedule of this name.")
-@click.option("--config", metavar="FILE", help="Settings (default config/dispatcher.yaml).")
+@flag("--disabled", "Add it disabled.")
+@flag("--replace", "Change the schedule of this name.")
+@option("--config", "FILE", "Settings (default config/dispatcher.yaml).")
 async def add(
     session: CliSession,
     *,
@@ -118,8 +109,6 @@ async def add(
 
     The arguments are checked against the task. Running dispatchers notice it within seconds.
 
-    \b
-    Examples:
       headrace schedules add nightly "0 3 * * *" report.build --tz Asia/Seoul
       headrace schedules add nightly "30 3 * * *" report.build days=1 --replace
     """
@@ -171,9 +160,7 @@ async def _check_server(client: Client, name: str, config: str | None, *, replac
 async def remove(session: CliSession, *, name: str) -> None:
     """Remove a schedule. Jobs that it created stay.
 
-    \b
-    Example:
-      headrace schedules remove nightly
+    headrace schedules remove nightly
     """
     async with session.backend() as backend:
         origin = (await backends.get_schedule(backend, name)).origin
@@ -206,16 +193,14 @@ add_switch(
 
 
 @commands.command("next")
-@argument("what", metavar="NAME|EXPRESSION", help="A schedule, or an expression to try.")
-@click.option("--tz", metavar="ZONE", help="Time zone of an expression (default UTC).")
-@click.option("--count", "-n", metavar="N", type=int, default=5, help="Number of times to show.")
+@argument("what", "NAME|EXPRESSION", "A schedule, or an expression to try.")
+@option("--tz", "ZONE", "Time zone of an expression (default UTC).")
+@option("--count -n", "N", "Number of times to show.", type=int, default=5)
 async def next_(session: CliSession, *, what: str, tz: str | None, count: int) -> None:
     """Show the next times of a schedule, or of an expression that you want to try.
 
-    \b
-    Examples:
-      headrace schedules next nightly -n 10
-      headrace schedules next "30 2 * * *" --tz Europe/Berlin
+    headrace schedules next nightly -n 10
+    headrace schedules next "30 2 * * *" --tz Europe/Berlin
     """
     if not 1 <= count <= 1_000:
         raise InvalidInput(f"--count must be between 1 and 1000, got {count}")
@@ -239,7 +224,7 @@ def _times_of(
     session: CliSession, expression: str, tz: str, now: datetime, count: int
 ) -> ScheduleTimes:
     _ = App(settings=session.settings).schedules  # says what to install if the extra is missing
-    from headrace.admin.views import schedule_times  # noqa: PLC0415 - an extra
+    from headrace.dispatchers.cron.views import schedule_times  # noqa: PLC0415 - an extra
     from headrace.model.schedule import Schedule  # noqa: PLC0415 - an extra
 
     schedule = Schedule(name="tried", expression=expression, task="none", tz=tz).checked()
@@ -248,13 +233,11 @@ def _times_of(
 
 @commands.command("trigger")
 @SCHEDULE
-@click.option("--force", is_flag=True, help="Even while an earlier job is unfinished.")
+@flag("--force", "Even while an earlier job is unfinished.")
 async def trigger(session: CliSession, *, name: str, force: bool) -> None:
     """Create a job of a schedule now and print its id.
 
-    \b
-    Example:
-      headrace schedules trigger nightly --app shop.jobs
+    headrace schedules trigger nightly --app shop.jobs
     """
     async with session.backend(needs_app=True) as backend:
         job = await backend.trigger_schedule(name, force=force, **backends.from_cli(backend))

@@ -52,12 +52,13 @@ class CliSession:
         """Load these bundles into the App, instead of those that the settings name."""
         self.settings = msgspec.structs.replace(self.settings, bundles=tuple(names))
 
-    def show(self, document: Any, text: str) -> None:
-        """Print JSON if that was asked for, else a line for people."""
+    def show(self, document: Any, *lines: str) -> None:
+        """Print JSON if that was asked for, else lines for people."""
         if self.json:
             print_json(document)
-        else:
-            print_line(text)
+            return
+        for line in lines:
+            print_line(line)
 
     def show_list(
         self, name: str, items: Sequence[T], columns: Columns[T], *, empty: str | None = None

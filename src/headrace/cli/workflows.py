@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 
 from headrace.cli import backend as backends
-from headrace.cli.command import argument, group
+from headrace.cli.command import argument, flag, group, option
 from headrace.cli.enqueue.arguments import read_arguments
 from headrace.cli.formatting import ago, parse_span
 from headrace.cli.output import Columns, print_fields, print_json, print_line, print_table
@@ -20,18 +19,16 @@ if TYPE_CHECKING:
 
 commands = group("List, check and run workflows, and follow their runs.")
 
-WORKFLOW = argument("workflow", metavar="WORKFLOW", help="The id of the workflow.")
-RUN = argument("run_id", metavar="RUN", help="The id of the run's job.")
-VERSION = click.option("--version", metavar="VERSION", help="This version instead of the newest.")
+WORKFLOW = argument("workflow", "WORKFLOW", "The id of the workflow.")
+RUN = argument("run_id", "RUN", "The id of the run's job.")
+VERSION = option("--version", "VERSION", "This version instead of the newest.")
 
 
 @commands.command("list")
 async def list_workflows(session: CliSession) -> None:
     """List the workflows of the App: those in its folder, and those in its code.
 
-    \b
-    Example:
-      headrace workflows list --app shop.jobs
+    headrace workflows list --app shop.jobs
     """
     async with session.backend(needs_app=True) as backend:
         known = await backends.list_workflows(backend)
@@ -53,9 +50,7 @@ async def list_workflows(session: CliSession) -> None:
 async def show(session: CliSession, *, workflow: str, version: str | None) -> None:
     """Show a workflow: its parameters, and its steps in the order in which they can run.
 
-    \b
-    Example:
-      headrace workflows show prices --app shop.jobs
+    headrace workflows show prices --app shop.jobs
     """
     async with session.backend(needs_app=True, task=workflow) as backend:
         found = await backends.get_workflow(backend, workflow, version)
@@ -91,14 +86,12 @@ def _param(name: str, param: Param) -> str:
 
 
 @commands.command("check")
-@argument("paths", metavar="[FILE]...", nargs=-1, help="Files or folders (default workflows/).")
+@argument("paths", "[FILE]...", "Files or folders (default workflows/).", nargs=-1)
 async def check(session: CliSession, *, paths: tuple[str, ...]) -> int:
     """Check workflow files against the tasks of the App. Lists every problem with its line.
 
-    \b
-    Examples:
-      headrace workflows check --app shop.jobs
-      headrace workflows check workflows/prices.yaml --app shop.jobs
+    headrace workflows check --app shop.jobs
+    headrace workflows check workflows/prices.yaml --app shop.jobs
     """
     app = session.load_app()
     from headrace.workflows.load import check_files  # noqa: PLC0415 - an extra
@@ -118,36 +111,31 @@ async def check(session: CliSession, *, paths: tuple[str, ...]) -> int:
 
 @commands.command("run")
 @WORKFLOW
-@argument(
-    "values", metavar="[NAME=VALUE]...", nargs=-1, help="Parameters: JSON if it parses, else text."
-)
-@click.option("--params", metavar="JSON", help="Parameters as JSON, @file, or - for stdin.")
+@argument("values", "[NAME=VALUE]...", "Parameters: JSON if it parses, else text.", nargs=-1)
+@option("--params", "JSON", "Parameters as JSON, @file, or - for stdin.")
 @VERSION
-@click.option("--key", metavar="KEY", help="Idempotency key: at most one run has it.")
-@click.option("--wait", is_flag=True, help="Wait for the result and print it.")
-@click.option("--timeout", metavar="SPAN", help="Wait at most this long.")
+@option("--key", "KEY", "Idempotency key: at most one run has it.")
+@flag("--wait", "Wait for the result and print it.")
+@option("--timeout", "SPAN", "Wait at most this long.")
 async def run(
     session: CliSession,
     *,
     workflow: str,
+    wait: bool,
     values: tuple[str, ...],
     params: str | None,
-    version: str | None,
-    key: str | None,
-    wait: bool,
     timeout: str | None,
+    **which: Any,
 ) -> None:
     """Run a workflow and print the id of the run.
 
-    \b
-    Examples:
-      headrace workflows run prices platform=musinsa --app shop.jobs
-      headrace workflows run prices --params @params.json --wait --timeout 10m
+    headrace workflows run prices platform=musinsa --app shop.jobs
+    headrace workflows run prices --params @params.json --wait --timeout 10m
     """
     limit = None if timeout is None else parse_span("--timeout", timeout)
     given = read_arguments(values, params, session.settings.payload_limit)
     async with session.backend(needs_app=True, task=workflow) as backend:
-        begun = await backend.run_workflow(workflow, given, version=version, key=key)
+        begun = await backend.run_workflow(workflow, given, **which)
         job = await backend.get(begun.job_id)
         if not wait:
             session.show(job.to_dict(), job.id)
@@ -161,9 +149,7 @@ async def run(
 async def status(session: CliSession, *, run_id: str) -> None:
     """Show a run: the state of each of its steps.
 
-    \b
-    Example:
-      headrace workflows status 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11
+    headrace workflows status 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11
     """
     async with session.backend() as backend:
         view = await backend.follow_run(run_id)
@@ -201,16 +187,12 @@ def _took(step: StepView) -> str:
 
 @commands.command("retry")
 @RUN
-@click.option(
-    "from_step", "--from", metavar="STEP", help="Repeat this step and those that depend on it."
-)
+@option("from_step --from", "STEP", "Repeat this step and those that depend on it.")
 async def retry(session: CliSession, *, run_id: str, from_step: str | None) -> None:
     """Run a finished run again: what did not complete, or from a step on.
 
     Steps that are not repeated keep their results.
 
-    \b
-    Example:
       headrace workflows retry 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11 --from parse
     """
     async with session.backend() as backend:

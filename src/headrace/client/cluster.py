@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 from urllib.parse import quote
 
 from headrace.api_types.requests import (
     ExecuteRequest,
     KeyLimits,
     KeyRequest,
+    PutOptions,
     RunOptions,
     RunRetryRequest,
     ScheduleRequest,
@@ -136,18 +137,12 @@ class ClusterApi(BaseClient):
         return await self._get(_schedule(name), ScheduleView, "a schedule")
 
     async def put_schedule(
-        self,
-        name: str,
-        expression: str,
-        task: str,
-        *,
-        params: Mapping[str, Any] | None = None,
-        **settings: Unpack[ScheduleSettings],
+        self, name: str, expression: str, task: str, **options: Unpack[PutOptions]
     ) -> ScheduleView:
         """Add a schedule, or change the one of this name. It fires from its next time on."""
-        asked = ScheduleRequest(
-            expression=expression, task=task, params=dict(params or {}), **settings
-        )
+        params = dict(options.pop("params", None) or {})
+        settings = cast("ScheduleSettings", options)
+        asked = ScheduleRequest(expression=expression, task=task, params=params, **settings)
         return await self._send("PUT", _schedule(name), ScheduleView, asked, idempotent=True)
 
     async def remove_schedule(self, name: str) -> None:

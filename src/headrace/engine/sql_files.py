@@ -10,6 +10,7 @@ what several statements or functions have in common is written once.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -34,6 +35,21 @@ class Migration(msgspec.Struct, frozen=True):
     name: str
     text: str
     min_program: int | None = None
+
+
+class Statements:
+    """Statements as attributes by their names; a text is made ready when it is first used."""
+
+    def __init__(self, texts: Mapping[str, str], ready: Callable[[str], str] = str) -> None:
+        self._texts = texts
+        self._ready = ready
+
+    def __getattr__(self, name: str) -> str:
+        if name not in self._texts:
+            raise AttributeError(f"there is no statement {name!r} in queries/")
+        text = self._ready(self._texts[name])
+        setattr(self, name, text)
+        return text
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Routes: each is behind the guard, and says what it takes and returns."""
+"""Routes: each is behind the guard, and says what it takes and returns. Headers of responses."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.model.job import Job
 from headrace.server.auth.guard import Access, Caller, admit
@@ -65,17 +66,15 @@ class Router:
         status: int = 200,
         also: dict[int, type[msgspec.Struct] | Schema] | None = None,
         media_type: str = JSON,
-        optional: bool = False,
         **described: Any,
     ) -> Callable[[Endpoint], Endpoint]:
-        """Return a decorator. `place` is a method and a path, such as "GET /jobs"; `optional`: the
-        body may be left out. The rest is as for FastAPI: `name` is for the OpenAPI document, where
-        it is not that of the function.
+        """Return a decorator. `place` is a method and a path, such as "GET /jobs". The rest is as
+        for FastAPI: `name` is for the OpenAPI document, where it is not that of the function.
         """
         method, path = place.split(" ", 1)
         described = answers(returns, status, also=also, media_type=media_type) | described
         if takes is not None:
-            described |= accepts(takes, optional=optional)
+            described |= accepts(takes)
 
         def add(endpoint: Endpoint) -> Endpoint:
             route = self._kind(path, endpoint, methods=[method], summary=summary, **described)
@@ -121,3 +120,37 @@ def check_names(request: Request, known: set[str]) -> None:
     for name in request.query_params:
         if name not in known:
             raise invalid(f"unknown query parameter; {did_you_mean(name, known)}", field=name[:60])
+
+
+# Headers of every response: browsers must trust nothing.
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_RAW = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+class SecurityHeaders:
+    """Adds the headers. There are none for CORS: other origins may not use the API."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message["headers"]
+                own = {name for name, _ in headers}
+                headers.extend(pair for pair in _RAW if pair[0] not in own)
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)

@@ -10,8 +10,8 @@ from starlette.requests import Request
 
 from headrace.app import App
 from headrace.errors import ResultTimeout
-from headrace.monitor.batched_get import JobReader
 from headrace.monitor.changes import ChangeWatch
+from headrace.monitor.results import JobReader
 from headrace.monitor.snapshot import Snapshots
 from headrace.monitor.subscribers import Subscriber
 from headrace.server.auth.audit import AuditLog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -36,21 +37,8 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
-class Registry:
-    """Where tasks are registered, and where their jobs are stored."""
-
-    def __init__(self) -> None:
-        self.tasks: dict[str, Task[..., Any]] = {}
-        self.stage_hooks: list[StageHook] = []
-
-    @property
-    @abstractmethod
-    def payload_limit(self) -> int:
-        """Return how many bytes the arguments of a job may have."""
-
-    @abstractmethod
-    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
-        """Store one job that a task has made."""
+class Registering:
+    """`task`, which registers handlers."""
 
     @overload
     def task(self, function: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
@@ -102,23 +90,47 @@ class Registry:
             **policy,
         )
 
-        def register(function: Callable[..., Any]) -> Task[..., Any]:
-            called = name or getattr(function, "__name__", None)
-            if called is None:
-                raise InvalidSetting(
-                    f'{function!r} has no name of its own; give the task one: @app.task("its.name")'
-                )
-            task: Task[..., Any] = Task(function, name=called, policy=made, sink=self)
-            if task.name in self.tasks:
-                raise InvalidSetting(
-                    f'two tasks are called "{task.name}": '
-                    f"{_shown(self.tasks[task.name].function)} and {_shown(function)}; "
-                    'give one of them a name of its own: @app.task("other.name")'
-                )
-            self.tasks[task.name] = task
-            return task
+        return functools.partial(self._register, name, made)
 
-        return register
+    def _register(
+        self, name: str | None, policy: TaskPolicy, function: Callable[..., Any]
+    ) -> Task[..., Any]:
+        raise NotImplementedError
+
+
+class Registry(Registering):
+    """Where tasks are registered, and where their jobs are stored."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, Task[..., Any]] = {}
+        self.stage_hooks: list[StageHook] = []
+
+    @property
+    @abstractmethod
+    def payload_limit(self) -> int:
+        """Return how many bytes the arguments of a job may have."""
+
+    @abstractmethod
+    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
+        """Store one job that a task has made."""
+
+    def _register(
+        self, name: str | None, policy: TaskPolicy, function: Callable[..., Any]
+    ) -> Task[..., Any]:
+        called = name or getattr(function, "__name__", None)
+        if called is None:
+            raise InvalidSetting(
+                f'{function!r} has no name of its own; give the task one: @app.task("its.name")'
+            )
+        task: Task[..., Any] = Task(function, name=called, policy=policy, sink=self)
+        if task.name in self.tasks:
+            raise InvalidSetting(
+                f'two tasks are called "{task.name}": '
+                f"{_shown(self.tasks[task.name].function)} and {_shown(function)}; "
+                'give one of them a name of its own: @app.task("other.name")'
+            )
+        self.tasks[task.name] = task
+        return task
 
     def on_stage(self, hook: H) -> H:
         """Have `async hook(job, stage, done)` called when a stage of a job begins (`done` False),

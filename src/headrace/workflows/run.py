@@ -25,9 +25,8 @@ from headrace.model.retry import LONGEST_DELAY, RetryPolicy
 from headrace.model.status import Status
 from headrace.task import Task
 from headrace.task.app_like import AppLike
-from headrace.workflows.conditions import Condition
 from headrace.workflows.model import Step, Workflow
-from headrace.workflows.references import resolve
+from headrace.workflows.references import Condition, resolve
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext

@@ -7,9 +7,9 @@ import hashlib
 import msgspec
 import sqlalchemy as sa
 from fastapi import UploadFile
+from headrace_shelf.work import books
 
 import headrace.bundles
-from headrace_shelf.work import books
 
 
 class NewBook(msgspec.Struct, forbid_unknown_fields=True):

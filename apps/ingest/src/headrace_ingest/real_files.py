@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from headrace import ParserError, ValidationError
-
 from headrace_ingest.parsing import parse_file
 
 PACKAGES = ("pypdf", "pikepdf", "python-docx", "python-pptx")

@@ -6,8 +6,14 @@ import io
 import struct
 import zipfile
 
-_TYPES = '<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>{}</Types>'
-_RELATIONS = '<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{}</Relationships>'
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_XML = '<?xml version="1.0"?>'
+_TYPES = (
+    f'{_XML}<Types xmlns="{_PACKAGE}/content-types"><Default Extension="rels" '
+    'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Default Extension="xml" ContentType="application/xml"/>{}</Types>'
+)
+_RELATIONS = f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships">{{}}</Relationships>'
 _DOC = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PART = "application/vnd.openxmlformats-officedocument"
 
@@ -53,12 +59,13 @@ def make_xlsx(*cells: str) -> bytes:
         {
             "[Content_Types].xml": _TYPES.format(
                 f'<Override PartName="/xl/workbook.xml" ContentType="{main}.sheet.main+xml"/>'
-                f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{main}.worksheet+xml"/>'
+                f'<Override PartName="/xl/worksheets/sheet1.xml" '
+                f'ContentType="{main}.worksheet+xml"/>'
             ),
             "_rels/.rels": _RELATIONS.format(
                 f'<Relationship Id="r1" Type="{_DOC}/officeDocument" Target="xl/workbook.xml"/>'
             ),
-            "xl/workbook.xml": f'<?xml version="1.0"?><workbook xmlns="{namespace}" xmlns:r="{_DOC}">'
+            "xl/workbook.xml": f'{_XML}<workbook xmlns="{namespace}" xmlns:r="{_DOC}">'
             '<sheets><sheet name="Sheet1" sheetId="1" r:id="r1"/></sheets></workbook>',
             "xl/_rels/workbook.xml.rels": _RELATIONS.format(
                 f'<Relationship Id="r1" Type="{_DOC}/worksheet" Target="worksheets/sheet1.xml"/>'
@@ -77,7 +84,8 @@ def make_pptx(*slides: str) -> bytes:
     numbers = range(1, len(slides) + 1)
     entries: dict[str, bytes | str] = {
         "[Content_Types].xml": _TYPES.format(
-            f'<Override PartName="/ppt/presentation.xml" ContentType="{main}.presentation.main+xml"/>'
+            f'<Override PartName="/ppt/presentation.xml" '
+            f'ContentType="{main}.presentation.main+xml"/>'
             + "".join(
                 f'<Override PartName="/ppt/slides/slide{n}.xml" ContentType="{main}.slide+xml"/>'
                 for n in numbers
@@ -100,7 +108,8 @@ def make_pptx(*slides: str) -> bytes:
     for number, text in enumerate(slides, start=1):
         entries[f"ppt/slides/slide{number}.xml"] = (
             f'<?xml version="1.0"?><p:sld xmlns:p="{show}" xmlns:a="{draw}"><p:cSld><p:spTree>'
-            '<p:nvGrpSpPr><p:cNvPr id="1" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>'
+            '<p:nvGrpSpPr><p:cNvPr id="1" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr>'
+            "<p:grpSpPr/>"
             '<p:sp><p:nvSpPr><p:cNvPr id="2" name="t"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr><p:spPr/>'
             f"<p:txBody><a:bodyPr/><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
             "</p:spTree></p:cSld></p:sld>"

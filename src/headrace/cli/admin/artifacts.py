@@ -7,12 +7,11 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
-import click
 import msgspec
 
 from headrace.artifacts.content import save
 from headrace.cli.backend import list_artifacts
-from headrace.cli.command import argument, group
+from headrace.cli.command import argument, flag, group, option
 from headrace.cli.formatting import bytes_of
 from headrace.cli.output import Columns, progress
 from headrace.cli.session import CliSession
@@ -21,7 +20,7 @@ from headrace.model.artifact import Artifact
 
 commands = group("List and download the files of jobs.")
 
-JOB = argument("job_id", metavar="ID", help="The job, from `jobs list`.")
+JOB = argument("job_id", "ID", "The job, from `jobs list`.")
 STDOUT = "-"
 
 
@@ -30,9 +29,7 @@ STDOUT = "-"
 async def list_files(session: CliSession, *, job_id: str) -> None:
     """List the files of a job: those that it stored, and those it was enqueued with.
 
-    \b
-    Example:
-      headrace artifacts list 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162
+    headrace artifacts list 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162
     """
     async with session.backend() as backend:
         found = await list_artifacts(backend, job_id)
@@ -48,18 +45,16 @@ async def list_files(session: CliSession, *, job_id: str) -> None:
 
 @commands.command("get")
 @JOB
-@argument("name", metavar="LAYER/NAME", help="The file, from `artifacts list`.")
-@click.option("--output", "-o", metavar="FILE", help="Where to save it; - is stdout.")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@argument("name", "LAYER/NAME", "The file, from `artifacts list`.")
+@option("--output -o", "FILE", "Where to save it; - is stdout.")
+@flag("--force", "Overwrite an existing file.")
 async def get_artifact(
     session: CliSession, *, job_id: str, name: str, output: str | None, force: bool
 ) -> None:
     """Download a file of a job. Its checksum is verified.
 
-    \b
-    Examples:
-      headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/report.csv
-      headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/a.csv -o -
+    headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/report.csv
+    headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/a.csv -o -
     """
     async with session.backend() as backend:
         file = _pick(await list_artifacts(backend, job_id), job_id, name)

@@ -35,8 +35,6 @@ async def doctor(session: CliSession) -> int:
 
     The exit code is 1 if something is wrong, 3 if the engine cannot be reached.
 
-    \b
-    Example:
       headrace doctor
     """
     findings: list[Finding] = list(_app_findings(session))
@@ -70,9 +68,7 @@ async def doctor(session: CliSession) -> int:
 async def version(session: CliSession) -> None:
     """Show versions, for a bug report.
 
-    \b
-    Example:
-      headrace version --json
+    headrace version --json
     """
     versions = {
         "headrace": __version__,

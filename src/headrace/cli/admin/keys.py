@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from headrace.api_types.responses import KeyView
-from headrace.cli.command import argument, group
+from headrace.cli.command import argument, group, option
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
 from headrace.cli.output import Columns, print_json, print_line
@@ -18,11 +16,11 @@ commands = group("Create, list and revoke keys for the HTTP API.")
 
 
 @commands.command("create")
-@argument("name", metavar="[NAME]", default="unnamed", help="A name for the key (default unnamed).")
-@click.option("--scope", metavar="SCOPE", default="read", help="read, write or admin.")
-@click.option("--user", metavar="USER", help="Act only for this user.")
-@click.option("--queues", metavar="A,B", help="Allow only these queues (default all).")
-@click.option("--rate", metavar="N", help="Requests per second (default 2000).")
+@argument("name", "[NAME]", "A name for the key (default unnamed).", default="unnamed")
+@option("--scope", "SCOPE", "read, write or admin.", default="read")
+@option("--user", "USER", "Act only for this user.")
+@option("--queues", "A,B", "Allow only these queues (default all).")
+@option("--rate", "N", "Requests per second (default 2000).")
 async def create(
     session: CliSession,
     *,
@@ -37,8 +35,6 @@ async def create(
     From the first key on the API refuses requests without one. With API_URL that server creates it;
     HEADRACE_API_KEY must then be a key of scope admin.
 
-    \b
-    Examples:
       headrace keys create ci --scope write
       headrace keys create ada --scope write --user ada --queues mail,scans
     """
@@ -60,9 +56,7 @@ async def create(
 async def show(session: CliSession) -> None:
     """List all keys, also revoked ones; never their secrets.
 
-    \b
-    Example:
-      headrace keys list
+    headrace keys list
     """
     async with session.backend() as backend:
         keys = await backend.keys()
@@ -82,13 +76,11 @@ async def show(session: CliSession) -> None:
 
 
 @commands.command("revoke")
-@argument("key_id", metavar="ID", help="The id of the key.")
+@argument("key_id", "ID", "The id of the key.")
 async def revoke(session: CliSession, *, key_id: str) -> None:
     """Revoke a key. Running servers refuse it within two seconds.
 
-    \b
-    Example:
-      headrace keys revoke 0123456789abcdef
+    headrace keys revoke 0123456789abcdef
     """
     async with session.backend() as backend:
         key = await backend.revoke_key(key_id)

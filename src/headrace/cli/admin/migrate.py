@@ -9,7 +9,7 @@ import msgspec
 
 from headrace.cli.bundles.migrate import TablesView, migrate_bundles, print_tables
 from headrace.cli.bundles.options import bundle_option
-from headrace.cli.command import Command
+from headrace.cli.command import Command, flag
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.output import print_json, print_line
 from headrace.cli.session import CliSession
@@ -23,16 +23,14 @@ WAIT_SECONDS = 1.0
 
 @click.command("migrate", cls=Command)
 @bundle_option
-@click.option("--check", is_flag=True, help="Change nothing; exit code 1 if something is missing.")
-@click.option("--sql", is_flag=True, help="Change nothing; print what would be run.")
-@click.option("--wait", is_flag=True, help="Change nothing; wait until nothing is missing.")
+@flag("--check", "Change nothing; exit code 1 if something is missing.")
+@flag("--sql", "Change nothing; print what would be run.")
+@flag("--wait", "Change nothing; wait until nothing is missing.")
 async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) -> int:
     """Bring the schema of the store, and the tables of bundles, up to date.
 
     Programs do this by themselves when they open a store, unless the setting migrate is "never".
 
-    \b
-    Examples:
       headrace migrate --check
       headrace migrate --sql > migrate.sql
       headrace migrate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from headrace.cli.backend import running_now, time_now
-from headrace.cli.command import Command, add_switch, argument, group
+from headrace.cli.command import Command, add_switch, argument, group, option
 from headrace.cli.errors import notice
 from headrace.cli.formatting import ago, bytes_of, plural, span, worker_state
 from headrace.cli.output import Columns, print_json, print_line, print_table
@@ -49,9 +49,7 @@ WORKERS: Columns[Worker] = {
 async def list_queues(session: CliSession) -> None:
     """List queues with their depth and the age of the oldest pending job.
 
-    \b
-    Example:
-      headrace queues list
+    headrace queues list
     """
     async with session.backend() as backend:
         queues = await backend.queues()
@@ -81,21 +79,19 @@ add_switch(
         ),
         "resume": (False, "Resume a queue: its jobs are started again."),
     },
-    argument=argument("name", metavar="NAME", help="The queue."),
+    argument=argument("name", "NAME", "The queue."),
     example="headrace queues {} mail",
 )
 
 
 @click.command("lanes", cls=Command)
-@click.option("--queue", metavar="NAME", help="Only this queue.")
-@click.option("--lane", metavar="LANE", help="Only this lane, e.g. user:42.")
-@click.option("--limit", "-n", metavar="N", type=int, default=100, help="Show at most this many.")
+@option("--queue", "NAME", "Only this queue.")
+@option("--lane", "LANE", "Only this lane, e.g. user:42.")
+@option("--limit -n", "N", "Show at most this many.", type=int, default=100)
 async def lanes(session: CliSession, *, queue: str | None, lane: str | None, limit: int) -> None:
     """Show lanes: who holds them, how many wait.
 
-    \b
-    Example:
-      headrace lanes --queue scans
+    headrace lanes --queue scans
     """
     if not 1 <= limit <= 10_000:
         raise InvalidInput(f"--limit must be between 1 and 10000, got {limit}")
@@ -117,9 +113,7 @@ def _holders(holders: tuple[str, ...]) -> str:
 async def workers(session: CliSession) -> None:
     """Show workers, their queues and their load.
 
-    \b
-    Example:
-      headrace workers
+    headrace workers
     """
     async with session.backend() as backend:
         found, now = await backend.workers(), time_now(backend)
@@ -139,8 +133,6 @@ async def running(session: CliSession) -> None:
 
     With API_URL it asks that server.
 
-    \b
-    Examples:
       headrace running
       headrace running --json | jq .data.summary
     """

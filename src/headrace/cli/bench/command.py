@@ -16,7 +16,7 @@ import msgspec
 
 from headrace.app import App
 from headrace.cli.bench.store import Scratch, scratch
-from headrace.cli.command import Command
+from headrace.cli.command import Command, option
 from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import Columns, Progress, print_json, print_line, print_table, progress
@@ -41,9 +41,7 @@ QUIET_SECONDS = 0.02
 
 
 @click.command("bench", cls=Command)
-@click.option(
-    "--jobs", metavar="N", type=int, default=10000, help="Jobs for each step, 100 to 1000000."
-)
+@option("--jobs", "N", "Jobs for each step, 100 to 1000000.", type=int, default=10000)
 async def bench(session: CliSession, *, jobs: int) -> int:
     """Measure how fast your engine stores and runs jobs.
 
@@ -53,8 +51,6 @@ async def bench(session: CliSession, *, jobs: int) -> int:
 
     The jobs do nothing, and the worker runs in this process with as many slots as yours have.
 
-    \b
-    Examples:
       headrace bench
       headrace bench --url postgresql://app@db/app --jobs 50000 --json
     """

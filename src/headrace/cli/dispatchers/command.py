@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-import click
 import msgspec
 
 from headrace.api_types.responses import DispatcherView
 from headrace.cli.backend import time_now
 from headrace.cli.bundles.options import bundle_option
-from headrace.cli.command import group
+from headrace.cli.command import flag, group, option
 from headrace.cli.formatting import ago, plural, span
 from headrace.cli.output import Columns, print_json_line
 from headrace.cli.services.logs import log_options, log_to_stderr
@@ -27,9 +26,7 @@ events = logging.getLogger("headrace.events")
 
 
 @commands.command("cron")
-@click.option(
-    "--config", metavar="FILE", help="Settings and schedules (default config/dispatcher.yaml)."
-)
+@option("--config", "FILE", "Settings and schedules (default config/dispatcher.yaml).")
 @bundle_option
 @log_options
 async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet: bool) -> int:
@@ -38,8 +35,6 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
     Schedules that the App declares, and those of the file, are stored first. Any number of
     dispatchers may run: each time of a schedule makes one job.
 
-    \b
-    Examples:
       headrace dispatcher cron --app shop.jobs
       headrace dispatcher cron --app shop.jobs --config config/dispatcher.yaml
     """
@@ -65,9 +60,9 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
 
 @commands.command("queue")
 @bundle_option
-@click.option("--config", metavar="FILE", default=str(DEFAULT), help="Broker and options.")
-@click.option("--name", metavar="NAME", help="Name of this dispatcher (default generated).")
-@click.option("--check", is_flag=True, help="Check the file and the App, then stop.")
+@option("--config", "FILE", "Broker and options.", default=str(DEFAULT))
+@option("--name", "NAME", "Name of this dispatcher (default generated).")
+@flag("--check", "Check the file and the App, then stop.")
 @log_options
 async def queue(
     session: CliSession, *, config: str, name: str | None, check: bool, verbose: bool, quiet: bool
@@ -77,8 +72,6 @@ async def queue(
     Each message makes one job, however often it is delivered. A message that makes none is set
     aside; see `headrace dead-letters`. Any number of dispatchers may share the work.
 
-    \b
-    Examples:
       headrace dispatcher queue --app shop.jobs
       headrace dispatcher queue --app shop.jobs --config orders.yaml --check
     """
@@ -119,8 +112,6 @@ async def list_dispatchers(session: CliSession) -> None:
 
     The lag is messages that are not jobs yet, or seconds for cron.
 
-    \b
-    Example:
       headrace dispatcher list
     """
     async with session.backend() as backend:

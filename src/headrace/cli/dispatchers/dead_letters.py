@@ -7,13 +7,12 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 
 from headrace.api_types.responses import DeadLetterView, Replayed
 from headrace.cli.backend import time_now
 from headrace.cli.bulk import YES, change_each, confirm
-from headrace.cli.command import argument, group, together
+from headrace.cli.command import argument, flag, group, option, together
 from headrace.cli.errors import notice
 from headrace.cli.formatting import ago, bytes_of
 from headrace.cli.output import (
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
 
 PAGE = 200
 
-TOPIC = click.option("--topic", metavar="NAME", help="Only this topic.")
+TOPIC = option("--topic", "NAME", "Only this topic.")
 _which = together(
-    argument("ids", metavar="[ID]...", nargs=-1, help="Ids of messages."),
-    click.option("everything", "--all", is_flag=True, help="All messages."),
+    argument("ids", "[ID]...", "Ids of messages.", nargs=-1),
+    flag("everything --all", "All messages."),
     TOPIC,
     YES,
 )
@@ -48,13 +47,11 @@ commands = group("List, show, replay and remove messages that made no job.")
 
 @commands.command("list")
 @TOPIC
-@click.option("--limit", "-n", metavar="N", type=int, default=100, help="Show at most this many.")
+@option("--limit -n", "N", "Show at most this many.", type=int, default=100)
 async def list_letters(session: CliSession, *, topic: str | None, limit: int) -> None:
     """List messages that made no job, by id.
 
-    \b
-    Example:
-      headrace dead-letters list --topic orders
+    headrace dead-letters list --topic orders
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
@@ -86,15 +83,13 @@ async def list_letters(session: CliSession, *, topic: str | None, limit: int) ->
 
 
 @commands.command("show")
-@argument("letter_id", metavar="ID", help="The id of the message.")
-@click.option("--raw", is_flag=True, help="Print only the message, unchanged.")
+@argument("letter_id", "ID", "The id of the message.")
+@flag("--raw", "Print only the message, unchanged.")
 async def show(session: CliSession, *, letter_id: str, raw: bool) -> None:
     """Show one message with all that is known about it.
 
-    \b
-    Examples:
-      headrace dead-letters show kafka:orders:3:1042
-      headrace dead-letters show kafka:orders:3:1042 --raw > message.json
+    headrace dead-letters show kafka:orders:3:1042
+    headrace dead-letters show kafka:orders:3:1042 --raw > message.json
     """
     async with session.backend() as backend:
         letter, now = await backend.dead_letter(letter_id), time_now(backend)
@@ -129,8 +124,6 @@ async def replay(session: CliSession, **which: Any) -> int:
 
     A message that makes a job now is removed from the list; the others stay, with the reason.
 
-    \b
-    Examples:
       headrace dead-letters replay kafka:orders:3:1042 --app shop.jobs
       headrace dead-letters replay --all --yes --app shop.jobs
     """
@@ -144,10 +137,8 @@ async def replay(session: CliSession, **which: Any) -> int:
 async def remove(session: CliSession, **which: Any) -> int:
     """Delete messages for good.
 
-    \b
-    Examples:
-      headrace dead-letters remove kafka:orders:3:1042
-      headrace dead-letters remove --topic orders --yes
+    headrace dead-letters remove kafka:orders:3:1042
+    headrace dead-letters remove --topic orders --yes
     """
     async with session.backend() as backend:
         wanted = await _wanted(backend, "remove", **which)

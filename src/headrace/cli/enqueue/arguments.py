@@ -9,21 +9,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-import click
 import msgspec
 
-from headrace.cli.command import argument, together
+from headrace.cli.command import argument, option, together
 from headrace.errors import InvalidArguments, InvalidInput, PayloadTooLarge
 
 # For a command, which passes them on to `read_arguments`.
 argument_options = together(
-    argument(
-        "values",
-        metavar="[NAME=VALUE]...",
-        nargs=-1,
-        help="Arguments: JSON if it parses, else text.",
-    ),
-    click.option("--args", metavar="JSON", help="Arguments as JSON, @file, or - for stdin."),
+    argument("values", "[NAME=VALUE]...", "Arguments: JSON if it parses, else text.", nargs=-1),
+    option("--args", "JSON", "Arguments as JSON, @file, or - for stdin."),
 )
 SPOOL = 8 * 1_048_576
 

@@ -12,7 +12,7 @@ import msgspec
 from headrace.app import App
 from headrace.batching import chunks
 from headrace.cli.backend import from_cli
-from headrace.cli.command import Command, argument
+from headrace.cli.command import Command, argument, flag, option
 from headrace.cli.enqueue.arguments import (
     KeyTemplate,
     Lines,
@@ -34,33 +34,25 @@ BATCH = 1_000
 
 
 @click.command("enqueue", cls=Command)
-@argument("task", metavar="TASK", help="The name of the task.")
+@argument("task", "TASK", "The name of the task.")
 @argument_options
-@click.option("--lines", metavar="FILE", help="Enqueue a job for each line of JSON; - for stdin.")
-@click.option("--queue", metavar="NAME", help="Use this queue instead of the task's.")
-@click.option("--priority", metavar="N", type=int, help="Higher runs first.")
-@click.option("--delay", metavar="SPAN", help="Run after: 30s, 2h, …")
-@click.option("--at", metavar="TIME", help="Run at this time (ISO 8601).")
-@click.option("--lane", metavar="LANE", help="Use this lane; {name} stands for an argument.")
-@click.option("--retries", metavar="N", type=int, help="Retries after the first attempt.")
-@click.option(
-    "--time-limit", metavar="SPAN", help="Time limit of each attempt: 30s, 2h, … or none."
-)
-@click.option("--meta", metavar="JSON", help="Metadata stored with the job, e.g. a trace.")
-@click.option(
+@option("--lines", "FILE", "Enqueue a job for each line of JSON; - for stdin.")
+@option("--queue", "NAME", "Use this queue instead of the task's.")
+@option("--priority", "N", "Higher runs first.", type=int)
+@option("--delay", "SPAN", "Run after: 30s, 2h, …")
+@option("--at", "TIME", "Run at this time (ISO 8601).")
+@option("--lane", "LANE", "Use this lane; {name} stands for an argument.")
+@option("--retries", "N", "Retries after the first attempt.", type=int)
+@option("--time-limit", "SPAN", "Time limit of each attempt: 30s, 2h, … or none.")
+@option("--meta", "JSON", "Metadata stored with the job, e.g. a trace.")
+@option(
     "--key",
-    metavar="KEY",
-    help="Idempotency key: at most one job has it. With --lines a template: import:{line}.",
+    "KEY",
+    "Idempotency key: at most one job has it. With --lines a template: import:{line}.",
 )
-@click.option(
-    "--count",
-    metavar="N",
-    type=int,
-    default=1,
-    help="Enqueue this many jobs with the same arguments.",
-)
-@click.option("--wait", is_flag=True, help="Wait for the result and print it.")
-@click.option("--timeout", metavar="SPAN", help="Wait at most this long.")
+@option("--count", "N", "Enqueue this many jobs with the same arguments.", type=int, default=1)
+@flag("--wait", "Wait for the result and print it.")
+@option("--timeout", "SPAN", "Wait at most this long.")
 async def enqueue(
     session: CliSession,
     *,
@@ -86,8 +78,6 @@ async def enqueue(
 
     With API_URL the job goes to that server, which knows the tasks: no App is needed.
 
-    \b
-    Examples:
       headrace enqueue invoice.send customer_id=42 --app shop.jobs
       headrace enqueue invoice.send --args '{"customer_id": 42}' --delay 10m
       headrace enqueue invoice.send --lines all.jsonl --key "r7:{customer_id}"

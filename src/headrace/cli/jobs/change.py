@@ -12,7 +12,7 @@ import msgspec
 from headrace.app import App
 from headrace.cli.backend import time_now
 from headrace.cli.bulk import YES, change_each, confirm
-from headrace.cli.command import Command, argument, together
+from headrace.cli.command import Command, argument, flag, option, together
 from headrace.cli.filters import filter_options, make_filter
 from headrace.cli.formatting import plural
 from headrace.cli.output import progress
@@ -24,32 +24,24 @@ from headrace.model.job import Job, JobFilter
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
 
-JOB = argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+JOB = argument("job_id", "ID", "The whole id, from `jobs list`.")
 _which = together(
-    argument("ids", metavar="[ID]...", nargs=-1, help="Ids of jobs."),
+    argument("ids", "[ID]...", "Ids of jobs.", nargs=-1),
     filter_options,
-    click.option(
-        "everything", "--all", is_flag=True, help="Every job that this command applies to."
-    ),
+    flag("everything --all", "Every job that this command applies to."),
 )
-_how = together(
-    click.option("--dry-run", is_flag=True, help="Only count the jobs that match."), YES
-)
+_how = together(flag("--dry-run", "Only count the jobs that match."), YES)
 
 
 @click.command("cancel", cls=Command)
 @_which
-@click.option(
-    "--reason", metavar="TEXT", default="cancelled from the CLI", help="Stored with the job."
-)
+@option("--reason", "TEXT", "Stored with the job.", default="cancelled from the CLI")
 @_how
 async def cancel(session: CliSession, *, reason: str, **which: Any) -> int:
     """Cancel jobs by id, or all unfinished ones that match a filter.
 
     A running job is asked to stop at once.
 
-    \b
-    Examples:
       headrace jobs cancel 01980000-0000-7000-8000-000000000000
       headrace jobs cancel --queue mail --status pending --dry-run
     """
@@ -60,15 +52,13 @@ async def cancel(session: CliSession, *, reason: str, **which: Any) -> int:
 
 @click.command("retry", cls=Command)
 @_which
-@click.option("from_stage", "--from", metavar="STAGE", help="Repeat this stage and those after it.")
+@option("from_stage --from", "STAGE", "Repeat this stage and those after it.")
 @_how
 async def retry(session: CliSession, *, from_stage: str | None, **which: Any) -> int:
     """Run jobs again: by id, or all failed and timed-out ones that match a filter.
 
     Finished stages are not run again, unless --from says so. A scheduled job given by id runs now.
 
-    \b
-    Examples:
       headrace jobs retry 01980000-0000-7000-8000-000000000000
       headrace jobs retry 01980000-0000-7000-8000-000000000000 --from parsing
       headrace jobs retry --task invoice.send --since 2h --yes
@@ -82,15 +72,13 @@ async def retry(session: CliSession, *, from_stage: str | None, **which: Any) ->
 
 @click.command("signal", cls=Command)
 @JOB
-@argument("event", metavar="EVENT", help="The name of the event.")
-@argument("value", metavar="[JSON]", default=None, help="What ctx.wait returns (default null).")
+@argument("event", "EVENT", "The name of the event.")
+@argument("value", "[JSON]", "What ctx.wait returns (default null).", default=None)
 async def signal(session: CliSession, *, job_id: str, event: str, value: str | None) -> None:
     """Deliver an event to a job that waits for it, or will (`ctx.wait`).
 
     The first event of a name counts.
 
-    \b
-    Example:
       headrace jobs signal 01980000-0000-7000-8000-000000000000 approved true
     """
     try:

@@ -8,13 +8,11 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from headrace.cli.backend import time_now
-from headrace.cli.command import group
+from headrace.cli.command import flag, group, option
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.filters import filter_options, make_filter
-from headrace.cli.formatting import ago, parse_span, span, took
+from headrace.cli.formatting import ago, failure, parse_span, retry_time, took
 from headrace.cli.jobs.change import JOB, cancel, retry, signal
 from headrace.cli.jobs.show import details, print_details
 from headrace.cli.output import (
@@ -31,7 +29,7 @@ from headrace.errors import EngineUnavailable, InvalidInput, JobNotFound, Result
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.model.views import JobPage
-from headrace.monitor.wait_text import waits_for
+from headrace.monitor.why import waits_for
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
@@ -46,18 +44,16 @@ LONGEST = 1.0
 
 @commands.command("list")
 @filter_options
-@click.option("--limit", "-n", metavar="N", type=int, default=50, help="Show at most this many.")
-@click.option("--cursor", metavar="ID", help="Continue after this job, as the last page says.")
-@click.option("all_pages", "--all", is_flag=True, help="List every job.")
+@option("--limit -n", "N", "Show at most this many.", type=int, default=50)
+@option("--cursor", "ID", "Continue after this job, as the last page says.")
+@flag("all_pages --all", "List every job.")
 async def list_jobs(
     session: CliSession, *, limit: int, cursor: str | None, all_pages: bool, **flags: Any
 ) -> None:
     """List jobs, newest first.
 
-    \b
-    Examples:
-      headrace jobs list --status failed,timeout --since 2h
-      headrace jobs list --queue mail --all --json | jq -r '.jobs[].job_id'
+    headrace jobs list --status failed,timeout --since 2h
+    headrace jobs list --queue mail --all --json | jq -r '.jobs[].job_id'
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
@@ -141,13 +137,10 @@ def summary(job: Job) -> str:
 async def show(session: CliSession, *, job_id: str) -> None:
     """Show everything about one job: arguments, result, error, attempts, stages.
 
-    \b
-    Example:
-      headrace jobs show 01980000-0000-7000-8000-000000000000
+    headrace jobs show 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
-        job = await backend.get(job_id)
-        found = await details(backend, job)
+        job, found = await details(backend, job_id)
     if session.json:
         print_json(found)
     else:
@@ -159,30 +152,21 @@ async def show(session: CliSession, *, job_id: str) -> None:
 async def why(session: CliSession, *, job_id: str) -> None:
     """Say why a job is not running, or what it is doing.
 
-    \b
-    Example:
-      headrace jobs why 01980000-0000-7000-8000-000000000000
+    headrace jobs why 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
-        job = await backend.get(job_id)
-        reasons = list(await backend.why(job_id))
-    if session.json:
-        print_json({"job_id": job.id, "status": job.status, "reasons": reasons})
-        return
-    for reason in reasons:
-        print_line(reason)
+        job, reasons = await backend.get(job_id), list(await backend.why(job_id))
+    session.show({"job_id": job.id, "status": job.status, "reasons": reasons}, *reasons)
 
 
 @commands.command("watch")
 @JOB
-@click.option("--timeout", metavar="SPAN", help="Give up after: 30s, 10m, …")
+@option("--timeout", "SPAN", "Give up after: 30s, 10m, …")
 async def watch_job(session: CliSession, *, job_id: str, timeout: str | None) -> int:
     """Follow a job until it is finished. The exit code is 1 if it did not complete.
 
     With --json each change is one line of JSON.
 
-    \b
-    Example:
       headrace jobs watch 01980000-0000-7000-8000-000000000000 --timeout 10m
     """
     limit = None if timeout is None else time.monotonic() + parse_span("--timeout", timeout)
@@ -235,15 +219,12 @@ def _compared(job: Job) -> tuple[Any, ...]:
 def _describe(job: Job, now: datetime) -> str:
     """Return what matters in a job's status."""
     attempt = f"attempt {job.attempt} of {job.max_attempts}"
-    error = f"{job.error_type}: {job.error}" if job.error_type else job.error or "no reason kept"
     match job.status:
         case Status.RUNNING:
             parts = [attempt, job.stage, job.message, f"{job.progress:.0f}%"]
             return ", ".join(part for part in parts if part)
         case Status.SCHEDULED if job.attempt:
-            left = (job.run_at - now).total_seconds()
-            again = f"again in {span(left)}" if left > 0 else "again now"
-            return f"{attempt} failed, {again}: {error}"
+            return f"{attempt} failed, {retry_time(job, now)}: {failure(job)}"
         case Status.SCHEDULED:
             return f"due {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
         case Status.PENDING:
@@ -251,7 +232,7 @@ def _describe(job: Job, now: datetime) -> str:
         case Status.COMPLETED:
             return f"in {took(job.started_at, job.completed_at)}, {attempt}"
         case _:
-            return f"{attempt}: {error}"
+            return f"{attempt}: {failure(job)}"
 
 
 for each in (cancel, retry, signal):

@@ -12,16 +12,17 @@ from headrace.cli.output import Columns, print_fields, print_line, print_section
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry
-from headrace.monitor.wait_text import waits_for
+from headrace.monitor.why import waits_for
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
 
 
-async def details(backend: Backend, job: Job) -> dict[str, Any]:
-    """The job as `--json` shows it, with its stages and files."""
+async def details(backend: Backend, job_id: str) -> tuple[Job, dict[str, Any]]:
+    """Return a job, and the same as `--json` shows it, with its stages and files."""
+    job = await backend.get(job_id)
     entries = await backend.entries(job.id)
-    return {
+    return job, {
         **job.to_dict(),
         "stages": [_stage(entry) for entry in entries if entry.kind == "stage"],
         "entries": [

@@ -6,13 +6,11 @@ import logging
 import time
 from collections.abc import Callable
 
-import click
-
-from headrace.cli.command import together
+from headrace.cli.command import flag, together
 
 log_options = together(
-    click.option("--verbose", "-v", is_flag=True, help="Log more details."),
-    click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only."),
+    flag("--verbose -v", "Log more details."),
+    flag("--quiet -q", "Log warnings and errors only."),
 )
 
 

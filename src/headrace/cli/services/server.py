@@ -11,7 +11,7 @@ import click
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
 from headrace.cli.bundles.options import bundle_option
-from headrace.cli.command import Command
+from headrace.cli.command import Command, option
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json_line, print_line
@@ -24,9 +24,9 @@ from headrace.server import serve
 
 
 @click.command("server", cls=Command)
-@click.option("--host", metavar="HOST", help="Listen on this address (default 127.0.0.1).")
-@click.option("--port", metavar="PORT", type=int, help="Listen on this port (default 3989).")
-@click.option("--redact", metavar="A,B", help="Hide the values of these fields in responses.")
+@option("--host", "HOST", "Listen on this address (default 127.0.0.1).")
+@option("--port", "PORT", "Listen on this port (default 3989).", type=int)
+@option("--redact", "A,B", "Hide the values of these fields in responses.")
 @bundle_option
 @log_options
 async def server(
@@ -42,8 +42,6 @@ async def server(
 
     Without keys it is open to programs on this machine, and refuses to listen on others.
 
-    \b
-    Examples:
       headrace server --app shop.jobs
       headrace server --app shop.jobs --host 0.0.0.0 --port 8080
     """

@@ -14,7 +14,7 @@ import click
 
 from headrace.app import App
 from headrace.cli.bundles.options import bundle_option
-from headrace.cli.command import Command
+from headrace.cli.command import Command, flag, option
 from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
@@ -38,10 +38,10 @@ POLL_SECONDS = 0.5
 
 @click.command("up", cls=Command)
 @click.option("--tour/--no-tour", default=None, help="Run the tour (default if no App is given).")
-@click.option("--workers", metavar="N", type=int, default=1, help="Number of worker processes.")
+@option("--workers", "N", "Number of worker processes.", type=int, default=1)
 @click.option("--server/--no-server", default=True, help="Serve the HTTP API as well.")
 @bundle_option
-@click.option("--exit-when-idle", is_flag=True, help="Stop when all jobs have run.")
+@flag("--exit-when-idle", "Stop when all jobs have run.")
 async def up(
     session: CliSession,
     *,
@@ -56,8 +56,6 @@ async def up(
 
     With --json each event is one line of JSON.
 
-    \b
-    Examples:
       headrace up
       headrace up --app shop.jobs --workers 2
       headrace up --bundle ingest

@@ -135,11 +135,8 @@ def _filled(value: Any, place: str, where: QueueConfig, variables: Mapping[str, 
 
 def _load(path: Path) -> Document:
     try:
-        from headrace.config_files import (  # noqa: PLC0415 - only who reads such a file needs it
-            BadDocument,
-            NoDocument,
-            read_document,
-        )
+        # Only who reads such a file needs it.
+        from headrace.config_files import NoDocument, read_document  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingDriver(
             f"ruamel.yaml, which reads {path}, is not installed. "
@@ -152,8 +149,6 @@ def _load(path: Path) -> Document:
             f"there is no file {str(path)!r}; write one with an adapter and its options, "
             "or name another with --config"
         ) from None
-    except BadDocument as error:
-        raise InvalidSetting(str(error)) from None
 
 
 def make_adapter(config: QueueConfig) -> QueueAdapter:

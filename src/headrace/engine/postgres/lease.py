@@ -6,10 +6,8 @@ from headrace.clock import Clock
 from headrace.engine.lease import LoopLeaseKeeper
 from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.connection.connection import LOOK_UP, Link
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.model.worker import Renewal, WorkerStats
-
-_RENEW = query("renew")
 
 
 class PostgresLeaseKeeper(LoopLeaseKeeper):
@@ -26,7 +24,7 @@ class PostgresLeaseKeeper(LoopLeaseKeeper):
 
     async def _renew(self, stats: WorkerStats) -> Renewal:
         found = await self._link.fetch(
-            _RENEW,
+            sql.renew,
             self._clock.offset,
             self._worker_id,
             self._lease_seconds,

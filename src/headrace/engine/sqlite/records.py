@@ -6,19 +6,14 @@ from typing import Any
 
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import moment
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 from headrace.errors import RecordConflict
 from headrace.model.views import Record
-
-RECORD_GET = query("record_get")
-RECORD_LIST = query("record_list")
-RECORD_PUT = query("record_put")
-RECORD_DELETE = query("record_delete")
 
 
 def get(transaction: Transaction, kind: str, key: str) -> Record | None:
     """Return one record, or None."""
-    row = transaction.connection.execute(RECORD_GET, (kind, key)).fetchone()
+    row = transaction.connection.execute(sql.record_get, (kind, key)).fetchone()
     return None if row is None else _record(row)
 
 
@@ -27,7 +22,8 @@ def list_all(
 ) -> list[Record]:
     """Return records of a kind by key."""
     return [
-        _record(row) for row in transaction.connection.execute(RECORD_LIST, (kind, after, limit))
+        _record(row)
+        for row in transaction.connection.execute(sql.record_list, (kind, after, limit))
     ]
 
 
@@ -37,7 +33,7 @@ def put(
     """Write a record if it has the expected version, and return it."""
     _expect(kind, key, version, get(transaction, kind, key))
     values = (kind, key, body, transaction.now)
-    [row] = transaction.connection.execute(RECORD_PUT, values).fetchall()
+    [row] = transaction.connection.execute(sql.record_put, values).fetchall()
     return _record(row)
 
 
@@ -47,7 +43,7 @@ def delete(transaction: Transaction, kind: str, key: str, *, version: int | None
     if current is None:
         return False
     _expect(kind, key, version, current)
-    transaction.connection.execute(RECORD_DELETE, (kind, key))
+    transaction.connection.execute(sql.record_delete, (kind, key))
     return True
 
 

@@ -223,9 +223,12 @@ def _param(param: Param) -> Schema:
 def _policy(policy: TaskPolicy) -> dict[str, Any]:
     lane, retry = policy.lane, msgspec.structs.asdict(policy.retry)
     never = [each if isinstance(each, str) else each.__name__ for each in policy.never_retry]
-    return msgspec.structs.asdict(policy) | {
+    # Those that come first on the wire, then the others.
+    first = {
+        "queue": policy.queue,
+        "priority": policy.priority,
         "lane": lane and {"template": lane.template, "width": lane.width, "hold": lane.hold},
         "retries": retry.pop("retries"),
-        "retry": retry,
-        "never_retry": never,
     }
+    rest = msgspec.structs.asdict(policy) | {"retry": retry, "never_retry": never}
+    return first | rest | first

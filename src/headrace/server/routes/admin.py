@@ -79,21 +79,13 @@ async def remove_schedule(call: Call, name: Name) -> Response:
     return answer(ScheduleRemoved(name))
 
 
-@steering(
-    "POST /schedules/{name}/enable", "Enable a schedule", ScheduleView, EmptyRequest, optional=True
-)
+@steering("POST /schedules/{name}/enable", "Enable a schedule", ScheduleView, EmptyRequest)
 async def enable(call: Call, name: Name) -> Response:
     """It fires again, from its next time on."""
     return await _enable(call, name, enabled=True)
 
 
-@steering(
-    "POST /schedules/{name}/disable",
-    "Disable a schedule",
-    ScheduleView,
-    EmptyRequest,
-    optional=True,
-)
+@steering("POST /schedules/{name}/disable", "Disable a schedule", ScheduleView, EmptyRequest)
 async def disable(call: Call, name: Name) -> Response:
     """It does not fire. Times that pass meanwhile are skipped."""
     return await _enable(call, name, enabled=False)
@@ -113,7 +105,6 @@ async def _enable(call: Call, name: str, *, enabled: bool) -> Response:
     JobBody,
     TriggerRequest,
     status=202,
-    optional=True,
 )
 async def trigger(call: Call, name: Name) -> Response:
     """Beside its own times. 409 if it allows no overlap and a job of it is unfinished."""
@@ -149,7 +140,6 @@ LetterId = Annotated[str, Path(pattern=TEXT)]
     Replayed,
     EmptyRequest,
     status=202,
-    optional=True,
 )
 async def replay(call: Call, letter_id: LetterId) -> Response:
     """The letter is gone once its job is stored; if it still makes none, it stays."""

@@ -19,8 +19,8 @@ from headrace.api_types.responses import (
 )
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.monitor.dispatchers import dispatchers
 from headrace.monitor.running import running as find_running
+from headrace.monitor.snapshot import dispatchers
 from headrace.server.filters import Limit, Text
 from headrace.server.http.body import read_optional_json
 from headrace.server.metrics import exposition
@@ -43,13 +43,13 @@ async def find(call: Call) -> Response:
     return listed("queues", [queue for queue in queues if call.caller.may_touch(queue.name)])
 
 
-@steering("POST /queues/{name}/pause", "Pause a queue", QueuePaused, EmptyRequest, optional=True)
+@steering("POST /queues/{name}/pause", "Pause a queue", QueuePaused, EmptyRequest)
 async def pause(call: Call, name: Name) -> Response:
     """Its jobs are not claimed any more; running ones go on, new ones are accepted."""
     return await _set(call, name, paused=True)
 
 
-@steering("POST /queues/{name}/resume", "Resume a queue", QueuePaused, EmptyRequest, optional=True)
+@steering("POST /queues/{name}/resume", "Resume a queue", QueuePaused, EmptyRequest)
 async def resume(call: Call, name: Name) -> Response:
     """Its jobs are claimed again."""
     return await _set(call, name, paused=False)

@@ -99,7 +99,7 @@ async def entries(call: Call, job_id: JobId) -> Response:
     return listed("entries", map(call.service.answers.entry, kept))
 
 
-@writing("POST /jobs/{job_id}/cancel", "Cancel a job", JobBody, CancelRequest, optional=True)
+@writing("POST /jobs/{job_id}/cancel", "Cancel a job", JobBody, CancelRequest)
 async def cancel(call: Call, job_id: JobId) -> Response:
     """At once, or as soon as its running handler has stopped. 409 if it is finished."""
     asked = await read_optional_json(call, CancelRequest)
@@ -109,7 +109,7 @@ async def cancel(call: Call, job_id: JobId) -> Response:
     return answer(call.service.answers.job(job))
 
 
-@writing("POST /jobs/{job_id}/retry", "Run a job again", JobBody, RetryRequest, optional=True)
+@writing("POST /jobs/{job_id}/retry", "Run a job again", JobBody, RetryRequest)
 async def retry(call: Call, job_id: JobId) -> Response:
     """A finished one from its first unfinished stage, or from the one that is given; or a scheduled
     one now. Else 409.

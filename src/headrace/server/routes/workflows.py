@@ -68,13 +68,7 @@ async def follow(call: Call, job_id: JobId) -> Response:
     return answer(call.service.answers.redactor.value(msgspec.to_builtins(view)))
 
 
-@writing(
-    "POST /workflows/runs/{job_id}/retry",
-    "Begin a run again",
-    BegunAgain,
-    RunRetryRequest,
-    optional=True,
-)
+@writing("POST /workflows/runs/{job_id}/retry", "Begin a run again", BegunAgain, RunRetryRequest)
 async def retry(call: Call, job_id: JobId) -> Response:
     """From a step and all that follow from it, or what did not complete."""
     asked = await read_optional_json(call, RunRetryRequest)

@@ -32,6 +32,9 @@ _CALLED = re.compile(
     r"[^\d\n+(]{0,20}(\(?\+?\d[\d .()/-]{6,20}\d)(?!\d|-\d)",
     re.IGNORECASE,
 )
+_BRITISH = re.compile(
+    r"(?<![\d.-])\(?0(?:20\)? [378]\d{3} \d{4}|7\d{3} \d{6}|1\d{3}\)? \d{6})(?!\d)"
+)
 _NORTH_AMERICAN = re.compile(
     r"(?<![\d.-])(?:\+?1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}(?!\d|-\d)"
 )
@@ -59,7 +62,9 @@ def find_contacts(text: str) -> Iterator[Span]:
     for span in _phones(text):
         number = text[span.begin : span.end]
         # A bracket that is closed behind the number is no part of it.
-        yield span._replace(begin=span.begin + (number[0] == "(" and ")" not in number))
+        yield span._replace(
+            begin=span.begin + (number[0] == "(" and number.count("(") > number.count(")"))
+        )
     for pattern in (_EMAIL, _SPELLED_EMAIL):
         for match in pattern.finditer(text):
             yield Span(match.start(), match.end(), Kind.EMAIL)
@@ -70,7 +75,7 @@ def find_contacts(text: str) -> Iterator[Span]:
 
 
 def _phones(text: str) -> Iterator[Span]:
-    for pattern in (_KOREAN, _SPOKEN):
+    for pattern in (_KOREAN, _BRITISH, _SPOKEN):
         for match in pattern.finditer(text):
             yield Span(match.start(), match.end(), Kind.PHONE)
     for match in _CALLED.finditer(text):

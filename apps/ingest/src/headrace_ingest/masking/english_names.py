@@ -11,7 +11,10 @@ from headrace_ingest.masking.words import words
 _GIVEN = words("english_given")
 # Words that follow a given name and make it the name of something else.
 _NOT_SURNAMES = words("english_not_surnames")
-_WORD = r"[A-Z][a-zà-ÿ]+(?:['\u2019-][A-Z][a-zà-ÿ]+)?|[A-Z]['\u2019][A-Z][a-z]+|Ma?c[A-Z][a-z]+"
+_WORD = (
+    r"[A-Z][a-zà-ÿ]+(?:['\u2019-][A-Z][a-zà-ÿ]+)?|[A-Z]['\u2019][A-Z][a-z]+(?:-[A-Z][a-z]+)?"
+    r"|Ma?c[A-Z][a-z]+"
+)
 _NAME = rf"(?:{_WORD})(?: (?:[A-Z]\.|{_WORD}|de|van|von|bin|al|da|del|la)){{0,3}}"
 _TITLED = re.compile(
     rf"\b(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Sir|Madam|Rev|Capt|Sgt"
@@ -25,7 +28,22 @@ _LABELLED = re.compile(
     r"|\b(?i:my name is|name is|this is|I am|I'm|dear|regards,|sincerely,|hi|hello),? ?)"
     rf"({_NAME})"
 )
-_CALLED = re.compile(rf"\b({_WORD})(?: [A-Z]\.)?((?: (?:{_WORD})){{1,2}})")
+_CALLED = re.compile(
+    rf"\b(?:{'|'.join(sorted(_GIVEN))})(?:-[A-Z][a-z]+)?(?: [A-Z]\.)?((?: (?:{_WORD})){{1,2}})"
+)
+# Korean names in Latin letters: Kim Minjae, HONG YERIN, Min-ji Seo.
+_KOREAN_SURNAMES = "|".join(sorted(words("english_korean_surnames")))
+_KOREAN = re.compile(
+    rf"\b(?:{_KOREAN_SURNAMES}) (?!Kong\b)[A-Z][a-z]{{2,}}(?:-[a-z]{{2,}})?\b"
+    r"(?! (?:Inc|Ltd|Bank))"
+    rf"|\b(?:{_KOREAN_SURNAMES.upper()}) (?!KONG\b)[A-Z]{{3,}}(?:-[A-Z]{{2,}})?\b"
+    rf"|\b[A-Z][a-z]+-[a-z]{{2,}} (?:{_KOREAN_SURNAMES}|Park|Song|Han|Oh|Yoo)\b"
+)
+_PARTNER = re.compile(
+    rf"\b(?i:taken by|written by|signed by|spoke with|met with|meeting with|witness,?|patient"
+    rf"|tenant|employee|customer|client|candidate|applicant|colleague)"
+    rf" ((?:{_WORD})(?: (?:{_WORD})){{1,2}})"
+)
 # Not after "dear", "hi" and "I am": a word that everybody begins with a capital.
 _COMMON = words("english_common")
 
@@ -38,10 +56,15 @@ def find_english_names(text: str) -> Iterator[Span]:
         if match[1].split()[0] not in _COMMON:
             yield _trimmed(match, 1)
     for match in _CALLED.finditer(text):
-        rest = match[2].split()
-        if match[1] in _GIVEN and _NOT_SURNAMES.isdisjoint((rest[0], rest[-1])):
-            end = match.end() if rest[-1] not in _COMMON else match.start(2) + 1 + len(rest[0])
+        rest = match[1].split()
+        if _NOT_SURNAMES.isdisjoint((rest[0], rest[-1])):
+            end = match.end() if rest[-1] not in _COMMON else match.start(1) + 1 + len(rest[0])
             yield Span(match.start(), end, Kind.PERSON)
+    for match in _KOREAN.finditer(text):
+        yield Span(match.start(), match.end(), Kind.PERSON)
+    for match in _PARTNER.finditer(text):
+        if _COMMON.isdisjoint(match[1].split()) and _NOT_SURNAMES.isdisjoint(match[1].split()):
+            yield Span(match.start(1), match.end(1), Kind.PERSON)
 
 
 def _trimmed(match: re.Match[str], group: int) -> Span:

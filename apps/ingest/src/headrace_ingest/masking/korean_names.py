@@ -1,55 +1,50 @@
-"""Names of persons in Korean text: proper nouns that a surname or a title makes a person's."""
+"""Names of persons in Korean text: stems that a surname, a title or their letters make a name.
+
+What each sign is worth was learnt from sentences that people have marked (see the README); full
+names with a title or after a label are names without asking.
+"""
 
 from __future__ import annotations
 
 import functools
+import json
 import re
-from collections.abc import Iterator, Sequence
-
-from kiwipiepy import Kiwi, Token  # type: ignore[import-untyped]
+from collections.abc import Iterator
+from importlib import resources
+from math import exp
 
 from headrace_ingest.masking.kinds import Kind, Span
+from headrace_ingest.masking.korean_stems import Stem, features, stems_of, title_follows, tokens_of
 from headrace_ingest.masking.korean_words import (
-    COMMON_SURNAMES,
     LABELS,
     LONG_SURNAMES,
     NO_NAMES,
+    PLACES,
     ROLES,
-    SUFFIXES,
     SURNAMES,
     TITLES,
 )
 
+# Chosen for recall: a name that is shown costs more than a word that is hidden.
+THRESHOLD = 0.3
+
 _HANGUL = re.compile(r"[가-힣]")
 # Pieces that are short enough for the dictionary: it is slow for a line without an end.
 _PIECE = re.compile(r"[^\n]{1,2000}")
-_PARTICLES = (
-    r"(?:은|는|이|가|을|를|과|와|의|도|만|에게|께|께서|한테|로|으로|보다|처럼|이랑|랑|하고|이나|나|까지|부터"
-    r"|에게서|이라는|라는|이라고|라고|입니다|이다|이며|이고|였다|이었다)"
-)
 _ONE = "".join(sorted(SURNAMES))
 _LONG = "|".join(LONG_SURNAMES)
-# By spelling alone: a full name before a title, whatever the dictionary makes of it.
-_TITLE_WORDS = "|".join(sorted((t for t in TITLES if len(t) > 1), key=len, reverse=True))
-_TITLED = re.compile(
-    rf"(?<![가-힣])((?:{_LONG}|[{_ONE}])[가-힣]{{1,2}})"
-    r"(?: ?\([^()\n]{1,12}\))? ?(?:전 |현 |신임 |[0-9]차?|제[0-9])?"
-    rf"(?:씨|님|(?:{_TITLE_WORDS}))(?![가-힣]{{3}})"
+_PARTICLES = "은|는|이|가|을|를|과|와|의|도|에게|께|께서|한테|입니다|이다|이며|이고"
+_LABELLED = re.compile(
+    rf"(?:{'|'.join(LABELS)})(?:(?:은|는)? ?[:=] ?|(?:은|는) | )"
+    rf"((?:{_LONG}|[{_ONE}])[가-힣]{{2}}|[{_ONE}] [가-힣] [가-힣])(?=(?:{_PARTICLES})?(?![가-힣]))"
 )
 _SHORT_TITLED = re.compile(
-    rf"(?<![가-힣])([{_ONE}]|[A-Z])(?: ?모| ?某)?(?: ?\([^()\n]{{1,12}}\))?"
-    r" ?(?:씨|군|양)(?=[가-힣]{0,3}(?![가-힣]))"
+    rf"(?<![가-힣A-Za-z])([{_ONE}]|[A-Z])(?: ?모)?(?: ?\([^()\n]{{1,12}}\))?"
+    r" ?씨(?=[가-힣]{0,3}(?![가-힣]))"
 )
-_LABELLED = re.compile(
-    rf"(?:{'|'.join(LABELS)})(?:은|는)? ?[:=]? ?"
-    rf"((?:{_LONG}|[{_ONE}])[가-힣]{{1,2}}?)(?={_PARTICLES}?(?![가-힣]))"
-)
-
-
-@functools.cache
-def _dictionary() -> Kiwi:
-    """Return the dictionary of Korean. It takes seconds and some 300 MB to load, once a process."""
-    return Kiwi(num_workers=1)
+# Parts of an address; names of so many syllables do not end like this.
+_ADDRESS = re.compile(r"[가-힣]{2,}(?:특별시|광역시|대로)|[가-힣]{3,}(?:시|구|군|로|동|역)")
+_SPACED = re.compile(rf"(?<![가-힣])([{_ONE}] [가-힣] [가-힣])(?= ?(?:귀하|님|씨|드림|올림))")
 
 
 def find_korean_names(text: str) -> Iterator[Span]:
@@ -57,62 +52,53 @@ def find_korean_names(text: str) -> Iterator[Span]:
     if not _HANGUL.search(text):
         return
     for match in _PIECE.finditer(text):
-        piece = match[0]
-        if _HANGUL.search(piece):
-            for begin, end in _in_piece(piece):
+        if _HANGUL.search(match[0]):
+            for begin, end in _in_piece(match[0]):
                 yield Span(match.start() + begin, match.start() + end, Kind.PERSON)
 
 
 def _in_piece(text: str) -> Iterator[tuple[int, int]]:
-    for pattern in (_TITLED, _SHORT_TITLED, _LABELLED):
+    for pattern in (_LABELLED, _SHORT_TITLED, _SPACED):
         for match in pattern.finditer(text):
-            if match[1] not in NO_NAMES and not (match[1] in TITLES or match[1] in ROLES):
+            if not _is_word(match[1]):
                 yield match.span(1)
-    tokens = [token for token in _dictionary().tokenize(text) if token.len]
-    for place, token in enumerate(tokens):
-        if token.tag == "NNP" and _is_person(text, tokens, place):
-            yield token.start, token.start + token.len
+    tokens = tokens_of(text)
+    for stem in stems_of(tokens):
+        form = text[stem.begin : stem.end]
+        if _is_word(form) or "[" in form:
+            continue
+        if _is_full_name(text, tokens, stem) or probability(text, tokens, stem) >= THRESHOLD:
+            yield stem.begin, stem.end
 
 
-def _is_person(text: str, tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a proper noun is a person's name, by its form and its neighbours."""
-    token = tokens[place]
-    form = token.form
-    if form in NO_NAMES or _continues(tokens, place):
+def probability(text: str, tokens: list, stem: Stem) -> float:  # type: ignore[type-arg]
+    """Return how likely a stem is the name of a person."""
+    weights = _weights()
+    total = sum(weights.get(feature, 0.0) for feature in features(text, tokens, stem))
+    return 1 / (1 + exp(-max(-30.0, min(30.0, total))))
+
+
+def _is_full_name(text: str, tokens: list, stem: Stem) -> bool:  # type: ignore[type-arg]
+    """Whether it has a surname and two more syllables, is no noun of the dictionary, and a title
+    follows.
+    """
+    form = text[stem.begin : stem.end]
+    if len(form) != 3 or not (form[0] in SURNAMES or form.startswith(LONG_SURNAMES)):
         return False
-    if _title_follows(text, tokens, place) or _role_precedes(text, tokens, place):
+    inside = tokens[stem.first : stem.last + 1]
+    known = len(inside) == 1 and inside[0].tag == "NNG"
+    return not known and title_follows(text, tokens, stem) != "no"
+
+
+def _is_word(form: str) -> bool:
+    if _ADDRESS.fullmatch(form):
         return True
-    if form.startswith(LONG_SURNAMES):
-        return len(form) in (3, 4)
-    return len(form) == 3 and form[0] in COMMON_SURNAMES
+    return form in NO_NAMES or form in TITLES or form in ROLES or form in PLACES
 
 
-def _continues(tokens: Sequence[Token], place: int) -> bool:
-    """Whether the word goes on, and says that it is a place, a firm or a thing."""
-    token = tokens[place]
-    following = tokens[place + 1] if place + 1 < len(tokens) else None
-    if following is None or following.start != token.start + token.len:
-        return False
-    return following.tag.startswith(("N", "XSN")) and following.form in SUFFIXES
-
-
-def _title_follows(text: str, tokens: Sequence[Token], place: int) -> bool:
-    end = tokens[place].start + tokens[place].len
-    for token in tokens[place + 1 : place + 8]:
-        between = text[end : token.start]
-        if not re.fullmatch(r" ?(?:\([^()]{0,15}\))? ?(?:전|현|신임)? ?", between):
-            return False
-        if token.form in TITLES and token.tag[0] in "NX":
-            return True
-        if token.tag not in ("SSO", "SSC", "SN", "SP", "NNB", "MM", "SL"):
-            return False
-        end = token.start + token.len
-    return False
-
-
-def _role_precedes(text: str, tokens: Sequence[Token], place: int) -> bool:
-    if not place or not 2 <= len(tokens[place].form) <= 5:
-        return False
-    before = tokens[place - 1]
-    gap = text[before.start + before.len : tokens[place].start]
-    return gap in (" ", ": ", ":") and before.form in ROLES
+@functools.cache
+def _weights() -> dict[str, float]:
+    """Return what each sign is worth."""
+    file = resources.files("headrace_ingest.masking") / "korean_name_weights.json"
+    weights: dict[str, float] = json.loads(file.read_text(encoding="utf-8"))["weights"]
+    return weights

@@ -36,3 +36,4 @@ LABELS = (
 NO_NAMES = words("korean_no_names")
 # The word goes on: a place, a firm, an office, a team.
 SUFFIXES = words("korean_suffixes")
+PLACES = words("korean_places")

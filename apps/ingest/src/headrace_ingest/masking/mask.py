@@ -19,10 +19,9 @@ from headrace_ingest.masking.korean_names import find_korean_names
 from headrace_ingest.masking.money import find_money
 from headrace_ingest.masking.secrets import find_secrets
 
-# Two of its rules are not used: the one for accounts takes any number after a word such as "우리"
-# for one, and the one for e-mail takes the square of the length of a long word.
+# Its rule for accounts takes any number after a word such as "우리" for one, that for resident
+# numbers the numbers of firms, and that for e-mail the square of the time: those are not used.
 _KOREAN_PII = {
-    "rrn": Kind.RESIDENT_NUMBER,
     "phone": Kind.PHONE,
     "card": Kind.CARD,
     "api_key": Kind.API_KEY,

@@ -39,6 +39,9 @@ _ENGLISH_ACCOUNT = re.compile(
     r"((?:\d[ -]?){7,16}\d)(?![\d]|-\d)",
     re.IGNORECASE,
 )
+_ENGLISH_BANK = re.compile(
+    r"(?i:\bbank\b|\baccount\b)[^\d\n]{0,20}(?<![\d-])(\d{3,6}(?:-\d{2,7}){1,3})(?!\d|-\d)"
+)
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
@@ -57,6 +60,9 @@ def find_money(text: str) -> Iterator[Span]:
             yield Span(match.start(), match.end(), Kind.ACCOUNT)
     for match in _ENGLISH_ACCOUNT.finditer(text):
         yield Span(match.start(1), match.end(1), Kind.ACCOUNT)
+    for match in _ENGLISH_BANK.finditer(text):
+        if 10 <= sum(char.isdigit() for char in match[1]) <= 14 and not _DATE.fullmatch(match[1]):
+            yield Span(match.start(1), match.end(1), Kind.ACCOUNT)
     for match in _IBAN.finditer(text):
         if is_iban(match[0]):
             yield Span(match.start(), match.end(), Kind.ACCOUNT)

@@ -19,6 +19,9 @@ _PREFIXED = re.compile(
     r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]{20,}"
     r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|key-[0-9a-f]{32}|(?:AC|SK)[0-9a-f]{32}"
     r"|shp(?:at|ss|ca)_[a-fA-F0-9]{20,}|sq0[a-z]{3}-[A-Za-z0-9_-]{20,}|lin_api_[A-Za-z0-9]{20,}"
+    # Any other word of a few letters before a long mixture of letters and digits.
+    r"|[a-z]{2,8}_(?=[A-Za-z0-9]{0,99}[0-9])(?=[A-Za-z0-9]{0,99}[A-Z])(?=[A-Za-z0-9]{0,99}[a-z])"
+    r"[A-Za-z0-9]{24,}"
     r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
     r")(?![A-Za-z0-9])"
 )
