@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Concatenate, Literal, Self, TypeVar, Unpack, overload
 
 from headrace import app as app_module
-from headrace.api_types.requests import Missed, Scope
+from headrace.api_types.requests import KeyLimits, RunOptions, ScheduleSettings, Scope
 from headrace.api_types.responses import (
     BulkAnswer,
     DeadLetterPage,
@@ -112,8 +112,8 @@ class App:
         action: Literal["cancel", "retry"],
         filter: JobFilter,
         *,
-        dry_run: bool = False,
         reason: str | None = None,
+        dry_run: bool = False,
         on_progress: Callable[[int], None] | None = None,
     ) -> BulkAnswer: ...
     def list_artifacts(self, job_id: str) -> Sequence[Artifact]: ...
@@ -130,13 +130,10 @@ class App:
         expression: str,
         task: str,
         *,
-        tz: str = "UTC",
-        params: Mapping[str, Any] | None = None,
-        allow_overlap: bool = True,
-        enabled: bool = True,
-        missed: Missed = "latest",
         replace: bool = True,
         source: str = "app",
+        params: Mapping[str, Any] | None = None,
+        **settings: Unpack[ScheduleSettings],
     ) -> ScheduleView: ...
     def remove_schedule(self, name: str) -> None: ...
     def enable_schedule(self, name: str, enabled: bool = True) -> ScheduleView: ...
@@ -150,9 +147,7 @@ class App:
         self,
         workflow_id: str,
         params: Mapping[str, Any] | None = None,
-        *,
-        version: int | str | None = None,
-        key: str | None = None,
+        **options: Unpack[RunOptions],
     ) -> RunBegun: ...
     def follow_run(self, job_id: str) -> RunView: ...
     def retry_run(self, job_id: str, from_step: str | None = None) -> Sequence[str]: ...
@@ -164,13 +159,7 @@ class App:
     def remove_dead_letter(self, letter_id: str) -> None: ...
     def keys(self) -> Sequence[KeyView]: ...
     def create_key(
-        self,
-        name: str,
-        scope: Scope = "read",
-        *,
-        user: str | None = None,
-        queues: Sequence[str] = (),
-        rate: float | None = None,
+        self, name: str, scope: Scope = "read", **limits: Unpack[KeyLimits]
     ) -> NewKey: ...
     def revoke_key(self, key_id: str) -> KeyView: ...
     @overload

@@ -43,6 +43,21 @@ def test_a_name_that_is_there_twice_is_refused(package: Path) -> None:
         sql_files.queries(package.name)
 
 
+def test_a_fragment_stands_where_it_is_included(package: Path) -> None:
+    (package / "fragments").mkdir()
+    (package / "fragments" / "shared.sql").write_text("-- Why.\nAND a\nAND b\n")
+    (package / "queries" / "one.sql").write_text("WHERE c\n  -- include: shared\nLIMIT 1\n")
+    (package / "functions" / "two.sql").write_text("-- include: shared\n")
+    assert sql_files.queries(package.name) == {"one": "WHERE c\n  AND a\n  AND b\nLIMIT 1\n"}
+    assert sql_files.functions(package.name) == {"two": "AND a\nAND b\n"}
+
+
+def test_a_fragment_that_does_not_exist_is_an_error(package: Path) -> None:
+    (package / "functions" / "one.sql").write_text("-- include: shared\n")
+    with pytest.raises(FileNotFoundError, match="shared"):
+        sql_files.functions(package.name)
+
+
 def test_a_migration_says_which_programs_it_leaves_behind(package: Path) -> None:
     (package / "migrations" / "0002_later.sql").write_text("SELECT 2;\n")
     (package / "migrations" / "0001_first.sql").write_text("-- A.\n-- min_program: 1\nSELECT 1;\n")

@@ -22,8 +22,9 @@ from headrace.model.worker import Worker
 # enqueues carries none of them.
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Unpack
 
-    from headrace.api_types.requests import Missed
+    from headrace.api_types.requests import RunOptions, ScheduleSettings
     from headrace.api_types.responses import (
         BulkAnswer,
         DispatcherView,
@@ -125,8 +126,8 @@ class AdminVerbs(RecordVerbs):
         action: Literal["cancel", "retry"],
         filter: JobFilter,
         *,
-        dry_run: bool = False,
         reason: str | None = None,
+        dry_run: bool = False,
         on_progress: Callable[[int], None] | None = None,
     ) -> BulkAnswer:
         """Cancel or retry every job that matches; with `dry_run` only count them.
@@ -211,27 +212,17 @@ class AdminVerbs(RecordVerbs):
         expression: str,
         task: str,
         *,
-        tz: str = "UTC",
-        params: Mapping[str, Any] | None = None,
-        allow_overlap: bool = True,
-        enabled: bool = True,
-        missed: Missed = "latest",
         replace: bool = True,
         source: str = "app",
+        params: Mapping[str, Any] | None = None,
+        **settings: Unpack[ScheduleSettings],
     ) -> ScheduleView:
         """Add a schedule, or change the one of this name. It fires from its next time on."""
         schedules = self.schedules
         from headrace.model.schedule import Schedule  # noqa: PLC0415
 
         schedule = Schedule(
-            name=name,
-            expression=expression,
-            task=task,
-            tz=tz,
-            params=dict(params or {}),
-            allow_overlap=allow_overlap,
-            enabled=enabled,
-            missed=missed,
+            name=name, expression=expression, task=task, params=dict(params or {}), **settings
         )
         await schedules.add(schedule, origin=source, replace=replace)
         return await self.get_schedule(name)
@@ -272,14 +263,12 @@ class AdminVerbs(RecordVerbs):
         self,
         workflow_id: str,
         params: Mapping[str, Any] | None = None,
-        *,
-        version: int | str | None = None,
-        key: str | None = None,
+        **options: Unpack[RunOptions],
     ) -> RunBegun:
         """Begin a run. With a key, asking again makes no second one."""
         from headrace.api_types.responses import RunBegun  # noqa: PLC0415
 
-        job = await self.workflows.run(workflow_id, dict(params or {}), version=version, key=key)
+        job = await self.workflows.run(workflow_id, dict(params or {}), **options)
         return RunBegun(job.id, workflow_id, job.meta["workflow_version"], job.status.value)
 
     async def follow_run(self, job_id: str) -> RunView:

@@ -24,7 +24,7 @@ class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
     source: str = "api"
     error: str | None = None
     result_json: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)
-    log: list[AttemptEntry] = []
+    log: list[AttemptEntry] = msgspec.field(default_factory=list)
     meta_json: msgspec.Raw = msgspec.field(default_factory=lambda: EMPTY)
     # Only where a single job is shown: finding them takes another query.
     stages: list[StageView] | msgspec.UnsetType = msgspec.UNSET

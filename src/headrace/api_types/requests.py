@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -133,6 +134,15 @@ class ScheduleRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     missed: Missed = "latest"
 
 
+class ScheduleSettings(TypedDict, total=False):
+    """The same as options of `put_schedule`, beside its arguments."""
+
+    tz: str
+    allow_overlap: bool
+    enabled: bool
+    missed: Missed
+
+
 class TriggerRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """With `force`, also while a job of the schedule is unfinished."""
 
@@ -145,8 +155,16 @@ class KeyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: Text
     scope: Scope = "read"
     user: Text | None = None
-    queues: Annotated[list[Name], Meta(max_length=100)] = []
+    queues: Annotated[Sequence[Name], Meta(max_length=100)] = ()
     rate: Annotated[float, Meta(gt=0, le=FASTEST)] | None = None
+
+
+class KeyLimits(TypedDict, total=False):
+    """What a key may be limited to, as options of `create_key`."""
+
+    user: str | None
+    queues: Sequence[str]
+    rate: float | None
 
 
 class ExecuteRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -156,6 +174,13 @@ class ExecuteRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     params: dict[str, Any] = {}
     version: int | Annotated[str, Meta(max_length=100)] | None = None
     key: Text | None = None
+
+
+class RunOptions(TypedDict, total=False):
+    """Which version of a workflow to run, and the key of the run, as options of `run_workflow`."""
+
+    version: int | str | None
+    key: str | None
 
 
 class RunRetryRequest(

@@ -43,5 +43,5 @@ def summary_of(name: str) -> str:
     points = installed().get(name, ())
     if len(points) != 1 or points[0].dist is None:
         return ""
-    # Typed as a message, which may have no such header.
-    return points[0].dist.metadata.get("Summary") or ""
+    metadata = points[0].dist.metadata
+    return metadata["Summary"] or ""

@@ -6,7 +6,7 @@ from headrace.errors import HeadraceError
 
 
 class Refusal(HeadraceError):
-    """A request that is refused: the server answers with a problem document of this status (400 to 599).
+    """A request that is refused: the server answers with a problem document of this status.
 
     `word` is the last part of its type, such as `document-not-found`. Every other error of
     Headrace has a status of its own: `InvalidInput` 422, `JobNotFound` 404, `JobConflict` 409.

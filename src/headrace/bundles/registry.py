@@ -127,7 +127,7 @@ class BundleRegistry:
             self.load(bundle, {}, named=True)
         except (Exception, SystemExit) as error:
             self._failures[name] = told(error)
-            log.error('Bundle "%s" was not loaded: %s', name, told(error))
+            log.error('Bundle "%s" was not loaded: %s', name, told(error))  # noqa: TRY400
             log.debug('Bundle "%s"', name, exc_info=error)
 
     def fail(self, loaded: LoadedBundle, error: BaseException) -> None:

@@ -98,7 +98,7 @@ class Routes:
             endpoint=endpoint,
             scope=scope,
             changes=method.upper() not in ("GET", "HEAD") if changes is None else changes,
-            action=action or getattr(endpoint, "__name__", "request"),
+            action=action or str(getattr(endpoint, "__name__", "request")),
             status=status,
             limit=limit,
             options=options,

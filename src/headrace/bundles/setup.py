@@ -89,6 +89,14 @@ class Setup:
 
         return await read_state(self.engine(), self.tables_address, self.bundle.tables, self.name)
 
+    async def migration_script(self) -> str:
+        """Return the SQL that `migrate` would run; empty if nothing is missing."""
+        if self.bundle.tables is None:
+            return ""
+        from headrace.bundles.migrations import script_of  # noqa: PLC0415 - needs the extra
+
+        return await script_of(self.engine(), self.tables_address, self.bundle.tables, self.name)
+
     def load_workflows(self, folder: str | Path) -> list[Workflow]:
         """Add all workflow files of a folder, or of a package of this bundle, to the App. Register
         the tasks first.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
-from headrace.engine.open import in_memory, redacted
+from headrace.engine.open import redacted
 from headrace.errors import InvalidSetting
 from headrace.installed import variable_prefix
 
+LONGEST_SCHEMA = 63
 FORMS = "sqlite:///path.db or postgresql://user@host/database"
 
 
@@ -47,7 +48,7 @@ def find_address(name: str, given: str | None, engine_url: str) -> TablesAddress
     """
     scheme = urlsplit(given or engine_url).scheme
     if scheme in ("postgresql", "postgres"):
-        return TablesAddress(given or engine_url, schema=f"headrace_{name.replace('-', '_')}")
+        return _in_postgres(name, given, engine_url)
     if given is not None:
         if scheme != "sqlite":
             variable = f"{variable_prefix(name)}URL"
@@ -58,12 +59,31 @@ def find_address(name: str, given: str | None, engine_url: str) -> TablesAddress
     if scheme != "sqlite":
         # The store is a server: this process's folder is all that there is.
         path = Path(f"headrace-{name}.db").absolute()
-    elif in_memory(engine_url):
-        return TablesAddress("sqlite:///:memory:")
     else:
         store = _file(engine_url)
+        if store is None:
+            return TablesAddress("sqlite:///:memory:")
         path = store.with_name(f"{store.stem}-{name}{store.suffix}")
     return TablesAddress(f"sqlite:///{quote(str(path))}", path=path)
+
+
+def _in_postgres(name: str, given: str | None, engine_url: str) -> TablesAddress:
+    """Return a schema beside the engine's: two stores in one database keep their tables apart. A
+    URL of the bundle's own may name another.
+    """
+    # Both need no driver.
+    from headrace.engine.postgres.connection.address import parse_address  # noqa: PLC0415
+
+    address = parse_address(given or engine_url)
+    schema = f"{address.schema}_{name.replace('-', '_')}"
+    if given is not None and "schema" in parse_qs(urlsplit(given).query):
+        schema = address.schema
+    if len(schema) > LONGEST_SCHEMA:
+        raise InvalidSetting(
+            f"the schema {schema} for the tables of bundle {name} has more than {LONGEST_SCHEMA} "
+            f"characters; name another: {variable_prefix(name)}URL=postgresql://…?schema=…"
+        )
+    return TablesAddress(address.dsn, schema=schema)
 
 
 def _file(url: str) -> Path | None:

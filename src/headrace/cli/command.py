@@ -61,7 +61,7 @@ class Command(click.Command):
     """A command. Its function is given a CliSession first, and may return an exit code."""
 
     def __init__(self, name: str | None, *, callback: Body, **options: Any) -> None:
-        options["callback"] = functools.partial(_run, callback)
+        options["callback"] = functools.partial(run_body, callback, CliSession)
         options["context_settings"] = SETTINGS
         super().__init__(name, **options)
         self.params.append(click.Option(["--json"], is_flag=True, help="Print JSON."))
@@ -112,13 +112,14 @@ def group(help: str) -> CommandGroup:
     return CommandGroup(help=help, no_args_is_help=True, context_settings=SETTINGS)
 
 
-def _run(body: Body, **given: Any) -> int:
+def run_body(body: Body, session: type[CliSession], /, **given: Any) -> int:
+    """Run the coroutine of a command with a session made of the shared options."""
     shared = dict(click.get_current_context().obj or {})
-    for option in ("json", "url", "app", "debug"):
-        if value := given.pop(option):
+    for option in ("json", "url", "app", "debug", "bundle"):
+        if value := given.pop(option, None):
             shared[option] = value
     try:
-        code = asyncio.run(body(CliSession(**shared), **given))
+        code = asyncio.run(body(session(**shared), **given))
         sys.stdout.flush()
     except BrokenPipeError:
         return exit_on_closed_pipe()

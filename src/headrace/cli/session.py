@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from headrace.app import App
 from headrace.cli.app_loader import load_app, reconfigure
 from headrace.cli.errors import notice
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TOUR = "headrace.cli.up.tour:app"
+# An App for those who name bundles only.
+BUNDLES = "headrace.cli.bundles.only:app"
 # How often a request is repeated while a server is away: a person waits, so fail soon.
 RETRIES = 2
 
@@ -36,12 +40,17 @@ class CliSession:
         app: str | None = None,
         json: bool = False,
         debug: bool = False,
+        bundle: str | None = None,
     ) -> None:
         self.url = url
         self.app_named = app is not None
         self.json = json
         self.debug = debug
-        self.settings: Settings = load(url=url, app=app)
+        self.settings: Settings = load(url=url, app=app, bundles=bundle)
+
+    def use_bundles(self, names: Sequence[str]) -> None:
+        """Load these bundles into the App, instead of those that the settings name."""
+        self.settings = msgspec.structs.replace(self.settings, bundles=tuple(names))
 
     def show(self, document: Any, text: str) -> None:
         """Print JSON if that was asked for, else a line for people."""
@@ -66,13 +75,17 @@ class CliSession:
         reference = self.settings.app
         if reference is None and task is not None and task.startswith("tour."):
             reference = TOUR
+        if reference is None and self.settings.bundles:
+            reference = BUNDLES
         if reference is None:
             raise InvalidInput(
                 "which App? name it with --app module:attribute, HEADRACE_APP, or "
                 'app = "…" in headrace.toml; to look around first, try: headrace up'
             )
         # Child processes of a worker load the App by this name.
-        return reconfigure(load_app(reference), url=self.url, app=reference)
+        app = load_app(reference)
+        bundles = tuple(dict.fromkeys((*app.settings.bundles, *self.settings.bundles)))
+        return reconfigure(app, url=self.url, app=reference, bundles=bundles)
 
     @property
     def remote(self) -> bool:
@@ -112,12 +125,13 @@ class CliSession:
                 yield app
 
     @asynccontextmanager
-    async def store(self) -> AsyncIterator[App]:
+    async def store(self, *, bundles: bool = False) -> AsyncIterator[App]:
         """Yield an open App for viewing and changing jobs; tasks need not be known.
 
-        Jobs live where the named App keeps them; without one, where HEADRACE_URL says.
+        Jobs live where the named App keeps them; without one, where HEADRACE_URL says. Bundles are
+        loaded only if they are asked for.
         """
-        app = self._store_app()
+        app = self._store_app(bundles=bundles)
         if self.remote:
             notice(
                 "note: this command works on the engine itself, not on the server of API_URL: "
@@ -132,15 +146,16 @@ class CliSession:
                 )
             yield app
 
-    def named_settings(self) -> Settings:
-        """Return the settings of the store; it is neither connected nor opened."""
-        return self._store_app().settings
+    def closed_app(self) -> App:
+        """Return the App of the store with its bundles; it is neither connected nor opened."""
+        return self._store_app(bundles=True)
 
-    def _store_app(self) -> App:
+    def _store_app(self, *, bundles: bool = False) -> App:
         if self.settings.app is not None and self.url is None:
             app = self.load_app()
         else:
-            app = App(settings=self.settings)
+            chosen = self.settings.bundles if bundles else ()
+            app = App(settings=msgspec.structs.replace(self.settings, bundles=chosen))
         # What the App says in code counts, and is what people are shown.
         self.settings = app.settings
         return app

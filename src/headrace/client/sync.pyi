@@ -13,7 +13,7 @@ from collections.abc import (
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, Unpack
 
-from headrace.api_types.requests import JobRequest, Missed, Scope
+from headrace.api_types.requests import JobRequest, KeyLimits, RunOptions, ScheduleSettings, Scope
 from headrace.api_types.responses import (
     AuditPage,
     BulkAnswer,
@@ -141,9 +141,7 @@ class SyncClient:
         self,
         workflow_id: str,
         params: Mapping[str, Any] | None = None,
-        *,
-        version: int | str | None = None,
-        key: str | None = None,
+        **options: Unpack[RunOptions],
     ) -> RunBegun: ...
     def follow_run(self, job_id: str) -> RunView: ...
     def retry_run(self, job_id: str, from_step: str | None = None) -> Sequence[str]: ...
@@ -155,11 +153,8 @@ class SyncClient:
         expression: str,
         task: str,
         *,
-        tz: str = "UTC",
         params: Mapping[str, Any] | None = None,
-        allow_overlap: bool = True,
-        enabled: bool = True,
-        missed: Missed = "latest",
+        **settings: Unpack[ScheduleSettings],
     ) -> ScheduleView: ...
     def remove_schedule(self, name: str) -> None: ...
     def enable_schedule(self, name: str, enabled: bool = True) -> ScheduleView: ...
@@ -174,13 +169,7 @@ class SyncClient:
     def remove_dead_letter(self, letter_id: str) -> None: ...
     def keys(self) -> Sequence[KeyView]: ...
     def create_key(
-        self,
-        name: str,
-        scope: Scope = "read",
-        *,
-        user: str | None = None,
-        queues: Sequence[str] = (),
-        rate: float | None = None,
+        self, name: str, scope: Scope = "read", **limits: Unpack[KeyLimits]
     ) -> NewKey: ...
     def revoke_key(self, key_id: str) -> KeyView: ...
     def audit(self, *, cursor: str | None = None, limit: int = 50) -> AuditPage: ...

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.app import App
 from headrace.server.auth.redact import DEFAULT
+from headrace.server.bundles import add_bundles
 from headrace.server.http import problems
 from headrace.server.openapi.document import document
 from headrace.server.routes import admin, cluster, job, jobs, workflows
@@ -99,6 +100,7 @@ def create(
     problems.install(api)
     api.add_middleware(SecurityHeaders)
     api.router.routes.extend(ROUTES)
+    add_bundles(api, app)
 
     def openapi() -> dict[str, Any]:
         # Tasks may be registered at any time, so it is made when it is asked for.

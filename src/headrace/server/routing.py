@@ -55,10 +55,9 @@ class Router:
         self._kind = guarded(access)
         self._routes = routes
 
-    def _add(
+    def __call__(
         self,
-        method: str,
-        path: str,
+        place: str,
         summary: str,
         returns: type[msgspec.Struct] | Schema,
         takes: type[msgspec.Struct] | None = None,
@@ -69,9 +68,11 @@ class Router:
         optional: bool = False,
         **described: Any,
     ) -> Callable[[Endpoint], Endpoint]:
-        """Return a decorator. `optional`: the body may be left out. The rest is as for FastAPI;
-        `name` is for the OpenAPI document, where it is not that of the function.
+        """Return a decorator. `place` is a method and a path, such as "GET /jobs"; `optional`: the
+        body may be left out. The rest is as for FastAPI: `name` is for the OpenAPI document, where
+        it is not that of the function.
         """
+        method, path = place.split(" ", 1)
         described = answers(returns, status, also=also, media_type=media_type) | described
         if takes is not None:
             described |= accepts(takes, optional=optional)
@@ -83,12 +84,6 @@ class Router:
 
         return add
 
-    get = functools.partialmethod(_add, "GET")
-    head = functools.partialmethod(_add, "HEAD")
-    post = functools.partialmethod(_add, "POST")
-    put = functools.partialmethod(_add, "PUT")
-    delete = functools.partialmethod(_add, "DELETE")
-
 
 @functools.cache
 def guarded(access: Access) -> type[APIRoute]:
@@ -97,14 +92,14 @@ def guarded(access: Access) -> type[APIRoute]:
     class Guarded(APIRoute):
         def get_route_handler(self) -> Handler:
             handle = super().get_route_handler()
-            known = set(_query_names(self.dependant))
+            known = set(query_names(self.dependant))
 
             async def guard(request: Request) -> Response:
                 call = Call(request.scope, request.receive)
                 # Before the body is read.
                 call.caller = await admit(call, access)
                 if call.scope["query_string"]:
-                    _check_names(call, known)
+                    check_names(call, known)
                 return await handle(call)
 
             return guard
@@ -113,15 +108,15 @@ def guarded(access: Access) -> type[APIRoute]:
     return Guarded
 
 
-def _query_names(dependant: Dependant) -> Iterator[str]:
+def query_names(dependant: Dependant) -> Iterator[str]:
     """The query parameters of a route and of what it depends on."""
     for parameter in dependant.query_params:
         yield parameter.alias
     for each in dependant.dependencies:
-        yield from _query_names(each)
+        yield from query_names(each)
 
 
-def _check_names(request: Request, known: set[str]) -> None:
+def check_names(request: Request, known: set[str]) -> None:
     """Refuse unknown parameters: a misspelt filter must not list everything."""
     for name in request.query_params:
         if name not in known:

@@ -115,5 +115,6 @@ class ServicePerLoop:
 
 def service_of(request: Request) -> Service:
     """Return the service of a request."""
-    service: Service = request.app.state.headrace.get()
+    # Not request.app: a request to a bundle has another App there.
+    service: Service = request.scope["app"].state.headrace.get()
     return service

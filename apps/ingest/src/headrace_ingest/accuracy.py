@@ -95,9 +95,21 @@ def read_names(folder: Path, half: str) -> list[Sentence]:
     return sentences
 
 
+def read_set(path: Path) -> list[Sentence]:
+    """Return the labelled sentences of a file with one JSON object on each line."""
+    sentences = []
+    for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        spans = [Span(span["start"], span["end"], Kind(span["kind"])) for span in row["spans"]]
+        sentences.append(Sentence(row["text"], spans))
+    return sentences
+
+
 def show(tallies: dict[Kind, Tally], out: TextIO, *, errors: bool) -> None:
     """Write the figures as a Markdown table."""
-    print("| kind | labelled | found | precision | recall | exact precision | exact recall |", file=out)
+    print(
+        "| kind | labelled | found | precision | recall | exact precision | exact recall |",
+        file=out,
+    )
     print("|---|---|---|---|---|---|---|", file=out)
     for kind, tally in tallies.items():
         print(tally.row(kind.value), file=out)
@@ -108,7 +120,7 @@ def show(tallies: dict[Kind, Tally], out: TextIO, *, errors: bool) -> None:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.3f}" if whole else "–"
+    return f"{part / whole:.3f}" if whole else "none"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -125,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error("names needs --data")
         tallies = measure(read_names(chosen.data, chosen.half), [Kind.PERSON])
     else:
-        raise NotImplementedError
+        tallies = measure(read_set(chosen.set), [kind for kind in Kind if kind != Kind.IP_ADDRESS])
     show(tallies, sys.stdout, errors=chosen.errors)
     return 0
 

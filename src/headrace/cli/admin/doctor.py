@@ -12,6 +12,7 @@ import msgspec
 
 from headrace.app import App
 from headrace.artifacts import ArtifactStore
+from headrace.cli.bundles.findings import bundle_findings
 from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, UNAVAILABLE
 from headrace.cli.formatting import plural, span
@@ -30,7 +31,7 @@ from headrace.version import __version__
 async def doctor(session: CliSession) -> int:
     """Check that all is well, and say what to do if not.
 
-    Checks the engine, clocks, the artifact store, workers, queues and settings.
+    Checks the engine, clocks, the artifact store, workers, queues, bundles and settings.
 
     The exit code is 1 if something is wrong, 3 if the engine cannot be reached.
 
@@ -42,9 +43,11 @@ async def doctor(session: CliSession) -> int:
     report: EngineReport | None = None
     code = OK
     try:
-        async with session.store() as app:
+        async with session.store(bundles=True) as app:
             report = await app.engine.report()
             findings += await _engine_findings(app, report)
+            if app.settings.bundles:
+                findings += bundle_findings(app)
     except EngineError as error:
         findings.append(Finding("error", "engine", str(error), f"Look at {session.shown_url}."))
         code = UNAVAILABLE

@@ -7,6 +7,8 @@ import asyncio
 import click
 import msgspec
 
+from headrace.cli.bundles.migrate import TablesView, migrate_bundles, print_tables
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.output import print_json, print_line
@@ -20,11 +22,12 @@ WAIT_SECONDS = 1.0
 
 
 @click.command("migrate", cls=Command)
+@bundle_option
 @click.option("--check", is_flag=True, help="Change nothing; exit code 1 if something is missing.")
 @click.option("--sql", is_flag=True, help="Change nothing; print what would be run.")
 @click.option("--wait", is_flag=True, help="Change nothing; wait until nothing is missing.")
 async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) -> int:
-    """Bring the schema of the store up to date.
+    """Bring the schema of the store, and the tables of bundles, up to date.
 
     Programs do this by themselves when they open a store, unless the setting migrate is "never".
 
@@ -40,8 +43,8 @@ async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) ->
         raise InvalidInput(
             "migrate works on an engine; name the engine with --url, or unset API_URL"
         )
-    settings = session.named_settings()
-    engine = open_engine(settings.url)
+    app = session.closed_app()
+    engine = open_engine(app.settings.url)
     try:
         state = await (_when_ready(engine) if wait else engine.schema())
         done = state.pending
@@ -55,16 +58,26 @@ async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) ->
             state = await engine.schema()
     finally:
         await engine.close()
+    tables: list[TablesView] = []
+    if app.settings.bundles:
+        tables = await migrate_bundles(app, change=not (check or sql or wait), sql=sql, wait=wait)
     if session.json:
         more = {"refused": state.refused, "done": () if state.pending else done}
-        print_json(msgspec.structs.asdict(state) | more)
+        also = {"bundles": tables} if tables else {}
+        print_json(msgspec.structs.asdict(state) | more | also)
     elif sql:
         nothing = "-- Nothing to run: `headrace migrate` does all there is to do."
-        for line in (state.script or nothing).splitlines():
+        scripts = "\n".join(filter(None, (state.script, *(view.script for view in tables))))
+        for line in (scripts or nothing).splitlines():
             print_line(line)
     else:
         _print(session, state, done)
-    return FAILED if check and (state.pending or state.refused) else OK
+        for view in tables:
+            print_tables(view)
+    if any(view.failure for view in tables):
+        return FAILED
+    pending = state.pending or state.refused or any(view.pending for view in tables)
+    return FAILED if check and pending else OK
 
 
 async def _when_ready(engine: Engine) -> SchemaState:

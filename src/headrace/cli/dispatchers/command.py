@@ -10,6 +10,7 @@ import msgspec
 
 from headrace.api_types.responses import DispatcherView
 from headrace.cli.backend import time_now
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import group
 from headrace.cli.formatting import ago, plural, span
 from headrace.cli.output import Columns, print_json_line
@@ -29,6 +30,7 @@ events = logging.getLogger("headrace.events")
 @click.option(
     "--config", metavar="FILE", help="Settings and schedules (default config/dispatcher.yaml)."
 )
+@bundle_option
 @log_options
 async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet: bool) -> int:
     """Create the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
@@ -43,7 +45,7 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
     """
     app = session.load_app()
     schedules = app.schedules  # says what to install if the extra is missing
-    from headrace.dispatchers.cron.run import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
+    from headrace.dispatchers.cron.dispatcher import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
 
     dispatcher = cron_dispatcher(app, None if config is None else Path(config))
     log_to_stderr(verbose=verbose, quiet=quiet)
@@ -62,6 +64,7 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
 
 
 @commands.command("queue")
+@bundle_option
 @click.option("--config", metavar="FILE", default=str(DEFAULT), help="Broker and options.")
 @click.option("--name", metavar="NAME", help="Name of this dispatcher (default generated).")
 @click.option("--check", is_flag=True, help="Check the file and the App, then stop.")

@@ -10,6 +10,7 @@ import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
@@ -26,6 +27,7 @@ from headrace.server import serve
 @click.option("--host", metavar="HOST", help="Listen on this address (default 127.0.0.1).")
 @click.option("--port", metavar="PORT", type=int, help="Listen on this port (default 3989).")
 @click.option("--redact", metavar="A,B", help="Hide the values of these fields in responses.")
+@bundle_option
 @log_options
 async def server(
     session: CliSession,

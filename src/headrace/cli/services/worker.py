@@ -13,6 +13,7 @@ import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command
 from headrace.cli.errors import UNAVAILABLE
 from headrace.cli.filters import parts
@@ -54,6 +55,7 @@ log = logging.getLogger("headrace.worker")
     type=int,
     help="Exit after this many failed connections in a row (default never).",
 )
+@bundle_option
 @click.option("--exit-when-idle", is_flag=True, help="Run all jobs that are due, then stop.")
 @click.option("--verbose", "-v", is_flag=True, help="Log every job.")
 @click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
@@ -81,6 +83,7 @@ async def worker(
     Examples:
       headrace worker --app shop.jobs
       headrace worker --app shop.jobs:app --queues mail,scans --max-workers 20
+      headrace worker --bundle ingest
     """
     app = reconfigure(
         session.load_app(),

@@ -13,14 +13,15 @@ from collections import Counter
 import click
 
 from headrace.app import App
-from headrace.cli.app_loader import load_app, reconfigure
+from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command
 from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr, without_jobs
 from headrace.cli.services.worker import serve, started
-from headrace.cli.session import TOUR, CliSession
+from headrace.cli.session import CliSession
+from headrace.cli.up.demos import run_demos
 from headrace.cli.up.feed import JobFeed
 from headrace.cli.up.processes import WorkerProcesses, run_services
 from headrace.engine.open import redacted
@@ -39,9 +40,15 @@ POLL_SECONDS = 0.5
 @click.option("--tour/--no-tour", default=None, help="Run the tour (default if no App is given).")
 @click.option("--workers", metavar="N", type=int, default=1, help="Number of worker processes.")
 @click.option("--server/--no-server", default=True, help="Serve the HTTP API as well.")
+@bundle_option
 @click.option("--exit-when-idle", is_flag=True, help="Stop when all jobs have run.")
 async def up(
-    session: CliSession, *, tour: bool | None, workers: int, server: bool, exit_when_idle: bool
+    session: CliSession,
+    *,
+    tour: bool | None,
+    workers: int,
+    server: bool,
+    exit_when_idle: bool,
 ) -> int:
     """Start a worker, the HTTP API, schedules and a short tour.
 
@@ -53,27 +60,27 @@ async def up(
     Examples:
       headrace up
       headrace up --app shop.jobs --workers 2
+      headrace up --bundle ingest
     """
     if not 1 <= workers <= 64:
         raise InvalidInput(f"--workers must be between 1 and 64, got {workers}")
-    named = session.settings.app
-    if named is not None and tour:
+    named, bundles = session.settings.app, session.settings.bundles
+    if named is not None and tour and not bundles:
         raise InvalidInput("the tour has an App of its own; leave out --app, or --tour")
-    app = session.load_app() if named else reconfigure(load_app(TOUR), url=session.url, app=TOUR)
+    app = session.load_app() if named else session.load_app("tour.hello")
     log_to_stderr(quiet=True)
     for handler in logging.getLogger().handlers:
         handler.addFilter(without_jobs)
     await app.open()
     # The tour's App knows nobody else's tasks, so it must not take their jobs.
-    orchestrator = JobOrchestrator(app, queues=None if named else ["tour"])
+    orchestrator = JobOrchestrator(app, queues=None if named or bundles else ["tour"])
     children = WorkerProcesses(app, count=workers - 1, queues=orchestrator.queues)
     output = UpOutput(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
     async with run_services(app, server=server and not exit_when_idle) as address:
         output.banner(workers, address)
+        shown = named is None if tour is None else tour
         try:
-            code = await serve(
-                orchestrator, output.run(tour=named is None if tour is None else tour)
-            )
+            code = await serve(orchestrator, output.run(tour=shown and named is None, demos=shown))
         finally:
             await children.stop()
     await output.feed.end()
@@ -127,13 +134,21 @@ class UpOutput:
         print_line(f"  tasks         {', '.join(sorted(self._app.tasks)) or 'none'}")
         if address is not None:
             print_line(f"  HTTP API      {address}  (what it can do: {address}/docs)")
+            for loaded in self._app.bundles:
+                if loaded.bundle.page is not None:
+                    page = f"{address}{loaded.bundle.prefix}/"
+                    print_line(f"  {loaded.bundle.name:<12}  {page}  ({loaded.bundle.page.title})")
         print_line("  to stop       Ctrl-C")
         print_line()
 
-    async def run(self, *, tour: bool) -> None:
+    async def run(self, *, tour: bool, demos: bool = False) -> None:
         """Print what happens until the worker stops."""
         await started(self._orchestrator)
         self._children.start()
+        if demos:
+            for name in await run_demos(self._app):
+                if not self._json:
+                    print_line(f"The demo of bundle {name} has begun.")
         if tour:
             await self._tour()
         else:

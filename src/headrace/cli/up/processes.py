@@ -31,6 +31,7 @@ class WorkerProcesses:
     def start(self) -> None:
         settings = self._app.settings
         # The URL goes by the environment, because everybody can read a command line.
+        bundles = ["--bundle", ",".join(settings.bundles)] if settings.bundles else []
         environment = os.environ | {"HEADRACE_URL": settings.url}
         for _ in range(self._count):
             self._processes.append(
@@ -39,6 +40,7 @@ class WorkerProcesses:
                         *(sys.executable, "-m", "headrace.cli", "worker"),
                         *("--app", settings.app or "", "--quiet", "--stop-with-stdin"),
                         *self._queues,
+                        *bundles,
                     ],
                     stdin=subprocess.PIPE,
                     env=environment,
@@ -102,7 +104,7 @@ async def _server(app: App, stack: contextlib.AsyncExitStack) -> str | None:
 
 async def _cron(app: App, stack: contextlib.AsyncExitStack) -> None:
     try:
-        from headrace.dispatchers.cron.run import cron_dispatcher  # noqa: PLC0415 - the extra
+        from headrace.dispatchers.cron.dispatcher import cron_dispatcher  # noqa: PLC0415 - the extra
     except ModuleNotFoundError as error:
         log.info("No schedules without %s: pip install 'headrace[cron]'", error.name)
         return

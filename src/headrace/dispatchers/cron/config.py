@@ -27,7 +27,7 @@ from headrace.config_files import (
     hint,
     read_document,
 )
-from headrace.dispatchers.cron.settings import CronSettings
+from headrace.dispatchers.cron.schedules import CronSettings
 from headrace.errors import InvalidInput, InvalidSetting
 from headrace.model.schedule import Schedule
 from headrace.suggest import did_you_mean

@@ -153,6 +153,6 @@ def _best(
     return [seq for _, seq in best], empty
 
 
-def held(transaction: Transaction, worker_id: str) -> list[ClaimedJob]:
+def claimed_by(transaction: Transaction, worker_id: str) -> list[ClaimedJob]:
     """The jobs that are leased to a worker."""
     return [claimed(row) for row in transaction.connection.execute(HELD, (worker_id,))]

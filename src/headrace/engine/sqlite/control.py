@@ -33,7 +33,9 @@ REMOVE_FINISHED = query("prune_job")
 PAUSE = query("pause")
 
 
-def cancel(transaction: Transaction, ids: Sequence[str], reason: str) -> dict[str, bool]:
+def cancel(
+    transaction: Transaction, ids: Sequence[str], reason: str = "cancelled"
+) -> dict[str, bool]:
     """Cancel jobs that do not run, ask those that do to stop."""
     connection, now = transaction.connection, transaction.now
     reason = storable(reason)
@@ -70,8 +72,9 @@ def rerun_without(
     transaction: Transaction,
     job_id: str,
     names: Sequence[tuple[str, str]],
+    *,
     token: int,
-    record: RecordChange | None,
+    record: RecordChange | None = None,
 ) -> bool:
     """Run a finished job again without some of its entries; False if it has another token."""
     connection = transaction.connection
@@ -81,7 +84,7 @@ def rerun_without(
         FORGET, [(job_id, storable(kind), storable(name)) for kind, name in names]
     )
     if record is not None:
-        records.put(transaction, record.kind, record.key, record.body, None)
+        records.put(transaction, record.kind, record.key, record.body)
     return bool(_rerun_finished(transaction, [job_id]))
 
 

@@ -26,11 +26,17 @@ MARKED_SECONDS = 3_600.0
 
 
 def insert(
-    transaction: Transaction, jobs: Sequence[NewJob], record: RecordChange | None = None
+    transaction: Transaction,
+    jobs: Sequence[NewJob],
+    *,
+    record: RecordChange | None = None,
+    wait: bool = True,
 ) -> list[Inserted]:
-    """Store jobs in this order; one whose key or id exists is not stored again."""
+    """Store jobs in this order; one whose key or id exists is not stored again. No key is ever in
+    doubt here, so there is nothing to `wait` for.
+    """
     if record is not None:
-        records.put(transaction, record.kind, record.key, record.body, record.version)
+        records.put(transaction, record.kind, record.key, record.body, version=record.version)
     if not jobs:
         return []
     connection = transaction.connection

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from headrace.engine.sqlite import rows
 from headrace.engine.sqlite.connection import migrate
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
-from headrace.engine.sqlite.rows import claimed, moment, worker
+from headrace.engine.sqlite.rows import claimed, moment
 from headrace.engine.sqlite.sql import query
 from headrace.engine.text import storable
 from headrace.model.job import LostJob
@@ -43,37 +44,37 @@ class SqliteLeaseKeeper:
         """Nothing to give back: the connection is the writer's."""
 
 
-def register(transaction: Transaction, info: WorkerInfo, lease_seconds: float) -> None:
+def register(transaction: Transaction, worker: WorkerInfo, lease_seconds: float) -> None:
     """Introduce a worker; earlier ones of its name are dead."""
     connection, now = transaction.connection, transaction.now
-    name = storable(info.name)
-    connection.execute(REPLACE, (name, info.id, now))
-    queues = msgspec.json.encode(info.queues).decode()
+    name = storable(worker.name)
+    connection.execute(REPLACE, (name, worker.id, now))
+    queues = msgspec.json.encode(worker.queues).decode()
     connection.execute(
         REGISTER,
         (
-            info.id,
+            worker.id,
             name,
-            storable(info.host),
-            info.pid,
-            storable(info.version),
+            storable(worker.host),
+            worker.pid,
+            storable(worker.version),
             queues,
-            info.slots,
+            worker.slots,
             now,
             now + lease_seconds,
-            _tasks(info),
+            _tasks(worker),
             migrate.NEWEST,
         ),
     )
 
 
-def know(transaction: Transaction, info: WorkerInfo) -> None:
+def know(transaction: Transaction, worker: WorkerInfo) -> None:
     """A worker knows other tasks than it said, if it is alive."""
-    transaction.connection.execute(KNOW, (info.id, _tasks(info)))
+    transaction.connection.execute(KNOW, (worker.id, _tasks(worker)))
 
 
-def _tasks(info: WorkerInfo) -> str | None:
-    return None if info.tasks is None else msgspec.json.encode(info.tasks).decode()
+def _tasks(worker: WorkerInfo) -> str | None:
+    return None if worker.tasks is None else msgspec.json.encode(worker.tasks).decode()
 
 
 def renew(
@@ -110,7 +111,7 @@ def bury(transaction: Transaction, worker_id: str) -> None:
     transaction.connection.execute(BURY, (worker_id, transaction.now))
 
 
-def lost(transaction: Transaction, limit: int) -> list[LostJob]:
+def take_lost(transaction: Transaction, limit: int) -> list[LostJob]:
     """Declare workers with a lapsed lease dead; answers jobs that dead workers hold. No lease lasts
     longer from now than it was to last when it was written, whatever the clock said then.
     """
@@ -130,4 +131,4 @@ def lost(transaction: Transaction, limit: int) -> list[LostJob]:
 def workers(transaction: Transaction) -> list[Worker]:
     """Every worker that is remembered."""
     now = transaction.now
-    return [worker(row, now) for row in transaction.connection.execute(WORKERS, (now,))]
+    return [rows.worker(row, now) for row in transaction.connection.execute(WORKERS, (now,))]

@@ -15,7 +15,7 @@ ENTRY_WRITE = query("entry_write")
 ENTRIES = query("entries")
 
 
-def note(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
+def write_progress(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
     """Record notes; answers the ids of those that were refused."""
     connection, now = transaction.connection, transaction.now
     refused: dict[str, None] = {}
@@ -44,7 +44,7 @@ def note(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
     return tuple(refused)
 
 
-def entries(transaction: Transaction, job_id: str, kind: str | None) -> list[StoredEntry]:
+def entries(transaction: Transaction, job_id: str, kind: str | None = None) -> list[StoredEntry]:
     """What was kept with a job."""
     rows = transaction.connection.execute(ENTRIES, (job_id, kind))
     return [StoredEntry(row[0], row[1], row[2], row[3], moment(row[4])) for row in rows]

@@ -55,7 +55,7 @@ QueueUse = tuple[float, str]
 SAMPLES = 64
 
 
-def due(transaction: Transaction, limit: int) -> Due:
+def promote_due(transaction: Transaction, limit: int) -> Due:
     """Make scheduled jobs pending whose time has come."""
     connection, now = transaction.connection, transaction.now
     rows = connection.execute(DUE, (now, limit)).fetchall()
@@ -119,7 +119,7 @@ def _has_come_about(transaction: Transaction, job_id: str, awaited: Awaited) -> 
             return connection.execute(WAKE_GROUP, (job_id, group, left)).fetchone() is None
 
 
-def suspended(transaction: Transaction, after: str, limit: int) -> list[str]:
+def suspended(transaction: Transaction, *, after: str = "", limit: int = 1_000) -> list[str]:
     """Ids of suspended jobs, after one of them."""
     return [job_id for (job_id,) in transaction.connection.execute(SUSPENDED, (after, limit))]
 

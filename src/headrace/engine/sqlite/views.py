@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from headrace.engine.sqlite.connection.thread import Transaction
-from headrace.engine.sqlite.rows import id_list, job, moment
+from headrace.engine.sqlite.rows import id_list, job
 from headrace.engine.sqlite.sql import query
 from headrace.engine.text import checked_cursor
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State, Status
-from headrace.model.views import JobPage, LaneView, QueueView, Record
+from headrace.model.views import JobPage, LaneView, QueueView
 
 GET_UNFINISHED = query("get_unfinished")
 GET_FINISHED = query("get_finished")
@@ -33,8 +33,6 @@ QUEUE_RUNNING = query("queue_running")
 QUEUE_SCHEDULED = query("queue_scheduled")
 LANES = query("lanes")
 LANE_HOLDERS = query("lane_holders")
-RECORD_GET = query("record_get")
-RECORD_LIST = query("record_list")
 
 # Above every id: ids are hexadecimal.
 AFTER_EVERY_ID = "~"
@@ -69,7 +67,7 @@ def get_part(
 
 
 def list_jobs(
-    transaction: Transaction, filter: JobFilter, cursor: str | None, limit: int
+    transaction: Transaction, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
 ) -> JobPage:
     """A page of jobs by descending id."""
     states = {state for status in filter.statuses or tuple(Status) for state in STATES[status]}
@@ -157,7 +155,11 @@ def queues(transaction: Transaction) -> list[QueueView]:
 
 
 def lanes(
-    transaction: Transaction, queue: str | None, lane: str | None, limit: int
+    transaction: Transaction,
+    *,
+    queue: str | None = None,
+    lane: str | None = None,
+    limit: int = 100,
 ) -> list[LaneView]:
     """Lanes with holders or waiting jobs."""
     connection, now = transaction.connection, transaction.now
@@ -175,20 +177,3 @@ def lanes(
         )
         for row in connection.execute(LANES, (queue, lane, limit)).fetchall()
     ]
-
-
-def record_get(transaction: Transaction, kind: str, key: str) -> Record | None:
-    """One record."""
-    row = transaction.connection.execute(RECORD_GET, (kind, key)).fetchone()
-    return None if row is None else record(row)
-
-
-def record_list(transaction: Transaction, kind: str, after: str, limit: int) -> list[Record]:
-    """Records of a kind by key."""
-    rows = transaction.connection.execute(RECORD_LIST, (kind, after, limit))
-    return [record(row) for row in rows]
-
-
-def record(row: tuple[Any, ...]) -> Record:
-    """A row of record_get.sql and its like."""
-    return Record(row[0], row[1], row[2], row[3], moment(row[4]))

@@ -18,6 +18,7 @@ from starlette.routing import Match, Route
 from headrace import errors
 from headrace.admin.keys import KeyNotFound
 from headrace.api_types.responses import ProblemDetails
+from headrace.bundles.refusal import Refusal
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import HeadraceError
 
@@ -114,6 +115,16 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
 
 def refused(error: HeadraceError) -> Refused:
     """Return the refusal for an error of Headrace."""
+    if isinstance(error, Refusal):
+        return Refused(
+            error.status,
+            error.word,
+            str(error),
+            field=error.field,
+            value=error.value,
+            remedy=error.remedy,
+            headers=error.headers,
+        )
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     detail = str(error)
     return Refused(

@@ -46,7 +46,7 @@ reading, steering = Router("read", routes), Router("admin", routes)
 Name = Annotated[str, Path(pattern=NAME)]
 
 
-@reading.get("/schedules", "List schedules", page("schedules", ScheduleView), name="find")
+@reading("GET /schedules", "List schedules", page("schedules", ScheduleView), name="find")
 async def find_schedules(call: Call) -> Response:
     """Every schedule in words, with its next times and its last jobs."""
     service = call.unrestricted("schedules")
@@ -54,14 +54,14 @@ async def find_schedules(call: Call) -> Response:
     return listed("schedules", [_redacted(service, each) for each in found])
 
 
-@reading.get("/schedules/{name}", "Show a schedule", ScheduleView, name="show")
+@reading("GET /schedules/{name}", "Show a schedule", ScheduleView, name="show")
 async def show_schedule(call: Call, name: Name) -> Response:
     """One schedule, with its next five times and its last jobs."""
     service = call.unrestricted("schedules")
     return answer(_redacted(service, await service.app.get_schedule(name)))
 
 
-@steering.put("/schedules/{name}", "Add or change a schedule", ScheduleView, ScheduleRequest)
+@steering("PUT /schedules/{name}", "Add or change a schedule", ScheduleView, ScheduleRequest)
 async def put(call: Call, name: Name) -> Response:
     """It fires from its next time on. The arguments are checked against the task."""
     service = call.unrestricted("schedules")
@@ -71,7 +71,7 @@ async def put(call: Call, name: Name) -> Response:
     return answer(_redacted(service, view))
 
 
-@steering.delete("/schedules/{name}", "Remove a schedule", ScheduleRemoved, name="remove")
+@steering("DELETE /schedules/{name}", "Remove a schedule", ScheduleRemoved, name="remove")
 async def remove_schedule(call: Call, name: Name) -> Response:
     """Jobs that it has made stay. One that is declared in code comes back with the dispatcher."""
     await call.unrestricted("schedules").app.remove_schedule(name)
@@ -79,16 +79,20 @@ async def remove_schedule(call: Call, name: Name) -> Response:
     return answer(ScheduleRemoved(name))
 
 
-@steering.post(
-    "/schedules/{name}/enable", "Enable a schedule", ScheduleView, EmptyRequest, optional=True
+@steering(
+    "POST /schedules/{name}/enable", "Enable a schedule", ScheduleView, EmptyRequest, optional=True
 )
 async def enable(call: Call, name: Name) -> Response:
     """It fires again, from its next time on."""
     return await _enable(call, name, enabled=True)
 
 
-@steering.post(
-    "/schedules/{name}/disable", "Disable a schedule", ScheduleView, EmptyRequest, optional=True
+@steering(
+    "POST /schedules/{name}/disable",
+    "Disable a schedule",
+    ScheduleView,
+    EmptyRequest,
+    optional=True,
 )
 async def disable(call: Call, name: Name) -> Response:
     """It does not fire. Times that pass meanwhile are skipped."""
@@ -103,8 +107,8 @@ async def _enable(call: Call, name: str, *, enabled: bool) -> Response:
     return answer(_redacted(service, view))
 
 
-@steering.post(
-    "/schedules/{name}/trigger",
+@steering(
+    "POST /schedules/{name}/trigger",
     "Make a job of a schedule now",
     JobBody,
     TriggerRequest,
@@ -120,7 +124,7 @@ async def trigger(call: Call, name: Name) -> Response:
     return answer(service.answers.job(job), 202)
 
 
-@reading.get("/schedules/{name}/next", "Its next times", ScheduleTimes)
+@reading("GET /schedules/{name}/next", "Its next times", ScheduleTimes)
 async def next_times(
     call: Call, name: Name, count: Annotated[int, Query(ge=1, le=1_000)] = 5
 ) -> Response:
@@ -139,8 +143,8 @@ def _redacted(service: Service, view: ScheduleView) -> ScheduleView:
 LetterId = Annotated[str, Path(pattern=TEXT)]
 
 
-@steering.post(
-    "/dead-letters/{letter_id:path}/replay",
+@steering(
+    "POST /dead-letters/{letter_id:path}/replay",
     "Try a message again",
     Replayed,
     EmptyRequest,
@@ -156,8 +160,8 @@ async def replay(call: Call, letter_id: LetterId) -> Response:
     return answer(done, 202)
 
 
-@steering.delete(
-    "/dead-letters/{letter_id:path}", "Remove a message", DeadLetterRemoved, name="remove"
+@steering(
+    "DELETE /dead-letters/{letter_id:path}", "Remove a message", DeadLetterRemoved, name="remove"
 )
 async def remove_letter(call: Call, letter_id: LetterId) -> Response:
     """For good."""
@@ -166,8 +170,8 @@ async def remove_letter(call: Call, letter_id: LetterId) -> Response:
     return answer(DeadLetterRemoved(letter_id))
 
 
-@reading.get(
-    "/dead-letters",
+@reading(
+    "GET /dead-letters",
     "List messages that were set aside",
     page("dead_letters", DeadLetterSummary),
     name="find",
@@ -185,8 +189,8 @@ async def find_letters(
     return listed("dead_letters", letters, found.cursor)
 
 
-@reading.get(
-    "/dead-letters/{letter_id:path}",
+@reading(
+    "GET /dead-letters/{letter_id:path}",
     "Show a message that was set aside",
     DeadLetterView,
     name="show",
@@ -204,13 +208,13 @@ async def show_letter(call: Call, letter_id: LetterId) -> Response:
 # -- keys and the audit ------------------------------------------------------------------------
 
 
-@steering.get("/keys", "List keys", page("keys", KeyView), name="find")
+@steering("GET /keys", "List keys", page("keys", KeyView), name="find")
 async def find_keys(call: Call) -> Response:
     """All keys, also revoked ones; never their secrets."""
     return listed("keys", await call.unrestricted("keys").app.keys())
 
 
-@steering.post("/keys", "Make a key", NewKey, KeyRequest, status=201)
+@steering("POST /keys", "Make a key", NewKey, KeyRequest, status=201)
 async def create(call: Call) -> Response:
     """`secret` is shown this once. After the first key, every request needs one."""
     service = call.unrestricted("keys")
@@ -221,7 +225,7 @@ async def create(call: Call) -> Response:
     return answer(key, 201)
 
 
-@steering.delete("/keys/{key_id}", "Revoke a key", KeyView)
+@steering("DELETE /keys/{key_id}", "Revoke a key", KeyView)
 async def revoke(call: Call, key_id: Annotated[str, Path(pattern="^[0-9a-f]{16}$")]) -> Response:
     """It is refused from now on, by other server processes within two seconds."""
     service = call.unrestricted("keys")
@@ -231,7 +235,7 @@ async def revoke(call: Call, key_id: Annotated[str, Path(pattern="^[0-9a-f]{16}$
     return answer(key)
 
 
-@steering.get("/audit", "Who changed what", page("entries", AuditEntry))
+@steering("GET /audit", "Who changed what", page("entries", AuditEntry))
 async def audit(
     call: Call,
     cursor: Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}:[0-9]{1,4}$")] = None,

@@ -36,20 +36,20 @@ open_, local = Router("open", routes), Router("local", routes)
 Name = Annotated[str, Path(pattern=NAME)]
 
 
-@reading.get("/queues", "List queues", page("queues", QueueView))
+@reading("GET /queues", "List queues", page("queues", QueueView))
 async def find(call: Call) -> Response:
     """Every queue that was used or paused, with its depth and the age of its oldest job."""
     queues = await call.service.app.queues()
     return listed("queues", [queue for queue in queues if call.caller.may_touch(queue.name)])
 
 
-@steering.post("/queues/{name}/pause", "Pause a queue", QueuePaused, EmptyRequest, optional=True)
+@steering("POST /queues/{name}/pause", "Pause a queue", QueuePaused, EmptyRequest, optional=True)
 async def pause(call: Call, name: Name) -> Response:
     """Its jobs are not claimed any more; running ones go on, new ones are accepted."""
     return await _set(call, name, paused=True)
 
 
-@steering.post("/queues/{name}/resume", "Resume a queue", QueuePaused, EmptyRequest, optional=True)
+@steering("POST /queues/{name}/resume", "Resume a queue", QueuePaused, EmptyRequest, optional=True)
 async def resume(call: Call, name: Name) -> Response:
     """Its jobs are claimed again."""
     return await _set(call, name, paused=False)
@@ -64,7 +64,7 @@ async def _set(call: Call, name: str, *, paused: bool) -> Response:
     return answer(QueuePaused(name, paused))
 
 
-@reading.get("/lanes", "List lanes", page("lanes", LaneView))
+@reading("GET /lanes", "List lanes", page("lanes", LaneView))
 async def lanes(
     call: Call,
     queue: Annotated[str | None, Query(pattern=NAME)] = None,
@@ -78,7 +78,7 @@ async def lanes(
     return listed("lanes", [each for each in found if call.caller.may_touch(each.queue)])
 
 
-@reading.get("/workers", "List workers", page("workers", Worker))
+@reading("GET /workers", "List workers", page("workers", Worker))
 async def workers(call: Call) -> Response:
     """Workers, alive ones first."""
     queues = call.caller.queues
@@ -90,7 +90,7 @@ async def workers(call: Call) -> Response:
     return listed("workers", found)
 
 
-@reading.get("/dispatchers", "List dispatchers", page("dispatchers", DispatcherView))
+@reading("GET /dispatchers", "List dispatchers", page("dispatchers", DispatcherView))
 async def find_dispatchers(call: Call) -> Response:
     """Cron and event dispatchers, when they last reported, and how far behind they are."""
     app = call.unrestricted("dispatchers").app
@@ -98,14 +98,14 @@ async def find_dispatchers(call: Call) -> Response:
     return listed("dispatchers", await dispatchers(app.engine, app.clock.utcnow()))
 
 
-@reading.get("/tasks", "List tasks", page("tasks", TaskView))
+@reading("GET /tasks", "List tasks", page("tasks", TaskView))
 async def tasks(call: Call) -> Response:
     """The tasks that can be enqueued here: their arguments as JSON schema, and their policy."""
     known = call.service.app.tasks
     return listed("tasks", [task_view(known[name]) for name in sorted(known)])
 
 
-@reading.get("/api/v2/jobs/running", "What runs now, and what waits", RunningAnswer)
+@reading("GET /api/v2/jobs/running", "What runs now, and what waits", RunningAnswer)
 async def running(call: Call) -> Response:
     """Running jobs, the longest first, and how many are queued in each queue."""
     app = call.service.app
@@ -117,27 +117,27 @@ async def running(call: Call) -> Response:
 # -- the server itself -------------------------------------------------------------------------
 
 
-@open_.get("/healthz", "Is the process there?", Health)
+@open_("GET /healthz", "Is the process there?", Health)
 async def healthz(_: Call) -> Response:
     """200 as long as the process responds at all."""
     return answer(Health())
 
 
-@open_.get("/readyz", "Can it work?", Health)
+@open_("GET /readyz", "Can it work?", Health)
 async def readyz(call: Call) -> Response:
     """200 if the engine answers, else 503."""
     await call.service.snapshots.get()
     return answer(Health())
 
 
-@local.get("/metrics", "Numbers for Prometheus", {"type": "string"}, media_type="text/plain")
+@local("GET /metrics", "Numbers for Prometheus", {"type": "string"}, media_type="text/plain")
 async def metrics(call: Call) -> Response:
     """The text format of Prometheus; a second old at most."""
     content, kind = await exposition(call.unrestricted("metrics"))
     return Response(content, headers={"Content-Type": kind})
 
 
-@local.get("/openapi.json", "This document", {"type": "object"})
+@local("GET /openapi.json", "This document", {"type": "object"})
 async def openapi(call: Call) -> Response:
     """The API as OpenAPI 3.1."""
     document = dict(call.app.openapi())
@@ -146,7 +146,7 @@ async def openapi(call: Call) -> Response:
     return answer(document)
 
 
-@local.get("/docs", "This document for people", {}, responses=None, response_class=HTMLResponse)
+@local("GET /docs", "This document for people", {}, responses=None, response_class=HTMLResponse)
 async def docs(call: Call) -> Response:
     """A page that lists every route. It loads nothing from anywhere."""
     return HTMLResponse(_page(call.app.openapi()))

@@ -41,7 +41,7 @@ def _may_have_stages(job: Job) -> bool:
     return job.token > 1 or (job.token == 1 and (job.stage is not None or not job.status.final))
 
 
-@reading.get("/jobs/{job_id}", "Show a job", JobBody)
+@reading("GET /jobs/{job_id}", "Show a job", JobBody)
 async def show(call: Call, job_id: JobId) -> Response:
     """A job with its status, progress, attempts, finished stages, error and result."""
     job = await call.job(job_id)
@@ -51,7 +51,7 @@ async def show(call: Call, job_id: JobId) -> Response:
     return answer(body)
 
 
-@reading.get("/jobs/{job_id}/result", "Wait for a job's result", JobResult, also={202: JobBody})
+@reading("GET /jobs/{job_id}/result", "Wait for a job's result", JobResult, also={202: JobBody})
 async def result(
     call: Call,
     job_id: JobId,
@@ -81,7 +81,7 @@ async def result(
     return answer(JobResult(body.result_json))
 
 
-@reading.get("/jobs/{job_id}/why", "Why is it not running?", Reasons)
+@reading("GET /jobs/{job_id}/why", "Why is it not running?", Reasons)
 async def why(call: Call, job_id: JobId) -> Response:
     """The reasons in sentences, the most important first."""
     job = await call.job(job_id)
@@ -91,7 +91,7 @@ async def why(call: Call, job_id: JobId) -> Response:
     return answer(Reasons([hide(reason, *documents) for reason in reasons]))
 
 
-@reading.get("/jobs/{job_id}/entries", "List the entries of a job", page("entries", EntryView))
+@reading("GET /jobs/{job_id}/entries", "List the entries of a job", page("entries", EntryView))
 async def entries(call: Call, job_id: JobId) -> Response:
     """Stages and other entries, in the order they were first written."""
     job = await call.job(job_id)
@@ -99,7 +99,7 @@ async def entries(call: Call, job_id: JobId) -> Response:
     return listed("entries", map(call.service.answers.entry, kept))
 
 
-@writing.post("/jobs/{job_id}/cancel", "Cancel a job", JobBody, CancelRequest, optional=True)
+@writing("POST /jobs/{job_id}/cancel", "Cancel a job", JobBody, CancelRequest, optional=True)
 async def cancel(call: Call, job_id: JobId) -> Response:
     """At once, or as soon as its running handler has stopped. 409 if it is finished."""
     asked = await read_optional_json(call, CancelRequest)
@@ -109,7 +109,7 @@ async def cancel(call: Call, job_id: JobId) -> Response:
     return answer(call.service.answers.job(job))
 
 
-@writing.post("/jobs/{job_id}/retry", "Run a job again", JobBody, RetryRequest, optional=True)
+@writing("POST /jobs/{job_id}/retry", "Run a job again", JobBody, RetryRequest, optional=True)
 async def retry(call: Call, job_id: JobId) -> Response:
     """A finished one from its first unfinished stage, or from the one that is given; or a scheduled
     one now. Else 409.
@@ -125,8 +125,8 @@ async def retry(call: Call, job_id: JobId) -> Response:
 _ANY_JSON = {"requestBody": {"required": False, "content": {JSON: {"schema": {}}}}}
 
 
-@writing.post(
-    "/jobs/{job_id}/events/{event}",
+@writing(
+    "POST /jobs/{job_id}/events/{event}",
     "Deliver an event to a job",
     Delivered,
     openapi_extra=_ANY_JSON,
@@ -151,20 +151,20 @@ DOWNLOAD = "/jobs/{job_id}/artifacts/{layer}/{name:path}"
 FILE = {"type": "string", "format": "binary"}
 
 
-@reading.get("/jobs/{job_id}/artifacts", "List a job's files", page("artifacts", Artifact))
+@reading("GET /jobs/{job_id}/artifacts", "List a job's files", page("artifacts", Artifact))
 async def find(call: Call, job_id: JobId) -> Response:
     """The files that a job has stored, and those that were sent with it."""
     files = await files_of(call.service.app.engine, await call.job(job_id))
     return listed("artifacts", files.values())
 
 
-@reading.get(DOWNLOAD, "Download a file", FILE, also={206: FILE}, media_type=BYTES)
+@reading(f"GET {DOWNLOAD}", "Download a file", FILE, also={206: FILE}, media_type=BYTES)
 async def download(call: Call, job_id: JobId, layer: Layer, name: Name) -> Response:
     """The content of one file, or with `Range` a part of it. Its `ETag` is the SHA-256 checksum."""
     return await (await _asked(call, job_id, layer, name)).response()
 
 
-@reading.head(DOWNLOAD, "Ask about a file", FILE, include_in_schema=False)
+@reading(f"HEAD {DOWNLOAD}", "Ask about a file", FILE, include_in_schema=False)
 async def head(call: Call, job_id: JobId, layer: Layer, name: Name) -> Response:
     """What a download would say, without the content."""
     return await (await _asked(call, job_id, layer, name)).response()
@@ -198,7 +198,7 @@ STREAM: dict[str, Any] = {"returns": {"type": "string"}, "media_type": MEDIA_TYP
 GAP = -1
 
 
-@reading.get("/jobs/{job_id}/events", "Follow one job", **STREAM)
+@reading("GET /jobs/{job_id}/events", "Follow one job", **STREAM)
 async def follow(call: Call, job_id: JobId, last: LastEventId = None) -> Response:
     """The job as it is, then as it is after every change; ends with the change that finishes it."""
     check_room(call.service)
@@ -214,7 +214,7 @@ async def follow(call: Call, job_id: JobId, last: LastEventId = None) -> Respons
     )
 
 
-@reading.get("/events", "Follow all jobs", **STREAM)
+@reading("GET /events", "Follow all jobs", **STREAM)
 async def follow_all(
     call: Call, task: Names = None, queue: Names = None, last: LastEventId = None
 ) -> Response:

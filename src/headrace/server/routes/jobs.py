@@ -37,8 +37,8 @@ IDEMPOTENCY_KEY = {
 }
 
 
-@writing.post(
-    "/jobs",
+@writing(
+    "POST /jobs",
     "Enqueue a job",
     JobBody,
     status=202,
@@ -66,7 +66,7 @@ async def create(call: Call) -> Response:
     return answer(service.answers.job(job), 202 if created else 200, {"Location": place})
 
 
-@writing.post("/jobs/batch", "Enqueue up to 1,000 jobs", BatchAnswer, BatchRequest, status=202)
+@writing("POST /jobs/batch", "Enqueue up to 1,000 jobs", BatchAnswer, BatchRequest, status=202)
 async def create_many(call: Call) -> Response:
     """All are checked before the first is stored, and stored together.
 
@@ -92,7 +92,7 @@ async def create_many(call: Call) -> Response:
     return answer(BatchAnswer(service.answers.jobs(jobs), created), 202)
 
 
-@reading.get("/jobs", "List jobs, the newest first", page("jobs", JobBody))
+@reading("GET /jobs", "List jobs, the newest first", page("jobs", JobBody))
 async def find(
     call: Call,
     wanted: Annotated[JobFilter, Depends(job_filter)],
@@ -119,7 +119,7 @@ async def find(
     return listed("jobs", shown, after)
 
 
-@writing.post("/jobs/bulk", "Cancel or retry all jobs that match", BulkAnswer, BulkRequest)
+@writing("POST /jobs/bulk", "Cancel or retry all jobs that match", BulkAnswer, BulkRequest)
 async def bulk(call: Call) -> Response:
     """Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones."""
     service, caller = call.service, call.caller

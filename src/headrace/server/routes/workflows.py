@@ -26,7 +26,7 @@ WorkflowId = Annotated[str, Path(pattern=NAME)]
 Version = Annotated[str | None, Query(max_length=100)]
 
 
-@reading.get("/workflows", "List workflows", page("workflows", Workflow))
+@reading("GET /workflows", "List workflows", page("workflows", Workflow))
 async def find(call: Call) -> Response:
     """The newest version of each workflow that this server knows."""
     known = call.service.app.workflows.all()
@@ -34,14 +34,14 @@ async def find(call: Call) -> Response:
     return listed("workflows", [each for each in known if all(map(touch, _queues(call, each)))])
 
 
-@reading.get("/workflows/{workflow_id}", "Show a workflow", Workflow)
+@reading("GET /workflows/{workflow_id}", "Show a workflow", Workflow)
 async def show(call: Call, workflow_id: WorkflowId, version: Version = None) -> Response:
     """A workflow with its steps; the newest version unless another is asked for."""
     return answer(_workflow(call, workflow_id, version))
 
 
-@writing.post(
-    "/api/v2/workflows/execute", "Run a workflow", ExecuteAnswer, ExecuteRequest, status=202
+@writing(
+    "POST /api/v2/workflows/execute", "Run a workflow", ExecuteAnswer, ExecuteRequest, status=202
 )
 async def execute(call: Call) -> Response:
     """Begins a run, which keeps this version of the workflow until it is over."""
@@ -61,15 +61,15 @@ async def execute(call: Call) -> Response:
     return answer(ExecuteAnswer(data=begun), 202)
 
 
-@reading.get("/workflows/runs/{job_id}", "Follow a run", RunView)
+@reading("GET /workflows/runs/{job_id}", "Follow a run", RunView)
 async def follow(call: Call, job_id: JobId) -> Response:
     """A run with the state of each of its steps."""
     view = await call.service.app.workflows.look(await call.job(job_id))
     return answer(call.service.answers.redactor.value(msgspec.to_builtins(view)))
 
 
-@writing.post(
-    "/workflows/runs/{job_id}/retry",
+@writing(
+    "POST /workflows/runs/{job_id}/retry",
     "Begin a run again",
     BegunAgain,
     RunRetryRequest,

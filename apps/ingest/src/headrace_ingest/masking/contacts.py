@@ -23,7 +23,8 @@ _KOREAN = re.compile(
 # Read out: 공일공 일이삼사 오육칠팔.
 _SPOKEN = re.compile(
     r"(?<![가-힣])[공영]일[공영일육칠팔구](?:[ -]?[공영일이삼사오육칠팔구]){7,8}(?![가-힣])"
-    r"|(?<![가-힣])[공영]일[공영일육칠팔구](?:[ -]?[공영일이삼사오육칠팔구]){7,8}(?=[이가은는을를으로에])"
+    r"|(?<![가-힣])[공영]일[공영일육칠팔구](?:[ -]?[공영일이삼사오육칠팔구]){7,8}"
+    r"(?=[이가은는을를으로에])"
 )
 _CALLED = re.compile(
     r"(?:전화|연락처|휴대폰|핸드폰|휴대전화|팩스|문자|\b(?:tel|telephone|phone|mobile|cell|fax|whatsapp"
@@ -34,17 +35,22 @@ _CALLED = re.compile(
 _NORTH_AMERICAN = re.compile(
     r"(?<![\d.-])(?:\+?1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}(?!\d|-\d)"
 )
+# Every part is bounded: a long line without an address must not take the square of its length.
 _EMAIL = re.compile(
-    r"[\w.!#$%&'*+/=?^`{|}~-]*[\w](?:@| ?(?:\(at\)|\[at\]|\{at\}|골뱅이) ?)"
-    r"(?:[A-Za-z0-9가-힣-]+(?:\.| ?(?:\(dot\)|\[dot\]|\{dot\}) ?))+(?:[A-Za-z]{2,24}|한국)(?![A-Za-z0-9])",
+    r"[\w.!#$%&'*+/=?^`{|}~-]{0,63}\w(?:@| ?(?:\(at\)|\[at\]|\{at\}|골뱅이) ?)"
+    r"(?:[A-Za-z0-9가-힣-]{1,63}(?:\.| ?(?:\(dot\)|\[dot\]|\{dot\}) ?)){1,8}"
+    r"(?:[A-Za-z]{2,24}|한국)(?![A-Za-z0-9])",
     re.IGNORECASE | re.ASCII,
 )
 _SPELLED_EMAIL = re.compile(
-    r"\b[a-z0-9._+-]+ at [a-z0-9-]+(?: dot [a-z0-9-]+)* dot (?:com|net|org|edu|io|co|kr|uk|de)\b",
+    r"\b[a-z0-9._+-]{1,64} at [a-z0-9-]{1,63}(?: dot [a-z0-9-]{1,63}){0,3}"
+    r" dot (?:com|net|org|edu|io|co|kr|uk|de)\b",
     re.IGNORECASE,
 )
 _IPV4 = re.compile(r"(?<![\d.\w-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)")
-_IPV6 = re.compile(r"(?<![\w:.])[0-9a-fA-F:]{2,39}(?<!:)(?![\w:])|(?<![\w:.])[0-9a-fA-F:]{2,38}::(?![\w:])")
+_IPV6 = re.compile(
+    r"(?<![\w:.])[0-9a-fA-F:]{2,39}(?<!:)(?![\w:])|(?<![\w:.])[0-9a-fA-F:]{2,38}::(?![\w:])"
+)
 _VERSION = re.compile(r"(?:\bv|version|release|버전|판|build|v\.)[ :=]{0,2}$", re.IGNORECASE)
 
 

@@ -10,7 +10,9 @@ _ALIKE = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
 _ALIKE |= dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63"), "-")
 _ALIKE |= dict.fromkeys(map(ord, "\u00a0\u2000\u2002\u2003\u2007\u2009\u200a\u202f\u3000\t"), " ")
 # What is not seen, and would split a number or an address in two.
-_UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+_UNSEEN = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
 # The Korean vowel that some type for a dash between digits.
 _VOWEL_DASH = re.compile("(?<=[0-9])[\u3161\u30fc\u4e00](?=[0-9])")
 

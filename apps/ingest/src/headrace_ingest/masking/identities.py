@@ -1,4 +1,4 @@
-"""Rules for numbers that states give to persons: resident number, SSN, passport, licence. No I/O."""
+"""Rules for numbers that states give: resident number, SSN, passport, licence. No I/O."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ _RESIDENT = re.compile(r"(?<![\d-])(\d{6})( ?- ?| |)([1-8])(\d{6})(?![\d]|-\d)")
 _RESIDENT_NEAR = re.compile(r"주민|외국인 ?등록|거소 ?신고|resident reg|RRN", re.IGNORECASE)
 _RESIDENT_WEIGHTS = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
 
-_SSN = re.compile(
-    r"(?<![\d-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\d]|-\d)"
-)
+_SSN = re.compile(r"(?<![\d-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\d]|-\d)")
 _SSN_PLAIN = re.compile(
-    r"(?:\bSSN\b|social security|사회보장번호)[^\d\n]{0,25}((?!000|666|9)\d{9})(?!\d)", re.IGNORECASE
+    r"(?:\bSSN\b|social security|사회보장번호)[^\d\n]{0,25}((?!000|666|9)\d{9})(?!\d)",
+    re.IGNORECASE,
 )
 
 _PASSPORT_KOREAN = re.compile(r"(?<![A-Za-z0-9])[A-Z](?:\d{8}|\d{3}[A-Z]\d{4})(?![A-Za-z0-9])")
@@ -32,7 +31,7 @@ _LICENSE = re.compile(
     r"|(?:" + _REGIONS + r")[ -]?\d{2}[ -]\d{6}[ -]\d{2}(?![\d]|-\d)"
 )
 _LICENSE_NAMED = re.compile(
-    r"(?i:면허|driver['’]?s?['’]? licen[cs]e|driving licen[cs]e|\bDL\b)"
+    r"(?i:면허|driver['\u2019]?s?['\u2019]? licen[cs]e|driving licen[cs]e|\bDL\b)"
     r"[^\n\d]{0,25}?(?<![A-Za-z0-9-])"
     r"((?=(?:[A-Z0-9-]*\d){5})[A-Z0-9](?:[A-Z0-9]|-(?=[A-Z0-9])){5,18})(?![A-Za-z0-9]|-\d)"
 )
@@ -53,9 +52,9 @@ def find_identities(text: str) -> Iterator[Span]:
     for match in _PASSPORT_NAMED.finditer(text):
         yield Span(match.start(1), match.end(1), Kind.PASSPORT)
     for match in _LICENSE.finditer(text):
-        yield Span(match.start(), match.end(), Kind.DRIVER_LICENSE)
+        yield Span(match.start(), match.end(), Kind.DRIVER_LICENCE)
     for match in _LICENSE_NAMED.finditer(text):
-        yield Span(match.start(1), match.end(1), Kind.DRIVER_LICENSE)
+        yield Span(match.start(1), match.end(1), Kind.DRIVER_LICENCE)
 
 
 def _is_resident_number(match: re.Match[str], text: str) -> bool:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """A kind of personal data, most telling first: where two overlap, the earlier one names both."""
+    """A kind of personal data. Where two overlap, the earlier one names both."""
 
     API_KEY = "api_key"
     EMAIL = "email"
     RESIDENT_NUMBER = "resident_number"
     CARD = "card"
-    DRIVER_LICENSE = "driver_license"
+    DRIVER_LICENCE = "driver_licence"
     PASSPORT = "passport"
     US_SSN = "us_ssn"
     PHONE = "phone"

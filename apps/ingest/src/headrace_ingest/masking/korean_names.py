@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from kiwipiepy import Kiwi, Token
+from kiwipiepy import Kiwi, Token  # type: ignore[import-untyped]
 
 from headrace_ingest.masking.kinds import Kind, Span
 from headrace_ingest.masking.korean_words import (
@@ -33,11 +33,16 @@ _LONG = "|".join(LONG_SURNAMES)
 _TITLE_WORDS = "|".join(sorted((t for t in TITLES if len(t) > 1), key=len, reverse=True))
 _TITLED = re.compile(
     rf"(?<![가-힣])((?:{_LONG}|[{_ONE}])[가-힣]{{1,2}})"
-    rf"(?: ?\([^()\n]{{1,12}}\))? ?(?:전 |현 |신임 |[0-9]차?|제[0-9])?(?:씨|님|(?:{_TITLE_WORDS}))(?![가-힣]{{3}})"
+    r"(?: ?\([^()\n]{1,12}\))? ?(?:전 |현 |신임 |[0-9]차?|제[0-9])?"
+    rf"(?:씨|님|(?:{_TITLE_WORDS}))(?![가-힣]{{3}})"
 )
-_SHORT_TITLED = re.compile(rf"(?<![가-힣])([{_ONE}]|[A-Z])(?: ?모| ?某)?(?: ?\([^()\n]{{1,12}}\))? ?(?:씨|군|양)(?=[가-힣]{{0,3}}(?![가-힣]))")
+_SHORT_TITLED = re.compile(
+    rf"(?<![가-힣])([{_ONE}]|[A-Z])(?: ?모| ?某)?(?: ?\([^()\n]{{1,12}}\))?"
+    r" ?(?:씨|군|양)(?=[가-힣]{0,3}(?![가-힣]))"
+)
 _LABELLED = re.compile(
-    rf"(?:{'|'.join(LABELS)})(?:은|는)? ?[:=]? ?((?:{_LONG}|[{_ONE}])[가-힣]{{1,2}}?)(?={_PARTICLES}?(?![가-힣]))"
+    rf"(?:{'|'.join(LABELS)})(?:은|는)? ?[:=]? ?"
+    rf"((?:{_LONG}|[{_ONE}])[가-힣]{{1,2}}?)(?={_PARTICLES}?(?![가-힣]))"
 )
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import korean_pii
+import korean_pii  # type: ignore[import-untyped]
 
 from headrace_ingest.chunking import Chunk
 from headrace_ingest.masking.contacts import find_contacts
@@ -19,21 +19,20 @@ from headrace_ingest.masking.korean_names import find_korean_names
 from headrace_ingest.masking.money import find_money
 from headrace_ingest.masking.secrets import find_secrets
 
-# Its rule for accounts is not used: it takes any number after a word such as "우리" for one.
+# Two of its rules are not used: the one for accounts takes any number after a word such as "우리"
+# for one, and the one for e-mail takes the square of the length of a long word.
 _KOREAN_PII = {
     "rrn": Kind.RESIDENT_NUMBER,
     "phone": Kind.PHONE,
     "card": Kind.CARD,
-    "email": Kind.EMAIL,
-    "passport": Kind.PASSPORT,
-    "driver_license": Kind.DRIVER_LICENSE,
     "api_key": Kind.API_KEY,
 }
 
 
 def _find_korean_pii(text: str) -> Iterator[Span]:
-    for found in korean_pii.detect(text, frozenset(_KOREAN_PII)):
-        yield Span(found.start, found.end, _KOREAN_PII[found.type])
+    for name, kind in _KOREAN_PII.items():
+        for found in korean_pii.detectors.DETECTORS[name](text):
+            yield Span(found.start, found.end, kind)
 
 
 Rule = Callable[[str], Iterable[Span]]

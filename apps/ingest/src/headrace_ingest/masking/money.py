@@ -8,35 +8,44 @@ from collections.abc import Iterator
 from headrace_ingest.masking.kinds import Kind, Span
 
 _CARD = re.compile(
-    r"(?<![\d-])(?:\d{4}(?:[ .-]{1,2}\d{4}){3}(?:[ .-]{1,2}\d{3})?|\d{4}[ .-]\d{6}[ .-]\d{4,5}|\d{13,19})"
+    r"(?<![\d-])(?:\d{4}(?:[ .-]{1,2}\d{4}){3}(?:[ .-]{1,2}\d{3})?"
+    r"|\d{4}[ .-]\d{6}[ .-]\d{4,5}|\d{13,19})"
     r"(?![\d]|-\d)"
 )
 _CARD_BEGINS = re.compile(r"4|5[0-8]|2[2-7]|3[0-9]|6|9|1800|2131")
 
 _BANKS = (
-    r"은행|뱅크|농협|수협|신협|우체국|새마을금고|축협|증권|국민|신한|우리|하나|기업|KB|IBK|NH|SC제일|케이뱅크|카뱅|토스"
+    "은행|뱅크|농협|수협|신협|우체국|새마을금고|축협|증권|국민|신한|우리|하나|기업"
+    "|KB|IBK|NH|SC제일|케이뱅크|카뱅|토스"
 )
 _ACCOUNT_WORDS = r"계좌|통장|입금|송금|이체|예금|환불|급여"
-_ACCOUNT = re.compile(r"(?<![\d-])\d{2,6}(?:[- ]\d{1,7}){1,4}(?![\d]|-\d)|(?<![\d-])\d{10,14}(?![\d]|-\d)")
+_ACCOUNT = re.compile(
+    r"(?<![\d-])\d{2,6}(?:[- ]\d{1,7}){1,4}(?![\d]|-\d)|(?<![\d-])\d{10,14}(?![\d]|-\d)"
+)
 _BEFORE = re.compile(
-    rf"(?:(?:{_ACCOUNT_WORDS})[^\d\n]{{0,25}}|(?:{_BANKS})(?:은행|뱅크)?(?: ?계좌)?(?: ?번호)?[^\d\n가-힣]{{0,6}})$"
+    rf"(?:(?:{_ACCOUNT_WORDS})[^\d\n]{{0,25}}"
+    rf"|(?:{_BANKS})(?:은행|뱅크)?(?: ?계좌)?(?: ?번호)?[^\d\n가-힣]{{0,6}})$"
 )
 _AFTER = re.compile(
-    rf"^ ?[(\[,/]? ?(?:예금주|[가-힣A-Z]{{1,5}}(?:은행|뱅크)|(?:{_ACCOUNT_WORDS})|농협|수협|신협|우체국|새마을금고)"
+    rf"^ ?[(\[,/]? ?(?:예금주|[가-힣A-Z]{{1,5}}(?:은행|뱅크)|(?:{_ACCOUNT_WORDS})"
+    r"|농협|수협|신협|우체국|새마을금고)"
     r"|^ ?(?:계좌|통장)"
 )
 _BUSINESS = re.compile(r"\d{3}-\d{2}-\d{5}")
 _DATE = re.compile(r"(?:19|20)\d\d[- ]\d{1,2}[- ]\d{1,2}(?:[- ]\d+)*")
 _ENGLISH_ACCOUNT = re.compile(
-    r"(?:\b(?:bank )?(?:account|acct|a/c)\b\.?|\brouting\b)(?: (?:number|no\.?|num|#|is|ending in))*[ :#.=]{0,4}"
+    r"(?:\b(?:bank )?(?:account|acct|a/c)\b\.?|\brouting\b)"
+    r"(?: (?:number|no\.?|num|#|is|ending in))*[ :#.=]{0,4}"
     r"((?:\d[ -]?){7,16}\d)(?![\d]|-\d)",
     re.IGNORECASE,
 )
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
+)
 
 
 def find_money(text: str) -> Iterator[Span]:
-    """Yield card numbers that pass the check of their last digit, and accounts that are named so."""
+    """Yield card numbers whose last digit is right, and accounts that are named so."""
     cards = []
     for match in _CARD.finditer(text):
         digits = re.sub(r"\D", "", match[0])

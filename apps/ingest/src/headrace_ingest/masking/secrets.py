@@ -22,12 +22,14 @@ _PREFIXED = re.compile(
     r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
     r")(?![A-Za-z0-9])"
 )
-_PRIVATE = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]{0,20000}?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-)
+_PRIVATE = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----")
+_PRIVATE_END = re.compile(r"-----END [A-Z ]{0,30}PRIVATE KEY-----")
+_LONGEST_PRIVATE = 20_000
 _NAMED = re.compile(
-    r"(?:(?:api|access|secret|auth|client|service|private|encryption|signing)[ _-]?(?:key|token|secret)(?:[ _-]?id)?"
-    r"|\b(?:token|secret|bearer|apikey|x-api-key)\b|API ?키|인증 ?키|비밀 ?키|액세스 ?키|시크릿(?: ?키)?|토큰|서비스 ?키)"
+    r"(?:(?:api|access|secret|auth|client|service|private|encryption|signing)[ _-]?"
+    r"(?:key|token|secret)(?:[ _-]?id)?"
+    r"|\b(?:token|secret|bearer|apikey|x-api-key)\b"
+    r"|(?:API|인증|비밀|액세스|서비스) ?키|시크릿(?: ?키)?|토큰)"
     r"(?:은|는|이|가|을|를|값은)?[\"']?(?: is)?[ :=]{1,4}[\"'`]?"
     r"((?=[A-Za-z_./+=-]*\d)(?=[\d_./+=-]*[A-Za-z])[A-Za-z0-9_./+=-]{16,512})",
     re.IGNORECASE,
@@ -36,8 +38,19 @@ _NAMED = re.compile(
 
 def find_secrets(text: str) -> Iterator[Span]:
     """Yield keys with a known beginning, and long values that are called a key."""
-    for pattern in (_PREFIXED, _PRIVATE):
-        for match in pattern.finditer(text):
-            yield Span(match.start(), match.end(), Kind.API_KEY)
+    for match in _PREFIXED.finditer(text):
+        yield Span(match.start(), match.end(), Kind.API_KEY)
+    yield from _private_keys(text)
     for match in _NAMED.finditer(text):
         yield Span(match.start(1), match.end(1), Kind.API_KEY)
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    """Yield blocks of private keys; one that is cut off ends with the text, or at the limit."""
+    begin = _PRIVATE.search(text)
+    while begin:
+        limit = min(len(text), begin.end() + _LONGEST_PRIVATE)
+        end = _PRIVATE_END.search(text, begin.end(), limit)
+        stop = end.end() if end else limit
+        yield Span(begin.start(), stop, Kind.API_KEY)
+        begin = _PRIVATE.search(text, stop)

@@ -8,18 +8,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from headrace.dispatchers.events.adapter import Message, QueueAdapter
-from headrace.errors import InvalidSetting, MissingDriver
+from headrace.dispatchers.events.adapter import Message, QueueAdapter, driver_for
+from headrace.errors import InvalidSetting
 
-try:
+with driver_for("SQS", "sqs"):
     from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
     from aiobotocore.session import get_session  # type: ignore[import-untyped]
     from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
-except ModuleNotFoundError as error:
-    raise MissingDriver(
-        f'The driver "{error.name}" for SQS is not installed. '
-        'Install it with: pip install "headrace[sqs]"'
-    ) from None
 
 log = logging.getLogger("headrace.events")
 

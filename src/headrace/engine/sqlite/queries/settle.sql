@@ -17,12 +17,7 @@ WHERE +job.state = 3;
 -- Copy completed jobs to history, all in one statement: that is several times cheaper than one each.
 -- ?1 is a JSON object of seq and result. finish_remove.sql follows in the same transaction; the
 -- caller has checked state and token there.
-INSERT INTO history (
-    id, state, token, attempt, worker, started_at, completed_at, cancel_requested, priority, queue,
-    lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
-    progress, stage, message, error_type, error, result, args, meta, log,
-    parent, group_name
-)
+-- include: into_history
 SELECT
     job.id, 4, token, attempt,
     coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker),
@@ -38,12 +33,7 @@ CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER);
 -- Copy one finished job to history, however it ended; finish_remove.sql follows in the same
 -- transaction. The caller has checked state and token there. The log keeps its newest 262144
 -- bytes.
-INSERT INTO history (
-    id, state, token, attempt, worker, started_at, completed_at, cancel_requested, priority, queue,
-    lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
-    progress, stage, message, error_type, error, result, args, meta, log,
-    parent, group_name
-)
+-- include: into_history
 SELECT
     id, ?1, token, attempt,
     coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker),
