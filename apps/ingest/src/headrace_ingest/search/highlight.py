@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import re
-import unicodedata
 from zlib import crc32
 
 from headrace_ingest.search.words import Terms, pairs_of, words_of
@@ -22,13 +22,14 @@ def ranges(text: str, asked: Terms) -> list[tuple[int, int]]:
             for place, pair in enumerate(pairs_of(word)):
                 if crc32(pair.encode()) in wanted:
                     _add(found, begin + place, begin + place + len(pair))
-        elif any(crc32(part.encode()) in wanted for part in words_of(_plain(word))):
+        elif not wanted.isdisjoint(_numbers(word)):
             _add(found, begin, match.end())
     return found
 
 
-def _plain(word: str) -> str:
-    return unicodedata.normalize("NFKC", word)
+@functools.lru_cache(maxsize=16384)
+def _numbers(word: str) -> tuple[int, ...]:
+    return tuple(crc32(part.encode()) for part in words_of(word))
 
 
 def _add(found: list[tuple[int, int]], begin: int, end: int) -> None:

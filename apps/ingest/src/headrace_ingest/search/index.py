@@ -157,7 +157,7 @@ class MemoryIndex:
             self.segments, self._places, self._position = (), {}, 0
             raise IndexTooLarge(
                 f"the vectors of the documents need more than {self._memory_bytes >> 20} MB of "
-                "memory; raise the limit, or use PostgreSQL with pgvector"
+                "memory; raise the limit"
             )
 
     async def _replace(self, changed: list[str], fresh: Segment | None) -> None:

@@ -9,7 +9,7 @@ not ranked apart: a chunk that is far ahead by one of them stays ahead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,7 +25,9 @@ MODES: tuple[Mode, ...] = ("default", "words", "chunk")
 
 WORD_WEIGHT = np.float32(0.5)
 # Chunks that are compared because of their words, whatever their vectors are.
-WORD_CANDIDATES = 300
+WORD_CANDIDATES = 150
+# Of a small segment.
+FEWEST_CANDIDATES = 300
 
 
 class Found(NamedTuple):
@@ -55,6 +57,8 @@ class Question:
     vector: Vectors | None
     mode: Mode
     count: int
+    candidates: int = CANDIDATES
+    """How many vectors are compared exactly."""
 
 
 def rank(
@@ -66,9 +70,12 @@ def rank(
     be found, None for all.
     """
     weights = _weights(segments, question.terms)
+    total = sum(len(segment.nearest) for segment in segments) or 1
     found: list[Found] = []
     for segment in segments:
-        chunks, scores = _best(segment, question, weights, allowed(segment))
+        share = question.candidates * len(segment.nearest) // total
+        own = replace(question, candidates=max(share, FEWEST_CANDIDATES))
+        chunks, scores = _best(segment, own, weights, allowed(segment))
         found += [
             Found(segment, int(chunk), float(score))
             for chunk, score in zip(chunks, scores, strict=True)
@@ -99,30 +106,30 @@ def _best(
             words[segment.postings.chunks_with(term)] += np.float32(weight)
         if allowed is not None:
             words[~allowed] = 0
-    by_words = _largest(words, max(WORD_CANDIDATES, question.count))
-    by_words = by_words[words[by_words] > 0]
+    by_words = np.flatnonzero(words)
+    by_words = by_words[_largest(words[by_words], max(WORD_CANDIDATES, question.count))]
     if question.mode == "words" or question.vector is None:
         return _cut(by_words, words[by_words], question.count)
-    chunks, cosines = _by_meaning(segment, question.vector, question.mode, allowed)
+    chunks, cosines = _by_meaning(segment, question, question.vector, allowed)
     if question.mode == "chunk":
         return _cut(chunks, cosines, question.count)
     missing = np.setdiff1d(by_words, chunks)
     chunks = np.concatenate([chunks, missing])
     cosines = np.concatenate([cosines, _cosines_of(segment, question.vector, missing)])
-    scores: Vectors = (cosines + WORD_WEIGHT * words[chunks]) / (1 + WORD_WEIGHT)
+    scores = ((cosines + WORD_WEIGHT * words[chunks]) / (1 + WORD_WEIGHT)).astype(np.float32)
     return _cut(chunks, scores, question.count)
 
 
 def _by_meaning(
-    segment: Segment, vector: Vectors, mode: Mode, allowed: Mask | None
+    segment: Segment, question: Question, vector: Vectors, allowed: Mask | None
 ) -> tuple[npt.NDArray[np.intp], Vectors]:
     """Return the chunks that are nearest, each with the cosine of its best sentence."""
     rows = None if allowed is None else allowed[segment.chunk_of]
     whole = segment.number == WHOLE_CHUNK
-    if mode == "chunk" or whole.any():
-        fitting = whole if mode == "chunk" else ~whole
+    if question.mode == "chunk" or whole.any():
+        fitting = whole if question.mode == "chunk" else ~whole
         rows = fitting if rows is None else rows & fitting
-    near = segment.nearest.candidates(vector, rows, CANDIDATES)
+    near = segment.nearest.candidates(vector, rows, question.candidates)
     cosines = segment.nearest.cosines(vector, near)
     chunks, place = np.unique(segment.chunk_of[near], return_inverse=True)
     best = np.full(len(chunks), -1, np.float32)
@@ -132,12 +139,15 @@ def _by_meaning(
 
 def _cosines_of(segment: Segment, vector: Vectors, chunks: npt.NDArray[np.intp]) -> Vectors:
     """Return the cosine of the best sentence of each of these chunks; 0 for one without any."""
-    best = np.zeros(len(chunks), np.float32)
-    for place, chunk in enumerate(chunks):
-        rows = np.arange(segment.first_row[chunk], segment.first_row[chunk + 1])
-        rows = rows[segment.number[rows] != WHOLE_CHUNK]
-        if len(rows):
-            best[place] = segment.nearest.cosines(vector, rows).max()
+    first = segment.first_row[chunks]
+    counts = segment.first_row[chunks + 1] - first
+    place = np.repeat(np.arange(len(chunks)), counts)
+    # The rows of a chunk follow each other.
+    rows = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    fitting = segment.number[rows] != WHOLE_CHUNK
+    best = np.full(len(chunks), -1, np.float32)
+    np.maximum.at(best, place[fitting], segment.nearest.cosines(vector, rows[fitting]))
+    best[best == -1] = 0
     return best
 
 

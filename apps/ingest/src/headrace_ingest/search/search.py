@@ -82,9 +82,9 @@ class Search:
         allowed = partial(self.index.allowed, path=within)
         asked = Question(terms, vector, mode, k + RESERVE)
         found = await asyncio.to_thread(rank, self.index.segments, asked, allowed)
-        return (await self._hits(found, terms))[:k]
+        return await self._hits(found, terms, k)
 
-    async def _hits(self, found: list[Found], terms: Terms) -> list[Hit]:
+    async def _hits(self, found: list[Found], terms: Terms, k: int) -> list[Hit]:
         """Read the texts. What was deleted meanwhile is left out."""
         scores = {chunk_id_of(each.document_id, each.position): each.score for each in found}
         query = (
@@ -100,16 +100,16 @@ class Search:
         )
         async with self._engine.connect() as connection:
             rows = {row.chunk_id: row for row in await connection.execute(query)}
+        there = [(rows[each], score) for each, score in scores.items() if each in rows]
         return [
             Hit(
                 document_id=row.document_id,
-                chunk_id=chunk_id,
+                chunk_id=row.chunk_id,
                 name=row.name,
                 path=row.path,
                 text=row.text,
                 score=round(score, 4),
                 highlights=ranges(row.text, terms),
             )
-            for chunk_id, score in scores.items()
-            if (row := rows.get(chunk_id)) is not None
+            for row, score in there[:k]
         ]
