@@ -99,7 +99,7 @@ async def test_vectors_come_back_as_they_were_stored(
     await repository.store(processed, chunks, [{1: vector}], 1)
     async with engine.connect() as connection:
         kind = await read_format(connection)
-        stored_bytes = await connection.scalar(sa.select(kind.readable))
+        stored_bytes = await connection.scalar(sa.select(kind.readable)) or b""
     assert np.allclose(kind.unpack(stored_bytes), vector, atol=1e-3)
     assert kind.size_of(stored_bytes) == DIMENSIONS
 
