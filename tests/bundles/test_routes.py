@@ -57,6 +57,12 @@ def test_a_wrong_route_does_not_start(path: str, options: dict[str, Any], said: 
         headrace.server.create(app)
 
 
+def test_a_parameter_may_stand_in_the_middle_of_a_path() -> None:
+    app = headrace.App("sqlite:///:memory:")
+    app.load_bundle(bundle_with(routes_of("GET", "/x/{x_id}/part", scope="read")))
+    assert "/demo/x/{x_id}/part" in headrace.server.create(app).openapi()["paths"]
+
+
 async def test_a_wrong_route_of_a_named_bundle_takes_only_that_out_of_service(
     shelf: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -101,6 +101,15 @@ class DocumentPage:
     next: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many completed documents and chunks there are, and the paths of all documents."""
+
+    documents: int
+    chunks: int
+    paths: Sequence[str]
+
+
 def clean_path(path: str) -> str:
     """Return a taxonomy path with one slash before each part and none at its end; "/" is all."""
     parts = [part for part in path.split("/") if part]

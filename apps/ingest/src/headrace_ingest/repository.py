@@ -25,6 +25,7 @@ from headrace_ingest.records import (
     Processed,
     Status,
     Stored,
+    Totals,
     clean_path,
 )
 from headrace_ingest.statements import (
@@ -51,6 +52,7 @@ LONGEST_ERROR = 2000
 PAGE = 50
 LARGEST_PAGE = 500
 INSERT_AT_ONCE = 500
+MOST_PATHS = 1000
 
 
 class Repository:
@@ -136,6 +138,36 @@ class Repository:
         async with self._engine.connect() as connection:
             row = (await connection.execute(query.limit(1))).mappings().first()
         return None if row is None else document_of(row)
+
+    async def find_all_same(self, path: str, sha256: str) -> list[DocumentRow]:
+        """Return the documents with these bytes at this path that are or may become current."""
+        query = sa.select(DOCUMENTS).where(
+            DOCUMENTS.c.path == clean_path(path),
+            DOCUMENTS.c.sha256 == sha256,
+            DOCUMENTS.c.status.in_([Status.COMPLETED, Status.PROCESSING]),
+        )
+        async with self._engine.connect() as connection:
+            return [document_of(row) for row in (await connection.execute(query)).mappings()]
+
+    async def replaced_by(self, document_id: str) -> list[DocumentRow]:
+        """Return the older versions that a document has replaced."""
+        async with self._engine.connect() as connection:
+            return await read_replaced(connection, document_id)
+
+    async def totals(self) -> Totals:
+        """Return how much there is."""
+        current = DOCUMENTS.c.status == Status.COMPLETED
+        async with self._engine.connect() as connection:
+            counted = await connection.execute(
+                sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(DOCUMENTS.c.chunks), 0))
+                .select_from(DOCUMENTS)
+                .where(current)
+            )
+            documents, chunks = counted.one()
+            paths = await connection.scalars(
+                sa.select(DOCUMENTS.c.path).distinct().order_by(DOCUMENTS.c.path).limit(MOST_PATHS)
+            )
+            return Totals(documents, int(chunks), list(paths))
 
     async def store(
         self,

@@ -19,6 +19,8 @@ class IngestSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     this machine is used."""
     embedding_key: str | None = None
     embedding_model: str = "text-embedding-3-small"
+    embedding_dimensions: int = 1536
+    """How many numbers a vector of that service has."""
     parse_seconds: float = 60.0
     """A document that takes longer to read is given up."""
     parsers: int = 2

@@ -94,7 +94,7 @@ def bundle_route(loaded: LoadedBundle, route: Route) -> BundleRoute:
         raise InvalidSetting(f"{where} {has}; say who may use it: scope=" + _either(SCOPES))
     if route.method not in _METHODS:
         raise InvalidSetting(f"{where} has an unknown method; use one of {', '.join(_METHODS)}")
-    fixed = _PARAMETER.sub("", route.path)
+    fixed = _PARAMETER.sub("x", route.path)
     if (route.path and not route.path.startswith("/")) or ".." in fixed or "//" in fixed:
         raise InvalidSetting(
             f"{where} is outside of {loaded.bundle.prefix}/: a path begins with one / and has no .."

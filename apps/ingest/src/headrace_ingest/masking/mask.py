@@ -44,6 +44,7 @@ RULES: tuple[Rule, ...] = (
     find_korean_names,
     find_english_names,
 )
+NAME_RULES: tuple[Rule, ...] = (find_korean_names, find_english_names)
 
 
 class Masked(NamedTuple):
@@ -60,15 +61,17 @@ class MaskedChunks(NamedTuple):
     found: Counter[str]
 
 
-def find(text: str) -> list[Span]:
+def find(text: str, *, names: bool = True) -> list[Span]:
     """Return the personal data in a text, in order, without overlaps.
 
     What is masked already is not found again, and what shows only beside a mask is found too.
+    `names`: whether names of persons are looked for as well.
     """
+    rules = RULES if names else tuple(rule for rule in RULES if rule not in NAME_RULES)
     spans: list[Span] = []
     while True:
         masked, places = _apply(text, spans)
-        fresh = _find_once(masked)
+        fresh = _find_once(masked, rules)
         if not fresh:
             return spans
         spans = merge([*spans, *(_translate(span, places) for span in fresh)])
@@ -83,13 +86,13 @@ def mask(text: str) -> Masked:
     return Masked(_apply(text, spans)[0], count(spans))
 
 
-def mask_chunks(text: str, chunks: Sequence[Chunk]) -> MaskedChunks:
+def mask_chunks(text: str, chunks: Sequence[Chunk], *, names: bool = True) -> MaskedChunks:
     """Return the chunks of a text, masked. Their offsets remain those in the unmasked text.
 
     Personal data is searched for in the whole text: what the border of a chunk cuts in two is
     masked in both chunks.
     """
-    spans = find(text)
+    spans = find(text, names=names)
     ends = [span.end for span in spans]
     masked = []
     for chunk in chunks:
@@ -113,10 +116,10 @@ def count(spans: Iterable[Span]) -> Counter[str]:
     return Counter(span.kind.value for span in spans)
 
 
-def _find_once(text: str) -> list[Span]:
+def _find_once(text: str, rules: Sequence[Rule]) -> list[Span]:
     folded = fold(text)
     spans = []
-    for rule in RULES:
+    for rule in rules:
         for span in rule(folded.text):
             begin, end = folded.original(span.begin, span.end)
             spans.append(Span(begin, end, span.kind))

@@ -1,0 +1,315 @@
+"""Documents as callers see them: handed in, read, deleted. Rows and jobs never disagree here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from headrace import (
+    ArtifactNotFound,
+    InvalidInput,
+    Job,
+    JobConflict,
+    JobNotFound,
+    ValidationError,
+)
+from headrace import Status as JobStatus
+from headrace_ingest.names import clean_name, clean_path, shown
+from headrace_ingest.records import DocumentRow, NewDocument, Status
+from headrace_ingest.service import TASK, IngestService
+
+PIECE = 1 << 20
+# So long after its row a job may still come; then whoever wanted to enqueue it has died.
+GRACE_SECONDS = 60.0
+AT_ONCE = 8
+LARGEST_METADATA = 16_384
+
+
+class Source(Protocol):
+    """A file that can be read twice, such as an upload."""
+
+    async def read(self, size: int = -1, /) -> bytes: ...
+
+    async def seek(self, offset: int, /) -> None: ...
+
+
+class DocumentView(msgspec.Struct, kw_only=True):
+    """A document as the API returns it."""
+
+    document_id: str
+    job_id: str
+    name: str
+    path: str
+    status: str
+    stage: str
+    progress: int
+    chunks: int
+    error: str | None
+    characters: int
+    personal_data: dict[str, int]
+    """How often each kind of personal data was masked."""
+    metadata: dict[str, Any]
+    media_type: str | None
+    model: str | None
+    version: int
+    owner: str | None
+    original: bool
+    """Whether the original can be opened."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class Accepted(msgspec.Struct, kw_only=True):
+    """A document that was handed in. `new` is False if the same file was there already."""
+
+    document_id: str
+    job_id: str
+    name: str
+    status: str
+    new: bool = True
+
+
+class Documents:
+    """What can be done with documents."""
+
+    def __init__(self, service: IngestService) -> None:
+        self._service = service
+
+    async def add(
+        self,
+        source: Source,
+        name: str,
+        path: str = "/",
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        owner: str | None = None,
+    ) -> Accepted:
+        """Keep a file, write its row and enqueue its job. The same file at the same path is not
+        done twice.
+        """
+        name, path = clean_name(name), clean_path(path)
+        sha256 = await _digest(source)
+        same = await self._same(path, sha256)
+        if same is not None:
+            return Accepted(
+                document_id=same.document_id,
+                job_id=same.document_id,
+                name=same.name,
+                status=same.status,
+                new=False,
+            )
+        await source.seek(0)
+        return await self._enqueue(_pieces(source), name, path, sha256, metadata, owner)
+
+    async def get(self, document_id: str) -> DocumentView | None:
+        """Return a document; None if there is none."""
+        row = await self._service.repository.get(document_id)
+        return None if row is None else view_of(await self._reconciled(row))
+
+    async def list(
+        self, path: str, status: Status | None, *, limit: int, after: str | None
+    ) -> tuple[list[DocumentView], str | None]:
+        """Return documents within a path, the newest first, and where the next page begins."""
+        page = await self._service.repository.list(
+            clean_path(path), status, limit=limit, after=after
+        )
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def reconciled(row: DocumentRow) -> DocumentRow:
+            if row.status != Status.PROCESSING:
+                return row
+            async with gate:
+                return await self._reconciled(row)
+
+        rows = await asyncio.gather(*(reconciled(row) for row in page.documents))
+        # One that was thought to be processed may turn out to have failed.
+        wanted = [row for row in rows if status is None or row.status == status]
+        return [view_of(row) for row in wanted], page.next
+
+    async def remove(self, document_id: str) -> DocumentRow | None:
+        """Delete a document with everything that was made of it; return what it was."""
+        row = await self._service.repository.delete(document_id)
+        if row is None:
+            return None
+        with contextlib.suppress(JobNotFound, JobConflict, InvalidInput):
+            await self._service.app.cancel(document_id, "its document was deleted")
+        await self._service.remove_original(row.artifact)
+        return row
+
+    async def original(self, row: DocumentRow) -> AsyncIterator[bytes]:
+        """Return the content of a document's original. Raises `ArtifactNotFound`, or
+        `ValidationError` if another key has sealed it.
+        """
+        if row.artifact is None:
+            raise ArtifactNotFound(f"the original of {shown(row.name)} was not kept")
+        content = self._service.open_original(row.artifact, row.name)
+        # Before the first byte is sent: later nobody can be told that it cannot be opened.
+        first = await anext(content)
+
+        async def all_of_it() -> AsyncIterator[bytes]:
+            yield first
+            async for piece in content:
+                yield piece
+
+        return all_of_it()
+
+    async def reindex(self, document_id: str) -> Accepted:
+        """Process a document again from its original: after a change of model or rules."""
+        repository = self._service.repository
+        row = await repository.get(document_id)
+        if row is None:
+            raise InvalidInput(f"there is no document {document_id}")
+        if row.artifact is None:
+            raise InvalidInput(f"the original of {shown(row.name)} was not kept; add it again")
+        try:
+            job = await self._service.app.get(document_id)
+        except JobNotFound:
+            # Its job is no longer in the history: a new version takes its place.
+            content = await self.original(row)
+            return await self._enqueue(
+                content, row.name, row.path, row.sha256, row.metadata, row.owner
+            )
+        if job.status.final:
+            await repository.begin(_new(row), max(row.token, job.token))
+            await self._service.app.retry(document_id)
+        return Accepted(
+            document_id=document_id,
+            job_id=document_id,
+            name=row.name,
+            status=Status.PROCESSING,
+        )
+
+    async def _enqueue(
+        self,
+        content: AsyncIterator[bytes],
+        name: str,
+        path: str,
+        sha256: str,
+        metadata: Mapping[str, Any] | None,
+        owner: str | None,
+    ) -> Accepted:
+        service = self._service
+        job = service.app.job(TASK, {"name": name, "path": path})
+        artifact = await service.put_original(job.id, content)
+        document = NewDocument(
+            document_id=job.id,
+            name=name,
+            path=path,
+            sha256=sha256,
+            owner=owner,
+            artifact=artifact,
+            metadata=dict(metadata or {}),
+        )
+        try:
+            await service.repository.begin(document, 0)
+        except BaseException:
+            await service.remove_original(artifact)
+            raise
+        await service.app.enqueue(job)
+        return Accepted(document_id=job.id, job_id=job.id, name=name, status=Status.PROCESSING)
+
+    async def _same(self, path: str, sha256: str) -> DocumentRow | None:
+        """Return the document with these bytes at this path that is completed or will be."""
+        for row in await self._service.repository.find_all_same(path, sha256):
+            reconciled = await self._reconciled(row)
+            if reconciled.status in (Status.COMPLETED, Status.PROCESSING):
+                return reconciled
+        return None
+
+    async def _reconciled(self, row: DocumentRow) -> DocumentRow:
+        """Return the row as it should be by the state of its job, and write it if it is not."""
+        if row.status not in (Status.PROCESSING, Status.FAILED):
+            return row
+        repository = self._service.repository
+        try:
+            job = await self._service.app.get(row.document_id)
+        except JobNotFound:
+            if row.status == Status.FAILED or _age(row) < GRACE_SECONDS:
+                return row
+            await repository.fail(
+                row.document_id, row.token, "Its job is gone; hand the document in again."
+            )
+            return await repository.get(row.document_id) or row
+        if row.status == Status.FAILED:
+            if job.status.final:
+                return row
+            # Somebody has retried the job.
+            await repository.begin(_new(row), max(row.token, job.token))
+        elif job.status.final and job.status != JobStatus.COMPLETED:
+            await repository.fail(row.document_id, max(row.token, job.token), reason_of(job))
+        else:
+            return row
+        return await repository.get(row.document_id) or row
+
+
+def view_of(row: DocumentRow) -> DocumentView:
+    """Return a row as the API does."""
+    return DocumentView(
+        document_id=row.document_id,
+        job_id=row.document_id,
+        name=row.name,
+        path=row.path,
+        status=row.status,
+        stage=row.stage,
+        progress=row.progress,
+        chunks=row.chunks,
+        error=row.error,
+        characters=row.characters,
+        personal_data=dict(row.personal_data),
+        metadata=dict(row.metadata),
+        media_type=row.media_type,
+        model=row.model,
+        version=row.version,
+        owner=row.owner,
+        original=row.artifact is not None,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def read_metadata(text: str) -> dict[str, Any]:
+    """Return the metadata that a caller sent as JSON. Raises `ValidationError`."""
+    if len(text.encode()) > LARGEST_METADATA:
+        raise ValidationError(f"metadata has more than {LARGEST_METADATA:,} bytes")
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise ValidationError(f"metadata is not a JSON object: {error}") from None
+
+
+def reason_of(job: Job) -> str:
+    """Return why a job did not complete, in one sentence."""
+    if job.status == JobStatus.CANCELLED:
+        return f"It was cancelled: {job.error}" if job.error else "It was cancelled."
+    if job.status == JobStatus.TIMEOUT:
+        return job.error or "It took too long."
+    return job.error or "It failed."
+
+
+def _new(row: DocumentRow) -> NewDocument:
+    return NewDocument(
+        document_id=row.document_id, name=row.name, path=row.path, sha256=row.sha256
+    )
+
+
+def _age(row: DocumentRow) -> float:
+    return (datetime.now(UTC) - row.created_at).total_seconds()
+
+
+async def _digest(source: Source) -> str:
+    await source.seek(0)
+    digest = hashlib.sha256()
+    async for piece in _pieces(source):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+async def _pieces(source: Source) -> AsyncIterator[bytes]:
+    while piece := await source.read(PIECE):
+        yield piece

@@ -1,0 +1,131 @@
+"""What the tasks, the routes and the commands share: tables, model, search and originals."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from headrace import App, InvalidSetting
+from headrace.bundles import Setup
+from headrace_ingest.embedding import Embedder, LocalEmbedder, RemoteEmbedder
+from headrace_ingest.originals import Sealer, load_key
+from headrace_ingest.parsing.parsed import Limits
+from headrace_ingest.parsing.pool import ParserPool
+from headrace_ingest.repository import Repository
+from headrace_ingest.search.search import Search
+from headrace_ingest.settings import IngestSettings
+
+TASK = "ingest.document"
+QUEUE = "ingest"
+
+
+class IngestService:
+    """The parts of the bundle in one App, each made when it is first used."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self._repositories: WeakKeyDictionary[AsyncEngine, Repository] = WeakKeyDictionary()
+        self._searches: WeakKeyDictionary[AsyncEngine, Search] = WeakKeyDictionary()
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ParserPool] = WeakKeyDictionary()
+
+    @property
+    def app(self) -> App:
+        """Return the App."""
+        return self.setup.app
+
+    @property
+    def settings(self) -> IngestSettings:
+        """Return the settings of the bundle."""
+        settings: IngestSettings = self.setup.settings
+        return settings
+
+    @property
+    def repository(self) -> Repository:
+        """Return the repository of the running event loop."""
+        engine = self.setup.engine()
+        return self._repositories.setdefault(engine, Repository(engine))
+
+    @property
+    def search(self) -> Search:
+        """Return the search of the running event loop, which keeps its index in memory."""
+        engine = self.setup.engine()
+        if engine not in self._searches:
+            self._searches[engine] = Search(engine, self.embedder)
+        return self._searches[engine]
+
+    @property
+    def pool(self) -> ParserPool:
+        """Return the processes of the running event loop that read documents."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._pools:
+            settings = self.settings
+            self._pools[loop] = ParserPool(
+                settings.parsers,
+                seconds=settings.parse_seconds,
+                limits=Limits(bytes=settings.largest_file),
+            )
+        return self._pools[loop]
+
+    @functools.cached_property
+    def embedder(self) -> Embedder:
+        """Return what turns texts into vectors."""
+        settings = self.settings
+        if settings.embedding_url is None:
+            return LocalEmbedder()
+        return RemoteEmbedder(
+            settings.embedding_url,
+            key=settings.embedding_key,
+            model=settings.embedding_model,
+            dimensions=settings.embedding_dimensions,
+        )
+
+    @functools.cached_property
+    def sealer(self) -> Sealer:
+        """Return what seals originals."""
+        return Sealer(load_key(self.settings.key, self._key_folder()))
+
+    async def put_original(self, document_id: str, content: AsyncIterator[bytes]) -> str:
+        """Seal a file and keep it under the id of its document; return where it is."""
+        path = f"bronze/{document_id}/0/original.sealed"
+        stored = await self._files.put(path, self.sealer.seal(content))
+        where: str = stored.path
+        return where
+
+    def open_original(self, artifact: str, name: str) -> AsyncIterator[bytes]:
+        """Return the content of an original. Raises `ArtifactNotFound` or `ValidationError` when
+        it is read.
+        """
+        return self.sealer.open(self._files.stream(artifact), name)
+
+    async def original_size(self, artifact: str) -> int:
+        """Return how many bytes an original has. Raises `ArtifactNotFound`."""
+        return self.sealer.opened_size(await self._files.size(artifact))
+
+    async def remove_original(self, artifact: str | None) -> None:
+        """Remove an original; it is fine if it is gone."""
+        if artifact is not None:
+            await self._files.remove(artifact)
+
+    @property
+    def _files(self) -> Any:
+        # No index of the engine names these files: they stay until they are removed here.
+        return getattr(self.app, "artifact_store", None) or self.app.artifacts
+
+    def _key_folder(self) -> Path:
+        """Return where the key is, if none is set: beside the tables, else beside the files."""
+        beside = self.setup.tables_address.path
+        if beside is not None:
+            return beside.parent
+        artifacts = self.app.settings.artifacts
+        if "://" in artifacts:
+            raise InvalidSetting(
+                "HEADRACE_INGEST_KEY is not set, and there is no folder for a key that all "
+                "machines share; make one: openssl rand -base64 32"
+            )
+        return Path(artifacts).absolute().parent
