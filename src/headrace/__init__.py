@@ -44,7 +44,7 @@ from headrace.errors import (
     WaitTimedOut,
     WorkerUnhealthy,
 )
-from headrace.model.artifact import Artifact
+from headrace.model.artifact import Artifact, KeptFile
 from headrace.model.context import Context
 from headrace.model.durable.children import FailedChild
 from headrace.model.job import Job, JobFilter
@@ -83,6 +83,7 @@ __all__ = [
     "JobFilter",
     "JobNotFound",
     "JobOrchestrator",
+    "KeptFile",
     "KeyInDoubt",
     "Lane",
     "LeaseLost",

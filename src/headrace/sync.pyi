@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Concatenate, Literal, Self, TypeVar, Unpack, overload
 
 from headrace import app as app_module
+from headrace.admin.sync_artifacts import SyncArtifacts
 from headrace.api_types.requests import Missed, Scope
 from headrace.api_types.responses import (
     BulkAnswer,
@@ -30,11 +31,12 @@ from headrace.api_types.responses import (
     ScheduleView,
 )
 from headrace.app import T
+from headrace.artifacts.index import HandedIn
 from headrace.dispatchers.cron.schedules import ScheduleOptions
 from headrace.engine.base import Engine
 from headrace.enqueue import OnProgress
 from headrace.loops.loop_thread import LoopThread
-from headrace.model.artifact import Artifact
+from headrace.model.artifact import Artifact, File, KeptFile, KeptPage
 from headrace.model.context import Context
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter, NewJob, OnCrash, Source
@@ -61,6 +63,8 @@ class App:
         self, job: NewJob | str, args: dict[str, Any] | None = None, **options: Any
     ) -> Job: ...
     @property
+    def artifacts(self) -> SyncArtifacts: ...
+    @property
     def engine(self) -> Engine: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
@@ -73,7 +77,12 @@ class App:
     ) -> Schedule: ...
     def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job: ...
     def enqueue_or_find(
-        self, name: str | NewJob, args: Mapping[str, Any] | None = None, **options: Any
+        self,
+        name: str | NewJob,
+        args: Mapping[str, Any] | None = None,
+        *,
+        files: Mapping[str, File] | None = None,
+        **options: Any,
     ) -> tuple[Job, bool]: ...
     def enqueue_many(
         self,
@@ -116,7 +125,19 @@ class App:
         reason: str | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> BulkAnswer: ...
+    def enqueue_with_files(
+        self,
+        files: Mapping[str, File],
+        make: Callable[[builtins.list[HandedIn]], NewJob],
+        *,
+        connection: Any = None,
+    ) -> tuple[Job, bool]: ...
     def list_artifacts(self, job_id: str) -> Sequence[Artifact]: ...
+    def keep_file(self, path: str, *, owner: str, reason: str = "") -> KeptFile: ...
+    def release_file(self, path: str, *, owner: str) -> bool: ...
+    def kept_files(
+        self, owner: str | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> KeptPage: ...
     def stream(self, job_id: str, name: str, *, layer: str = "artifacts") -> Iterator[bytes]: ...
     def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes: ...
     def download_to(

@@ -34,7 +34,7 @@ from headrace.client.client import OnProgress
 from headrace.client.files import File
 from headrace.client.job_codec import JobOptions
 from headrace.loops.loop_thread import LoopThread
-from headrace.model.artifact import Artifact
+from headrace.model.artifact import Artifact, KeptFile, KeptPage
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
 from headrace.model.views import Delivery, JobPage, LaneView, QueueView
@@ -120,6 +120,11 @@ class SyncClient:
         reason: str | None = None,
     ) -> BulkAnswer: ...
     def artifacts(self, job_id: str) -> Sequence[Artifact]: ...
+    def keep_file(self, path: str, *, owner: str, reason: str = "") -> KeptFile: ...
+    def release_file(self, path: str, *, owner: str) -> bool: ...
+    def kept_files(
+        self, owner: str | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> KeptPage: ...
     def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes: ...
     def download_to(
         self, job_id: str, name: str, target: Path, *, layer: str = "artifacts"

@@ -40,6 +40,7 @@ ROUTERS = (
     events.reading,
     signals.writing,
     artifacts.reading,
+    artifacts.writing,
     queues.reading,
     queues.steering,
     views.reading,

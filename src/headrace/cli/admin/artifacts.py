@@ -17,9 +17,12 @@ from headrace.cli.formatting import bytes_of
 from headrace.cli.output import print_json, print_line, print_table, progress
 from headrace.cli.session import CliSession
 from headrace.errors import ArtifactNotFound, InvalidInput
-from headrace.model.artifact import Artifact
+from headrace.model.artifact import Artifact, KeptPage
 
-commands = group("List and download the files of jobs.")
+commands = group("List, download and keep the files of jobs.")
+
+# So many a server lists at once.
+PAGE = 200
 
 STDOUT = "-"
 
@@ -88,6 +91,76 @@ async def get_artifact(
         print_json(msgspec.to_builtins(file) | {"saved_as": str(target)})
     else:
         print_line(f"{target} ({bytes_of(file.size)})")
+
+
+@commands.command("keep")
+@argument("path", metavar="PATH", help="The file, as `artifacts.put` returned it.")
+@click.option("--owner", required=True, help="Who needs it.")
+@click.option("--reason", default="", help="What for.")
+async def keep_file(session: CliSession, *, path: str, owner: str, reason: str) -> None:
+    """Keep a file when its job is pruned, until its owner releases it.
+
+    \b
+    Example:
+      headrace artifacts keep gold/01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162/1/report.csv --owner shop
+    """
+    async with session.backend() as backend:
+        file = await backend.keep_file(path, owner=owner, reason=reason)
+    if session.json:
+        print_json(msgspec.to_builtins(file))
+    else:
+        print_line(f"{file.path} ({bytes_of(file.size)}) is kept for {file.owner}")
+
+
+@commands.command("release")
+@argument("path", metavar="PATH", help="The file, from `artifacts kept`.")
+@click.option("--owner", required=True, help="Who needs it no longer.")
+async def release_file(session: CliSession, *, path: str, owner: str) -> None:
+    """Release a kept file. When nobody keeps it, it goes with its job, or now if that is gone.
+
+    \b
+    Example:
+      headrace artifacts release gold/01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162/1/a.csv --owner shop
+    """
+    async with session.backend() as backend:
+        released = await backend.release_file(path, owner=owner)
+    if session.json:
+        print_json({"path": path, "owner": owner, "released": released})
+    elif released:
+        print_line(f"{path} is released by {owner}")
+    else:
+        print_line(f"{path} was not kept for {owner}")
+
+
+@commands.command("kept")
+@click.option("--owner", help="Only those of this owner.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=50, help="How many at most (50).")
+@click.option("--cursor", help="Go on where an earlier list ended.")
+async def kept_files(
+    session: CliSession, *, owner: str | None, limit: int, cursor: str | None
+) -> None:
+    """List files that outlive their jobs, with who keeps them and why.
+
+    \b
+    Example:
+      headrace artifacts kept --owner shop
+    """
+    async with session.backend() as backend:
+        page = await backend.kept_files(owner, cursor=cursor, limit=min(limit, PAGE))
+        while page.cursor is not None and len(page.files) < limit:
+            rest = min(limit - len(page.files), PAGE)
+            more = await backend.kept_files(owner, cursor=page.cursor, limit=rest)
+            page = KeptPage(page.files + more.files, more.cursor)
+    if session.json:
+        print_json({"files": msgspec.to_builtins(page.files), "cursor": page.cursor})
+        return
+    print_table(
+        ("OWNER", "SIZE", "REASON", "PATH"),
+        [(file.owner, bytes_of(file.size), file.reason, file.path) for file in page.files],
+        right=("SIZE",),
+    )
+    if page.cursor is not None:
+        print_line(f"There are more: --cursor {page.cursor}")
 
 
 def _pick(files: Sequence[Artifact], job_id: str, name: str) -> Artifact:

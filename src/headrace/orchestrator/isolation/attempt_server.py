@@ -194,6 +194,7 @@ METHODS: dict[
         ("spawn", tuple[str, list[NewJob]], lambda server: server.steps.spawn),
         ("gather", tuple[list[str]], lambda server: server.steps.gather),
         ("find_artifact", tuple[str, str], lambda server: server.artifacts.find),
+        ("keep_artifact", tuple[str, str, str, str], lambda server: server.artifacts.keep),
         ("list_artifacts", tuple[()], lambda server: server.artifacts.list),
         ("read_artifact", tuple[str, int, int], lambda server: server.artifacts.read),
         ("put_file", tuple[bytes, ArtifactOptions], lambda server: server.artifacts.put_file),
