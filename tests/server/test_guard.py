@@ -64,7 +64,7 @@ def test_the_list_of_routes_is_as_agreed() -> None:
     for (method, path), access in needed.items():
         if method == "GET" and path not in OPEN | LOCAL | {"/keys", "/audit"}:
             assert access == "read", path
-        elif path.startswith(("/jobs", "/workflows", "/api/v2/workflows")):
+        elif path.startswith(("/jobs", "/workflows", "/api/v2/workflows", "/artifacts")):
             assert access == "write", path
         elif path not in OPEN | LOCAL:
             assert access == "admin", path
