@@ -47,6 +47,7 @@ from headrace.errors import (
 from headrace.model.artifact import Artifact, KeptFile
 from headrace.model.context import Context
 from headrace.model.durable.children import FailedChild
+from headrace.model.durable.transient import GONE
 from headrace.model.job import Job, JobFilter
 from headrace.model.lane import Lane
 from headrace.model.retry import BUGS, RetryPolicy
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUGS",
+    "GONE",
     "App",
     "Artifact",
     "ArtifactNotFound",

@@ -22,6 +22,7 @@ from headrace.errors import ArtifactNotFound, Suspended
 from headrace.model.artifact import Artifact, Artifacts, Content, KeptFile
 from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.children import EndedChild
+from headrace.model.durable.transient import Transient
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob, NewJob
 from headrace.orchestrator.durable.context import DurableContext
@@ -103,6 +104,7 @@ class RecordingStepStore(StepStore):
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
+        transient: Transient = None,
     ) -> Any:
         kept, stages = self._context.kept, self._context.stages
         if step_name in kept:
