@@ -25,6 +25,7 @@ VALUES = {
     "letter_id": "kafka:orders:0:1",
     "workflow_id": "sums",
     "event": "approved",
+    "path": f"gold/{new_id()}/1/x",
 }
 
 
