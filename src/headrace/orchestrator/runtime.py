@@ -81,7 +81,7 @@ class WorkerRuntime:
             services=Services(
                 engine=self.engine,
                 writer=self.writer,
-                artifacts=host.artifacts,
+                artifacts=host.artifact_store,
                 threads=self.threads,
                 loop=loop,
                 payload_limit=settings.payload_limit,
