@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 # The task that runs workflows; its module is loaded when one is run.
 WORKFLOW = "headrace.workflow"
+# Those that publish events and deliver them, the same way.
+EVENTS = ("headrace.publish", "headrace.deliver")
 
 T = TypeVar("T", bound=Task[..., Any])
 
@@ -82,6 +84,8 @@ class App(AdminVerbs):
             await self._move_to(loop)
         if not self._opened:
             await self._open()
+        if "_publishing" in self.__dict__:
+            await self._store_event_types()
 
     # -- schedules -----------------------------------------------------------------------------
 
@@ -127,11 +131,13 @@ class App(AdminVerbs):
 
     def built_in(self, name: str) -> Task[..., Any] | None:
         """A task that every worker has, whatever its App."""
+        if name in EVENTS:
+            return self._publishing.task(name)
         return self._workflow_task if name == WORKFLOW else None
 
     def task_names(self) -> tuple[str, ...]:
         """The names of all tasks that a worker of this App knows."""
-        return (*self.tasks, WORKFLOW)
+        return (*self.tasks, WORKFLOW, *EVENTS)
 
     @property
     def payload_limit(self) -> int:

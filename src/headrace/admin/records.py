@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from headrace.opening import Opening
+from headrace.admin.publishing import PublishingVerbs
 
 if TYPE_CHECKING:
     from headrace.api_types.requests import Scope
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headrace.task.app_like import AppLike
 
 
-class RecordVerbs(Opening):
+class RecordVerbs(PublishingVerbs):
     """Dead letters and API keys."""
 
     # -- dead letters --------------------------------------------------------------------------

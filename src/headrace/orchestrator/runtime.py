@@ -85,6 +85,7 @@ class WorkerRuntime:
                 payload_limit=settings.payload_limit,
                 clock=host.clock,
                 tasks=host.tasks,
+                event_job=host.event_job,
             ),
             threads=self.threads,
             processes=self.processes,

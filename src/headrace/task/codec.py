@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from headrace.errors import InvalidArguments
+
 
 def encode_hook(value: Any) -> Any:
     """Return a Pydantic model as plain data. Nothing else is guessed."""
@@ -23,6 +25,16 @@ def decode_hook(kind: type, value: Any) -> Any:
     if validate is not None:
         return validate(value)
     raise TypeError(f"{kind.__name__} cannot be read from JSON")
+
+
+def encode_body(event_type: str, body: Any) -> bytes:
+    """Return the body of an event as JSON."""
+    try:
+        return encode(body)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidArguments(
+            f"event {event_type}: {error}; pass plain data, or its model"
+        ) from None
 
 
 # Returns the JSON of a value; raises TypeError for what JSON cannot hold. Bound once: it is called
