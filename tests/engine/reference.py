@@ -40,6 +40,9 @@ class Reference(Waits):
         if record is not None:
             self.put_record(record)
         self.step += 1
+        return self._store(jobs)
+
+    def _store(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         answers, stored = [], []
         known = {job_id: job_id for job_id in self.jobs}
         for new in jobs:
@@ -63,8 +66,12 @@ class Reference(Waits):
         return answers
 
     def settle(self, settlements: Sequence[Settlement]) -> set[str]:
-        """Record outcomes; answers the refused ids."""
+        """Record outcomes, then store what follows from those that count; answers the refused ids.
+
+        Either all have followers or none: of the others it is open when exactly they are recorded.
+        """
         self.step += 1
+        follow: list[NewJob] = []
         refused, settled = set(), []
         reserved: set[tuple[str, str]] = set()
         for settlement in settlements:
@@ -74,11 +81,13 @@ class Reference(Waits):
                 continue
             self._settle(job, settlement)
             settled.append(job)
+            follow += settlement.follow
             if job.reserved:
                 reserved.add((job.new.queue, job.new.task))
         self.arrange(settled)
         for job in self.in_state(State.READY):  # a walk has less than are looked at
             job.reserved = job.reserved or (job.new.queue, job.new.task) in reserved
+        self._store(follow)
         return refused
 
     def _settle(self, job: ModelJob, settlement: Settlement) -> None:

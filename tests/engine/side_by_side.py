@@ -197,12 +197,18 @@ class SideBySide(RuleBasedStateMachine):
             return None
         return job.new.id, job.token + {"old token": -1, "new token": 1}.get(claim, 0)
 
-    def settlements(self, choices: Sequence[tuple[int, Outcome, WriteClaim]]) -> list[Settlement]:
-        """Outcomes of running jobs, and some that have to be refused."""
+    def settlements(
+        self, choices: Sequence[tuple[int, Outcome, WriteClaim]], follow: Sequence[NewJob] = ()
+    ) -> list[Settlement]:
+        """Outcomes of running jobs, and some that have to be refused. Each has some of `follow`,
+        and one may be that of two.
+        """
         made: dict[str, Settlement] = {}
         for number, outcome, claim in choices:
             if (claimed := self.claim_to_write(number, claim)) is not None:
-                made[claimed[0]] = Settlement(*claimed, outcome)
+                first = len(made) % len(follow) if follow else 0
+                some = tuple(follow[first : first + 2])
+                made[claimed[0]] = Settlement(*claimed, outcome, follow=some)
         return list(made.values())
 
     @rule()

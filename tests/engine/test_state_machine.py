@@ -79,6 +79,7 @@ claims: st.SearchStrategy[WriteClaim] = st.sampled_from(
     ["good", "good", "good", "good", "old token", "new token", "not running"]
 )
 settling = st.tuples(picks, outcomes, claims)
+follows: st.SearchStrategy[list[dict[str, Any]]] = st.just([]) | st.lists(requests, max_size=4)
 
 
 class Walk(Families):
@@ -114,28 +115,44 @@ class Walk(Families):
         self.exchange([], number, queues, limit)
 
     @precondition(lambda self: self.model.jobs)
-    @rule(choices=st.lists(settling, min_size=1, max_size=4))
-    def settle(self, choices: list[tuple[int, Outcome, WriteClaim]]) -> None:
-        self.settle_both(self.settlements(choices))
+    @rule(choices=st.lists(settling, min_size=1, max_size=4), wanted=follows)
+    def settle(
+        self, choices: list[tuple[int, Outcome, WriteClaim]], wanted: list[dict[str, Any]]
+    ) -> None:
+        follow = [self.request(fields) for fields in wanted]
+        self.settle_both(self.settlements(choices, follow))
 
     @rule(
         name=st.sampled_from(["one", "two"]),
         ends=st.lists(outcomes, min_size=1, max_size=4),
         kept=st.sampled_from([None, "stage", "artifact"]),
+        wanted=requests,
+        followed=st.booleans(),
     )
-    def work(self, name: str, ends: list[Outcome], kept: str | None) -> None:
+    def work(
+        self,
+        name: str,
+        ends: list[Outcome],
+        kept: str | None,
+        wanted: dict[str, Any],
+        followed: bool,
+    ) -> None:
         """A worker comes, takes jobs and ends them one way or another."""
         self.register(name)
         jobs = self.exchange([], 0, None, len(ends))
         if kept is not None:
             entries = (Entry(kept, "s1", b"1"),)
             self.note_both([Note(job.id, job.token, entries=entries) for job in jobs])
-        ended = [Settlement(job.id, job.token, end) for job, end in zip(jobs, ends, strict=False)]
+        ended = [
+            Settlement(job.id, job.token, end, follow=(self.request(wanted),) if followed else ())
+            for job, end in zip(jobs, ends, strict=False)
+        ]
         self.exchange(ended, 0, None, 0)
 
     @precondition(lambda self: self.model.in_state(State.RUNNING))
     @rule(
         choices=st.lists(settling, min_size=1, max_size=4),
+        wanted=follows,
         number=picks,
         queues=queue_choices,
         limit=st.integers(1, 6),
@@ -143,11 +160,13 @@ class Walk(Families):
     def settle_and_claim(
         self,
         choices: list[tuple[int, Outcome, WriteClaim]],
+        wanted: list[dict[str, Any]],
         number: int,
         queues: list[str] | None,
         limit: int,
     ) -> None:
-        self.exchange(self.settlements(choices), number, queues, limit)
+        follow = [self.request(fields) for fields in wanted]
+        self.exchange(self.settlements(choices, follow), number, queues, limit)
 
     @precondition(lambda self: self.model.jobs)
     @rule(choices=st.lists(st.tuples(picks, claims), max_size=3), progress=st.integers(1, 99))

@@ -10,14 +10,16 @@ from typing import Any
 import asyncpg
 import pytest
 
-from headrace.engine.postgres import insert
+from headrace.engine.postgres import keys_in_doubt
 from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.enqueue import Enqueuer
 from headrace.errors import EngineUnavailable, KeyInDoubt
+from headrace.model.outcome import Completed, Failed, Settlement
+from headrace.model.status import Status
 from headrace.model.views import RecordChange
 from tests.engine.postgres.conftest import Raw
-from tests.support.verbs import a_job, a_worker, claim, enqueue
+from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, enqueue, status
 
 WAITING = """
     SELECT count(*) FROM pg_stat_activity
@@ -48,6 +50,11 @@ async def until_nobody_waits(raw: Raw) -> None:
     async with asyncio.timeout(20):
         while await raw.fetchval(WAITING):  # noqa: ASYNC110 - the condition is on the server
             await asyncio.sleep(0.01)
+
+
+async def until_claimed(postgres: PostgresEngine, worker: str, ids: set[str]) -> None:
+    while {job.id for job in await postgres.claimed_by(worker)} != ids:  # noqa: ASYNC110 - no event
+        await asyncio.sleep(0.01)
 
 
 async def use_all_verbs(postgres: PostgresEngine) -> None:
@@ -124,7 +131,7 @@ async def test_a_transaction_may_enqueue_outside_of_itself_while_others_wait_for
 async def test_who_has_waited_long_enough_is_told_and_leaves_nothing_behind(
     postgres: PostgresEngine, address: Address, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(insert, "LONGEST_DOUBT", 0.3)
+    monkeypatch.setattr(keys_in_doubt, "LONGEST_DOUBT", 0.3)
     async with open_transaction(address) as (connection, transaction):
         await postgres.insert_within(connection, [a_job(key="k")])
         for _ in range(2):
@@ -158,6 +165,63 @@ async def test_a_cancelled_wait_for_a_key_leaves_nothing_behind(
         assert postgres._in_doubt == {}
         await until_nobody_waits(raw)
         await transaction.rollback()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+async def test_an_outcome_whose_follower_has_such_a_key_makes_nobody_else_wait(
+    postgres: PostgresEngine, address: Address, keep: bool
+) -> None:
+    worker = await a_worker(postgres)
+    for lane in ("l", None, None, "l"):
+        await enqueue(postgres, lane=lane)
+    one, two, three = await claim(postgres, worker, 3)
+    follow, other = a_job(key="k", lane="l"), a_job(key="mine")
+    async with open_transaction(address) as (connection, transaction):
+        [first] = await postgres.insert_within(connection, [a_job(key="k")])
+        settlements = [
+            Settlement(one.id, one.token, Completed(), follow=(follow,)),
+            Settlement(two.id, two.token, Completed(), follow=(other,)),
+            Settlement(three.id, three.token, Completed()),
+            Settlement(one.id, one.token, Failed(A_FAILURE)),
+        ]
+        waiting = asyncio.create_task(
+            postgres.exchange(settlements, worker_id=worker, queues=["default"], limit=1)
+        )
+        await until_in_doubt(postgres)
+        async with asyncio.timeout(SOON):
+            await use_all_verbs(postgres)
+            await until_claimed(postgres, worker, {one.id, other.id})
+        assert await status(postgres, two.id) is Status.COMPLETED
+        assert await status(postgres, three.id) is Status.COMPLETED
+        assert await status(postgres, one.id) is Status.RUNNING
+        assert not waiting.done()
+        await (transaction.commit() if keep else transaction.rollback())
+        answer = await asyncio.wait_for(waiting, SOON)
+    assert answer.refused == (one.id,), "the second outcome of the same attempt"
+    assert [job.id for job in answer.jobs] == [other.id]
+    assert await status(postgres, one.id) is Status.COMPLETED
+    assert [job.id for job in await postgres.get([first.id, follow.id])] == [
+        first.id if keep else follow.id
+    ]
+    assert postgres._in_doubt == {}
+
+
+async def test_an_outcome_that_waits_too_long_for_a_key_is_not_recorded(
+    postgres: PostgresEngine, address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys_in_doubt, "LONGEST_DOUBT", 0.3)
+    worker = await a_worker(postgres)
+    await enqueue(postgres)
+    [job] = await claim(postgres, worker)
+    settlement = Settlement(job.id, job.token, Completed(), follow=(a_job(key="k"),))
+    async with open_transaction(address) as (connection, transaction):
+        await postgres.insert_within(connection, [a_job(key="k")])
+        with pytest.raises(KeyInDoubt):
+            await postgres.exchange([settlement])
+        assert await status(postgres, job.id) is Status.RUNNING
+        await transaction.rollback()
+    assert (await postgres.exchange([settlement])).refused == ()
+    assert await status(postgres, settlement.follow[0].id) is Status.PENDING
 
 
 async def test_a_statement_that_is_given_up_ends_on_the_server_too(

@@ -219,3 +219,51 @@ async def test_a_job_can_be_claimed_while_an_event_is_delivered(
         [job] = await claim(postgres, worker)
     assert [entry.name for entry in await postgres.entries(job.id)] == ["go"]
     assert (await the_job(postgres, job.id)).token == 1
+
+
+async def test_the_lanes_of_what_follows_are_locked_with_those_of_what_settles(
+    postgres: PostgresEngine, inside: Raw
+) -> None:
+    """Lanes are locked in the order of names, whichever of them the followers have."""
+    worker = await a_worker(postgres)
+    for lane in ("b", "a"):
+        await enqueue(postgres, lane=lane)
+    by_lane = {job.lane: job for job in await claim(postgres, worker, 2)}
+    job = by_lane["b"]
+    follow = (a_job(lane="a"),)
+    async with inside.transaction():
+        await inside.execute("SELECT FROM lane WHERE lane = 'a' FOR UPDATE")
+        called = await meeting(
+            inside,
+            postgres.exchange([Settlement(job.id, job.token, Completed(), follow=follow)]),
+        )
+        # With the lane of the settled job locked first, each would wait for the other.
+        await inside.execute("SELECT FROM lane WHERE lane = 'b' FOR UPDATE NOWAIT")
+        await inside.execute("SELECT FROM job WHERE lane = 'b' FOR UPDATE NOWAIT")
+    assert (await asyncio.wait_for(called, 10)).refused == ()
+    assert await status(postgres, follow[0].id) is Status.PENDING
+
+
+async def test_outcomes_whose_followers_cross_lanes_all_count(
+    postgres: PostgresEngine, open_another: Opener
+) -> None:
+    """Many at once, each from one lane into another, while others settle and insert."""
+    other = await open_another()
+    worker = await a_worker(postgres)
+    lanes = [f"l{n}" for n in range(6)]
+    follow: list[str] = []
+    for _ in range(5):
+        await postgres.insert([a_job(lane=lane) for lane in lanes])
+        jobs = await claim(postgres, worker, 6)
+        calls = []
+        for n, job in enumerate(jobs):
+            assert job.lane is not None
+            where = lanes[-1 - lanes.index(job.lane)]
+            next_one = a_job(lane=where, key=f"{job.id}", queue="default")
+            follow.append(next_one.id)
+            engine = (postgres, other)[n % 2]
+            settlement = Settlement(job.id, job.token, Completed(), follow=(next_one,))
+            calls.append(engine.exchange([settlement]))
+        answers = await asyncio.wait_for(asyncio.gather(*calls), 30)
+        assert all(answer.refused == () for answer in answers)
+    assert len(await postgres.get(follow)) == len(follow)

@@ -15,7 +15,7 @@ from headrace.engine.redis.engine import RedisEngine
 from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.writes import Entry, Note
 from headrace.model.job import JobFilter
-from headrace.model.outcome import Failed, Released, Retry, Snoozed
+from headrace.model.outcome import Completed, Failed, Released, Retry, Settlement, Snoozed
 from headrace.model.status import Status
 from headrace.model.views import RecordChange
 from headrace.model.worker import WorkerInfo, WorkerStats
@@ -83,10 +83,12 @@ async def use_a_family(engine: RedisEngine, worker: str) -> None:
     assert await engine.suspended() == [parent]
     assert await engine.wake([parent]) == [parent]
     for job in await claim(engine, worker, 2, ["parents"]):
-        assert await complete(engine, job)
+        follow = (a_job(parent=parent, group="f", queue="parents", delay=9), a_job(lane="l0"))
+        answer = await engine.exchange([Settlement(job.id, job.token, Completed(), follow=follow)])
+        assert answer.refused == ()
     again = [("event", "approved")]
     assert await engine.rerun_without(parent, again, token=2, record=record)
-    assert len((await engine.list_jobs(JobFilter(parent=parent))).jobs) == 1
+    assert len((await engine.list_jobs(JobFilter(parent=parent))).jobs) == 3
 
 
 def text_of(name: str) -> str:

@@ -11,8 +11,9 @@ from headrace.engine.sqlite.connection import thread
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.engine.sqlite.insert import QUEUE_SEEN, insert
+from headrace.model.outcome import Completed, Settlement
 from tests.engine.sqlite.conftest import Maker, writer_of
-from tests.support.verbs import a_job, enqueue
+from tests.support.verbs import a_job, a_worker, claim, enqueue
 
 
 async def marks(engine: SqliteEngine, **fields: object) -> int:
@@ -52,6 +53,16 @@ async def test_what_is_rolled_back_does_not_count(sqlite_engine: SqliteEngine) -
     with pytest.raises(ValueError, match="on purpose"):
         await writer_of(sqlite_engine).run(fail)
     assert await marks(sqlite_engine) == 1
+
+
+async def test_followers_that_are_rolled_back_do_not_count(sqlite_engine: SqliteEngine) -> None:
+    worker = await a_worker(sqlite_engine)
+    await enqueue(sqlite_engine)
+    [job] = await claim(sqlite_engine, worker)
+    impossible = a_job(queue="other", width=0)
+    settlement = Settlement(job.id, job.token, Completed(), follow=(impossible,))
+    assert (await sqlite_engine.exchange([settlement])).refused == (job.id,)
+    assert await marks(sqlite_engine, queue="other") == 1
 
 
 async def test_another_file_is_not_taken_for_marked(

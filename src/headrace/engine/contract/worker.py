@@ -76,9 +76,11 @@ class Working(Protocol):
         The jobs that follow a settlement (`follow`) are stored in the same step as its outcome, as
         by `insert`: they exist if and only if the outcome counted, whatever else happens. One whose
         id or key exists already is not stored again, and that is no reason to refuse the outcome.
-        A settlement whose followers cannot be stored at all is impossible. One that has to wait for
-        a key in doubt makes no other settlement and no claim wait. Without followers nothing of
-        this costs anything.
+        A settlement whose followers cannot be stored at all is impossible. Outcomes without
+        followers are recorded first. One that has to wait for a key in doubt makes no other
+        settlement and no claim wait, but the reply to its call comes when all are recorded, or
+        after 30 s `KeyInDoubt` is raised: a worker sends it in a call of its own. Without followers
+        nothing of this costs anything.
         """
 
     async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:

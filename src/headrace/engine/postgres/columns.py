@@ -40,6 +40,16 @@ _like = attrgetter(
 )
 
 
+def once(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
+    """Return the jobs without those whose id came earlier in the call."""
+    if len(jobs) == 1 or len({job.id for job in jobs}) == len(jobs):
+        return jobs
+    first: dict[str, NewJob] = {}
+    for job in jobs:
+        first.setdefault(job.id, job)
+    return list(first.values())
+
+
 def is_plain(job: NewJob) -> bool:
     """Return whether the job has no key, lane and parent: one insert and it is stored."""
     return job.key is None and job.lane is None and job.parent is None
@@ -150,17 +160,6 @@ RETRY, RELEASE, SNOOZE, RESERVE = 0, 1, 2, 3
 NO_RESULT = Completed().result
 
 _by_id = attrgetter("job_id")
-
-
-def first_of_each(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
-    """Return the first outcome of each job, and the others."""
-    first: list[Settlement] = []
-    others: list[Settlement] = []
-    seen: set[str] = set()
-    for each in settlements:
-        (others if each.job_id in seen else first).append(each)
-        seen.add(each.job_id)
-    return first, others
 
 
 def settlement_columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:

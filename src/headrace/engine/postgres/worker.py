@@ -6,16 +6,12 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
+from headrace.engine.following import first_of_each, steps
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.claim import ClaimCursor
-from headrace.engine.postgres.columns import (
-    first_of_each,
-    merged_notes,
-    note_columns,
-    settlement_columns,
-)
+from headrace.engine.postgres.columns import merged_notes, note_columns, settlement_columns
 from headrace.engine.postgres.connection import migrate
-from headrace.engine.postgres.connection.store import Store
+from headrace.engine.postgres.follow import Following
 from headrace.engine.postgres.lease import PostgresLeaseKeeper
 from headrace.engine.postgres.sql import query
 from headrace.engine.text import is_id, storable
@@ -36,7 +32,7 @@ _NOW = query("now")
 _ENTRIES = query("entries")
 
 
-class Working(Store):
+class Working(Following):
     """Leases, exchanges, notes and signals."""
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
@@ -77,6 +73,8 @@ class Working(Store):
             limit = 0
         if not settlements and limit <= 0:
             return Exchange((), [])
+        if [each for each in settlements if each.follow]:
+            return await self._exchange_in_steps(settlements, worker_id, queues, limit)
         if len(settlements) > len({each.job_id for each in settlements}):
             # One statement does not see which of two outcomes of a job came first.
             first, others = first_of_each(settlements)
@@ -92,6 +90,33 @@ class Working(Store):
         refused = await self._settle_singly(settlements)
         claimed = await self._exchange_once([], worker_id, queues, limit)
         return Exchange(refused, claimed.jobs)
+
+    async def _exchange_in_steps(
+        self,
+        settlements: Sequence[Settlement],
+        worker_id: str | None,
+        queues: Sequence[str] | None,
+        limit: int,
+    ) -> Exchange:
+        """Record outcomes of which some have followers, and claim; what has to wait comes last."""
+        refused: list[str] = []
+        doubtful: list[Settlement] = []
+        later: list[Settlement] = []
+        for step in steps(settlements):
+            waiting = {each.job_id for each in doubtful}
+            later += [each for each in step if each.job_id in waiting]
+            now = [each for each in step if each.job_id not in waiting]
+            if now and now[0].follow:
+                stale, more = await self._follow(now)
+                refused += stale
+                doubtful += more
+            else:
+                refused += (await self.exchange(now)).refused
+        claimed = await self.exchange([], worker_id=worker_id, queues=queues, limit=limit)
+        refused += await self._follow_when_known(doubtful)
+        # Later outcomes of the same attempts.
+        refused += (await self.exchange(later)).refused
+        return Exchange(tuple(refused), claimed.jobs)
 
     async def _settle_singly(self, settlements: Sequence[Settlement]) -> tuple[str, ...]:
         refused: list[str] = []

@@ -10,8 +10,10 @@ from typing import Literal
 
 import msgspec
 
+from headrace.engine.following import followers
 from headrace.engine.redis.connection.connection import Part
 from headrace.engine.text import storable
+from headrace.errors import InvalidInput
 from headrace.model.durable.awaited import Awaited, AwaitedEvent, decode_awaited, encode_awaited
 from headrace.model.durable.writes import Note
 from headrace.model.job import Job, NewJob
@@ -153,6 +155,23 @@ def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
             settlement.entry or b"",
         )
     return arguments
+
+
+def follow_arguments(settlements: Sequence[Settlement]) -> tuple[list[Part], list[str]]:
+    """Return what the script `follow` reads, and jobs whose outcome or followers are impossible."""
+    outcomes: list[Part] = []
+    follow: list[Part] = []
+    impossible: list[str] = []
+    for each in settlements:
+        try:
+            outcome = settlement_arguments([each])
+            jobs, _ = insert_arguments(followers([each]))
+        except (InvalidInput, ValueError, TypeError, OverflowError, struct.error):
+            impossible.append(each.job_id)
+            continue
+        outcomes += outcome
+        follow += (len(each.follow), *jobs)
+    return [len(settlements) - len(impossible), *outcomes, *follow], impossible
 
 
 def note_arguments(notes: Sequence[Note]) -> list[Part]:

@@ -9,8 +9,15 @@ import msgspec
 
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
+from headrace.engine.following import steps
 from headrace.engine.redis.claim import claimed_in
-from headrace.engine.redis.codec import StoredWorker, at, note_arguments, settlement_arguments
+from headrace.engine.redis.codec import (
+    StoredWorker,
+    at,
+    follow_arguments,
+    note_arguments,
+    settlement_arguments,
+)
 from headrace.engine.redis.connection.store import RedisStore
 from headrace.engine.redis.layout import newest
 from headrace.engine.redis.lease import RedisLeaseKeeper
@@ -68,6 +75,10 @@ class Working(RedisStore):
         queues: Sequence[str] | None = None,
         limit: int = 0,
     ) -> Exchange:
+        if [each for each in settlements if each.follow]:
+            refused = [job_id for step in steps(settlements) for job_id in await self._step(step)]
+            claimed = await self.exchange([], worker_id=worker_id, queues=queues, limit=limit)
+            return Exchange(tuple(refused), claimed.jobs)
         named = () if queues is None else tuple(queues)
         answer = await self.run(
             "exchange",
@@ -78,8 +89,15 @@ class Working(RedisStore):
             *named,
             *settlement_arguments(settlements),
         )
-        refused = tuple(each.decode() for each in answer[0])
-        return Exchange(refused, claimed_in(answer, 1))
+        return Exchange(tuple(each.decode() for each in answer[0]), claimed_in(answer, 1))
+
+    async def _step(self, settlements: Sequence[Settlement]) -> Sequence[str]:
+        """Record a step of `steps`; return the ids that were refused."""
+        if not settlements[0].follow:
+            return (await self.exchange(settlements)).refused
+        arguments, impossible = follow_arguments(settlements)
+        refused = await self.run("follow", *arguments)
+        return [*impossible, *(each.decode() for each in refused)]
 
     async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:
         refused = await self.run("note", *note_arguments(notes))

@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from headrace.engine.following import followers, steps
 from headrace.engine.sqlite import lanes
 from headrace.engine.sqlite.connection.thread import Transaction
+from headrace.engine.sqlite.insert import insert
 from headrace.engine.sqlite.rows import id_list
 from headrace.engine.sqlite.sql import query
 from headrace.engine.text import storable
@@ -57,20 +59,34 @@ IMPOSSIBLE = (
 
 
 def settle(transaction: Transaction, settlements: Sequence[Settlement]) -> list[str]:
-    """Record outcomes and hand freed places on; answers the ids that were refused."""
-    if not settlements:
-        return []
+    """Record outcomes, give freed places to the next and store what follows; return the ids that
+    were refused.
+    """
+    if [each for each in settlements if each.follow]:
+        return [job_id for step in steps(settlements) for job_id in _settle(transaction, step)]
+    return _settle(transaction, settlements) if settlements else []
+
+
+def _settle(transaction: Transaction, settlements: Sequence[Settlement]) -> list[str]:
+    """Record a step, all of it or nothing; if it is impossible, its halves."""
     connection = transaction.connection
     connection.execute("SAVEPOINT settlements")
     try:
         refused = SettleBatch(transaction).settle(settlements)
+        if settlements[0].follow:
+            stale = set(refused)
+            insert(transaction, followers(each for each in settlements if each.job_id not in stale))
     except IMPOSSIBLE:
         connection.execute("ROLLBACK TO settlements")
         connection.execute("RELEASE settlements")
+        # Queues are marked again by whoever uses them next: these marks are gone.
+        transaction.used.clear()
         if len(settlements) == 1:
             return [settlements[0].job_id]
         middle = len(settlements) // 2
-        return settle(transaction, settlements[:middle]) + settle(transaction, settlements[middle:])
+        return _settle(transaction, settlements[:middle]) + _settle(
+            transaction, settlements[middle:]
+        )
     connection.execute("RELEASE settlements")
     return refused
 

@@ -57,6 +57,18 @@ SELECT * FROM exchange(
     p_lane => $17, p_lane_jobs => $18
 )
 
+-- name: settle_and_insert
+-- Record outcomes and store what follows; see functions/settle/settle_and_insert.sql.
+SELECT settle_and_insert(
+    p_offset => $1, p_settled => $2, p_token => $3, p_kind => $4, p_put_off => $5, p_result => $6,
+    p_error_type => $7, p_error => $8, p_entry => $9, p_awaits => $10,
+    p_due_queue => $11, p_due_lane => $12, p_due_width => $13,
+    p_id => $14, p_args => $15, p_task => $16, p_queue => $17, p_priority => $18,
+    p_delay => $19, p_run_at => $20, p_key => $21, p_lane => $22, p_width => $23, p_hold => $24,
+    p_max_attempts => $25, p_timeout => $26, p_fail_on_crash => $27, p_source => $28,
+    p_meta => $29, p_parent => $30, p_group => $31
+)
+
 -- name: note
 -- Record what running attempts tell; see functions/settle/note_jobs.sql.
 SELECT note_jobs(

@@ -37,16 +37,7 @@ BEGIN
     known := known_ids(p_id, p_key IS NOT NULL OR p_lane IS NOT NULL);
     -- Keys before lanes: who waits for another's key must not hold up a lane meanwhile.
     IF p_key IS NOT NULL THEN
-        owners := own_keys_soon(
-            p_id,
-            CASE WHEN cardinality(p_task) = 1
-                THEN array_fill(p_task[1], ARRAY[cardinality(p_id)]) ELSE p_task END,
-            CASE WHEN cardinality(known) = 0 THEN p_key ELSE ARRAY(
-                SELECT CASE WHEN u.id NOT IN (SELECT unnest(known)) THEN u.key END
-                FROM unnest(p_id, p_key) WITH ORDINALITY AS u (id, key, ordinal)
-                ORDER BY u.ordinal
-            ) END
-        );
+        owners := own_keys_soon(p_id, p_task, p_key, known);
     END IF;
     IF p_lane IS NOT NULL THEN
         SELECT array_agg(u.queue), array_agg(u.lane), array_agg(u.width)

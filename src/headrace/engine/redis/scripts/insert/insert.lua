@@ -5,4 +5,4 @@
 -- ARGV 1 offset, then jobs as library/insert.lua reads them
 -- Answers an id for each job, with "=" in front if it existed before.
 
-return insert_jobs(2)
+return insert_jobs(ARGV, 2)

@@ -1,16 +1,17 @@
 -- insert: store jobs in the order of the call; an id or a (task, key) that exists is not stored.
 -- KEYS meta jobs bodies ids task_keys due signals
--- ARGV has four for each job: id  head  key field (task, zero, key; '' none)  body
+-- Four values for each job: id  head  key field (task, zero, key; '' none)  body
 --   head: struct of width, flags, priority, run_at or 0, delay; then with zero bytes between them
 --   queue, lane ('' none), task, key, source and, of a child, parent and group ('' none), as the job's
 --   record has them
 -- A call that is repeated finds its own ids and changes nothing, so a lost answer does no harm. The
 -- id is looked at first: whose key it brings does not matter then.
 
--- `first` is where the jobs begin in ARGV. Answers an id for each, with "=" in front if it existed.
-local function insert_jobs(first)
+-- `values` are those of the jobs, from `first` on. Returns an id for each, with "=" in front if it
+-- existed.
+local function insert_jobs(values, first)
   local given = {}
-  for i = first, #ARGV, 4 do given[#given + 1] = ARGV[i] end
+  for i = first, #values, 4 do given[#given + 1] = values[i] end
   local known = read(JOBS, given)
   local number = call('HINCRBY', META, 'seq', #given) - #given
 
@@ -32,7 +33,7 @@ local function insert_jobs(first)
 
   for n, id in ipairs(given) do
     local i = first + 4 * (n - 1)
-    local head, field = ARGV[i + 1], ARGV[i + 2]
+    local head, field = values[i + 1], values[i + 2]
     local existing = seen[id] or known[n] and id or field ~= '' and call('HGET', TASK_KEYS, field)
     seen[id] = existing or id
     if existing then
@@ -71,7 +72,7 @@ local function insert_jobs(first)
       jobs[last + 1] = id
       jobs[last + 2] = pack_record(NUMBERS .. 'sc0', state, flags, width, 0, 0, run_at, now, 0, 0, 0,
         order, sub(head, HEAD_TEXTS))
-      bodies[last + 1], bodies[last + 2] = id, ARGV[i + 3]
+      bodies[last + 1], bodies[last + 2] = id, values[i + 3]
       ids[last + 1], ids[last + 2] = 0, id
       queues[queue] = true
     end

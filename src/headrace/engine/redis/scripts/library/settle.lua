@@ -26,8 +26,9 @@ local function reserve_next(queue, tasks)
   write('ZADD', RESERVED, reserved)
 end
 
--- `first` is where the outcomes begin in ARGV, six for each. Answers the refused ids.
-local function settle_all(first)
+-- `first` is where the outcomes begin in ARGV and `last` where they end, six for each. Returns the
+-- refused ids.
+local function settle_all(first, last)
   local stamp = struct.pack('<d', now)
   local jobs, held, finished, ended, results = {}, {}, {}, {}, {}
   local freed, arrived, refused, reserved = {}, {}, {}, {}
@@ -150,7 +151,7 @@ local function settle_all(first)
   end
 
   local ids = {}
-  for i = first, #ARGV, 6 do ids[#ids + 1] = ARGV[i] end
+  for i = first, last, 6 do ids[#ids + 1] = ARGV[i] end
   local records = read(JOBS, ids)
   local seen = {}
   for n, id in ipairs(ids) do

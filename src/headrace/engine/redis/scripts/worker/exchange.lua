@@ -14,7 +14,7 @@
 
 local limit, inbox, queue_count = tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local first = 6 + math.max(queue_count, 0)
-local answer = { first <= #ARGV and settle_all(first) or {} }
+local answer = { first <= #ARGV and settle_all(first, #ARGV) or {} }
 
 -- A worker is alive until it is declared dead; a lapsed lease alone changes nothing.
 local until_time = limit > 0 and call('ZSCORE', LEASES, ARGV[2])
