@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from headrace.api_types.publishing import RETRIES
-from headrace.errors import InvalidInput, JobConflict
+from headrace.errors import InvalidInput, InvalidSetting
 from headrace.opening import Opening
 from headrace.task.codec import encode_body
 
@@ -93,7 +92,7 @@ class PublishingVerbs(Opening):
         *,
         types: Sequence[str] = ("*",),
         secret: str | None = None,
-        retries: int = RETRIES,
+        retries: int = 10,
         replace: bool = True,
         source: str = "app",
     ) -> NewDestination:
@@ -117,7 +116,7 @@ class PublishingVerbs(Opening):
 
         def change(before: Destination | None) -> Destination:
             if before is not None and not replace:
-                raise JobConflict(
+                raise InvalidSetting(
                     f"a destination {name!r} exists already; choose another name, or replace it "
                     "(--replace)"
                 )

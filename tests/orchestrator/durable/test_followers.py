@@ -13,11 +13,13 @@ import headrace
 from headrace.clock import Clock
 from headrace.errors import InvalidInput, InvalidSetting, LeaseLost, PayloadTooLarge
 from headrace.model.job import Job
+from headrace.model.outcome import Retry, Settlement
 from headrace.model.status import Status
 from headrace.orchestrator.durable.followers import FOLLOW_BYTES, MOST_FOLLOWERS
 from headrace.testing import override, run
-from tests.orchestrator.conftest import Worker, became, ended, until
+from tests.orchestrator.conftest import Worker, ended, until
 from tests.orchestrator.durable import handlers
+from tests.support.verbs import A_FAILURE
 
 
 async def stored(app: headrace.App, ids: list[str]) -> list[Job]:
@@ -115,8 +117,8 @@ async def test_an_attempt_that_is_tried_again_leaves_none(app: headrace.App, clo
         await orchestrator.run_until_idle()
         clock.advance(11)
     assert (await app.get(job.id)).status is Status.COMPLETED
-    assert len(asked) == 15
-    assert {each.id for each in await stored(app, asked)} == {asked[12], asked[14]}
+    assert len(asked) == 12
+    assert {each.id for each in await stored(app, asked)} == {asked[9], asked[11]}
 
 
 async def test_an_attempt_that_is_stopped_with_its_worker_leaves_none(
@@ -159,9 +161,10 @@ async def test_an_attempt_that_has_lost_its_lease_leaves_none(
     await orchestrator.start()
     job = await work.enqueue()
     await until(lambda: asked)
-    # The engine takes the worker for gone, which has not heard of it yet.
-    [alive] = await app.workers()
-    await app.engine.retire(alive.id)
+    # Somebody has taken the worker for gone, which has not heard of it yet.
+    [now] = await app.engine.get([job.id])
+    taken_over = Settlement(job.id, now.token, Retry(A_FAILURE, 0.0))
+    assert (await app.engine.exchange([taken_over])).refused == ()
     go_on.set()
     assert (await ended(app, job)).status is Status.COMPLETED
     assert [each.id for each in await stored(app, asked)] == asked[1:]
@@ -333,35 +336,29 @@ async def test_after_the_handler_has_ended_it_is_refused(local: headrace.App) ->
     assert [each.task for each in (await local.list()).jobs if each.task == "tell"] == []
 
 
-async def test_a_thread_that_is_abandoned_adds_nothing_to_what_was_recorded(
-    local: headrace.App, worker: Worker, clock: Clock
-) -> None:
-    begun, go_on, raised = threading.Event(), threading.Event(), []
+async def test_a_thread_that_is_abandoned_adds_nothing_to_what_was_recorded(here: str) -> None:
+    local = headrace.App(here, grace_seconds=0.1)
+    go_on, raised = threading.Event(), []
 
     @local.task(queue="later")
     async def tell(number: int) -> None: ...
 
-    @local.task(retries=0, timeout=60)
+    @local.task(retries=0, timeout=0.2)
     def work(ctx: headrace.Context) -> None:
         ctx.then(tell.job(1), on="ended")
-        begun.set()
         go_on.wait(20)
         try:
             ctx.then(tell.job(2), on="ended")
         except LeaseLost as error:
             raised.append(error)
 
-    orchestrator = worker(local, queues=["default"])
-    await orchestrator.start()
-    job = await work.enqueue()
-    await until(begun.is_set)
-    clock.advance(61)  # it does not stop,
-    await until(lambda: clock.advance(31) or orchestrator.telemetry.abandoned)
-    go_on.set()
-    await became(local, job, Status.TIMEOUT)
-    await until(lambda: raised)
-    found = [each for each in (await local.list()).jobs if each.task == "tell"]
-    assert [each.args for each in found] == [{"number": 1}]
+    async with local, headrace.JobOrchestrator(local, queues=["default"]):
+        job = await work.enqueue()
+        assert (await ended(local, job)).status is Status.TIMEOUT
+        go_on.set()
+        await until(lambda: raised)
+        found = [each for each in (await local.list()).jobs if each.task == "tell"]
+        assert [each.args for each in found] == [{"number": 1}]
 
 
 async def test_children_do_not_follow_what_their_parent_follows(app: headrace.App) -> None:
