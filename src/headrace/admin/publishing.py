@@ -13,6 +13,8 @@ from headrace.opening import Opening
 from headrace.task.codec import encode_body
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headrace.api_types.publishing import DestinationView, EventTypeView, NewDestination
     from headrace.model.job import Job, NewJob
     from headrace.publishing.destinations import Destination
@@ -156,6 +158,15 @@ class PublishingVerbs(Opening):
             return msgspec.structs.replace(before, secrets=kept, changed_at=now)
 
         return _with_secret(await self._publishing.records.update(name, change), secret)
+
+    async def apply_destinations(self, path: Path) -> Sequence[str]:
+        """Store the destinations of a file, and remove those that it had before and has no more.
+        Return the names of those that were changed.
+        """
+        from headrace.publishing.file import ORIGIN, read_destinations  # noqa: PLC0415
+
+        wanted = read_destinations(path, now=self.clock.utcnow())
+        return await self._publishing.records.apply(wanted, ORIGIN)
 
     async def test_destination(self, name: str) -> Job:
         """Send a test event to one destination, and return the job that delivers it. It is not

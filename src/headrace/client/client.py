@@ -30,6 +30,7 @@ from headrace.client.job_codec import (
     filter_fields,
     make_request,
 )
+from headrace.client.publishing import PublishingApi
 from headrace.client.request import Request
 from headrace.client.sse import follow
 from headrace.errors import (
@@ -54,7 +55,7 @@ SHORTEST_POLL = 0.1
 BULK_TIMEOUT = 600.0
 
 
-class Client(FileApi, ClusterApi, AdminApi):
+class Client(FileApi, ClusterApi, AdminApi, PublishingApi):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.
