@@ -73,7 +73,7 @@ class Receiver:
         assert task is not None
         self._open.add(task)
         try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 while await self._request(reader, writer):
                     pass
         finally:

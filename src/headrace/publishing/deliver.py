@@ -70,8 +70,7 @@ class Deliveries:
         except TimeoutError:
             self._discard(destination.name, used)
             raise DeliveryFailed(
-                f"{destination.kind} did not confirm the event within "
-                f"{destination.typed_options.timeout:g} s"
+                f"{destination.kind} did not answer within {destination.typed_options.timeout:g} s"
             ) from None
         except HeadraceError:
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import email.utils
 import time
 from urllib.parse import urlsplit
@@ -40,9 +39,9 @@ class WebhookSender(Sender):
         self._client: httpx.AsyncClient | None = None
 
     async def open(self) -> None:
-        self._client = httpx.AsyncClient(
-            follow_redirects=False, trust_env=False, timeout=self._options.timeout
-        )
+        # The time limit is for the whole delivery, not for each step of it: see `Deliveries`.
+        no_limit = httpx.Timeout(None)
+        self._client = httpx.AsyncClient(follow_redirects=False, trust_env=False, timeout=no_limit)
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -59,12 +58,7 @@ class WebhookSender(Sender):
             "webhook-signature": sign(event.id, timestamp, body, self.destination.secrets),
         }
         try:
-            async with asyncio.timeout(self._options.timeout):
-                status, later, text = await self._post(headers, body)
-        except TimeoutError:
-            raise DeliveryFailed(
-                f"the webhook did not answer within {self._options.timeout:g} s"
-            ) from None
+            status, later, text = await self._post(headers, body)
         except httpx.HTTPError as error:
             raise DeliveryFailed(f"the webhook cannot be reached: {_described(error)}") from None
         if 200 <= status < 300:
