@@ -14,6 +14,12 @@ from headrace.api_types.requests import Name
 EVENT_TYPE = r"^[a-z0-9_]+(\.[a-z0-9_]+)*\.v[1-9][0-9]{0,4}$"
 # A type, or the beginning of types: "document.*", "*".
 TYPE_PATTERN = r"^(\*|[a-z0-9_]+(\.[a-z0-9_]+)*(\.\*)?)$"
+# 24 to 64 bytes in base64.
+_GROUP = "[A-Za-z0-9+/]"
+SECRET = (
+    rf"^whsec_(({_GROUP}{{4}}){{8,20}}({_GROUP}{{3}}=|{_GROUP}{{2}}==)?"
+    rf"|({_GROUP}{{4}}){{21}}({_GROUP}{{2}}==)?)$"
+)
 MOST_RETRIES = 100
 RETRIES = 10
 
@@ -39,7 +45,7 @@ class DestinationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
     kind: DestinationKind
     options: dict[str, Any]
     types: TypePatterns = msgspec.field(default_factory=lambda: ["*"])
-    secret: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    secret: Annotated[str, Meta(pattern=SECRET)] | None = None
     retries: Annotated[int, Meta(ge=0, le=MOST_RETRIES)] = RETRIES
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import math
 import re
 import secrets
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Meta
 
 from headrace.api_types.publishing import (
     MOST_RETRIES,
     RETRIES,
+    SECRET,
     TYPE_PATTERN,
     DestinationKind,
     DestinationView,
@@ -34,39 +34,23 @@ HIDDEN = "***"
 # Options whose values are never shown. URLs are shown without passwords and parameters.
 SECRET_OPTIONS = frozenset({"password", "sasl_password", "token", "secret_access_key"})
 
+# A name or an IPv4 address, perhaps a port and a path; no user, password or fragment.
+_PORT = r"6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3}"
+WEBHOOK_URL = rf"^https?://[A-Za-z0-9][A-Za-z0-9.\-]{{0,250}}(:({_PORT}))?([/?][!\"$-~]*)?$"
+
 _PATTERN = re.compile(TYPE_PATTERN)
 
 
 class Options(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """The options of a destination, by its kind. `{type}` in a name stands for the event's type."""
 
-    timeout: float = 15.0
-
-    def check(self) -> None:
-        """Raise `InvalidSetting` for a value that cannot be used."""
-        if not (0 < self.timeout <= LONGEST_TIMEOUT and math.isfinite(self.timeout)):
-            raise InvalidSetting(
-                f"timeout must be more than 0 and at most {LONGEST_TIMEOUT:g} seconds, "
-                f"got {self.timeout!r}"
-            )
+    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT)] = 15.0
 
 
 class WebhookOptions(Options, kw_only=True, frozen=True):
     """An HTTP endpoint that follows Standard Webhooks."""
 
-    url: str
-
-    def check(self) -> None:
-        super().check()
-        try:
-            parts = urlsplit(self.url)
-            port_is_fine = parts.port is None or parts.port > 0
-        except ValueError:
-            raise InvalidSetting("url cannot be read; write https://host/path") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
-            raise InvalidSetting("url has to be http:// or https:// with a host")
-        if parts.username is not None or parts.fragment:
-            raise InvalidSetting("url must have no user, password or fragment")
+    url: Annotated[str, Meta(pattern=WEBHOOK_URL, max_length=2_000)]
 
 
 class KafkaOptions(Options, kw_only=True, frozen=True):
@@ -107,7 +91,7 @@ class RedisStreamsOptions(Options, kw_only=True, frozen=True):
 
     stream: str
     url: str = "redis://localhost:6379/0"
-    max_length: int | None = None
+    max_length: Annotated[int, Meta(ge=1, le=2**53)] | None = None
 
 
 class SqsOptions(Options, kw_only=True, frozen=True):
@@ -199,15 +183,8 @@ def make_destination(
 ) -> Destination:
     """Return a checked destination without secrets. Errors name the field and the remedy."""
     check_name("destination", name)
-    if kind not in OPTIONS:
-        raise InvalidSetting(unknown("kind", str(kind), OPTIONS))
     try:
-        typed: Options = msgspec.convert(options, OPTIONS[kind], strict=False)
-    except msgspec.ValidationError as error:
-        known = ", ".join(OPTIONS[kind].__struct_fields__)
-        raise InvalidSetting(f"destination {name!r}: {error}; {kind} takes: {known}") from None
-    try:
-        typed.check()
+        typed = convert_options(kind, options)
     except InvalidSetting as error:
         raise InvalidSetting(f"destination {name!r}: {error}") from None
     if not types:
@@ -234,6 +211,19 @@ def make_destination(
     )
 
 
+def convert_options(kind: str, options: dict[str, Any], *, strict: bool = True) -> Options:
+    """Return checked options; with `strict` false, numbers may be text. The error does not repeat
+    their values, which may be secret.
+    """
+    if kind not in OPTIONS:
+        raise InvalidSetting(unknown("kind", str(kind), OPTIONS))
+    try:
+        return msgspec.convert(options, OPTIONS[kind], strict=strict)
+    except msgspec.ValidationError as error:
+        known = ", ".join(OPTIONS[kind].__struct_fields__)
+        raise InvalidSetting(f"{error}; {kind} takes: {known}") from None
+
+
 def new_secret() -> str:
     """Return a new secret for the signatures of a webhook."""
     return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
@@ -241,12 +231,8 @@ def new_secret() -> str:
 
 def check_secret(secret: str) -> str:
     """Check a secret that was given. The error does not repeat it."""
-    try:
-        raw = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
-    except (binascii.Error, ValueError):
-        raw = b""
     least, most = SECRET_BYTES
-    if not secret.startswith(SECRET_PREFIX) or not least <= len(raw) <= most:
+    if not re.fullmatch(SECRET, secret):
         raise InvalidInput(
             f"the secret is not valid; use {SECRET_PREFIX} followed by {least} to {most} bytes in "
             "base64, or leave it out and one is made"

@@ -22,7 +22,12 @@ import msgspec
 from headrace.api_types.publishing import DestinationRequest
 from headrace.dispatchers.events.config import QueueConfig, fill_variables, load_document
 from headrace.errors import InvalidInput, InvalidSetting
-from headrace.publishing.destinations import Destination, check_secret, make_destination
+from headrace.publishing.destinations import (
+    Destination,
+    check_secret,
+    convert_options,
+    make_destination,
+)
 
 DEFAULT = Path("config/destinations.yaml")
 ORIGIN = "file"
@@ -60,7 +65,7 @@ def _one(name: str, body: Any, where: QueueConfig, now: datetime) -> Destination
         made = make_destination(
             name,
             asked.kind,
-            asked.options,
+            msgspec.to_builtins(convert_options(asked.kind, asked.options, strict=False)),
             types=asked.types,
             retries=asked.retries,
             origin=ORIGIN,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from headrace.api_types.publishing import RETRIES, DestinationView
 from headrace.app import App
@@ -18,6 +19,7 @@ from headrace.cli.output import print_fields, print_json, print_line, print_tabl
 from headrace.cli.session import CliSession
 from headrace.dispatchers.events.config import QueueConfig, fill_variables
 from headrace.errors import InvalidInput
+from headrace.publishing.destinations import convert_options
 
 NAME = "The name of the destination."
 
@@ -54,7 +56,7 @@ async def add(
       headrace destinations add log kafka topic=events bootstrap_servers=kafka:9092
       headrace destinations add audit redis_streams stream=audit --types document.*
     """
-    given = _options(options)
+    given = msgspec.to_builtins(convert_options(kind, _options(options), strict=False))
     wanted: dict[str, Any] = {
         "types": parts([types]) if types else ("*",),
         "secret": None if secret_env is None else _variable(secret_env),
