@@ -112,6 +112,9 @@ class RecordingStepStore(StepStore):
     def follow(self, jobs: list[NewJob], on: str) -> None:
         raise NotImplementedError
 
+    def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
+        raise NotImplementedError
+
 
 class RecordingContext(DurableContext):
     """The worker's side of a context, kept in memory."""
