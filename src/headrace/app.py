@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 # The task that runs workflows; its module is loaded when one is run.
 WORKFLOW = "headrace.workflow"
+# Those that publish events and deliver them, the same way.
+EVENTS = ("headrace.publish", "headrace.deliver")
 
 T = TypeVar("T", bound=Task[..., Any])
 
@@ -95,6 +97,8 @@ class App(AdminVerbs):
             await self._open()
         if "bundles" in vars(self) and not self.bundles.prepared and not self._isolated:
             await self.bundles.prepare()
+        if "_publishing" in self.__dict__:
+            await self._store_event_types()
 
     async def close(self) -> None:
         """Close every connection. The App can be opened again. Those who wait for a result, or for
@@ -163,11 +167,13 @@ class App(AdminVerbs):
 
     def built_in(self, name: str) -> Task[..., Any] | None:
         """A task that every worker has, whatever its App."""
+        if name in EVENTS:
+            return self._publishing.task(name)
         return self._workflow_task if name == WORKFLOW else None
 
     def task_names(self) -> tuple[str, ...]:
         """The names of all tasks that a worker of this App knows."""
-        return (*self.tasks, WORKFLOW)
+        return (*self.tasks, WORKFLOW, *EVENTS)
 
     @property
     def payload_limit(self) -> int:

@@ -26,6 +26,11 @@ COMMANDS = {
         "dispatchers.dead_letters:commands",
         "List, show, replay and remove messages that made no job.",
     ),
+    "events": ("publishing.events:commands", "Show the types of events that jobs publish."),
+    "destinations": (
+        "publishing.destinations:commands",
+        "Add, list, test and remove destinations of published events.",
+    ),
     "enqueue": ("enqueue.command:enqueue", "Enqueue a job and print its id."),
     "jobs": ("jobs.list:commands", "List, show, watch, cancel and retry jobs."),
     "artifacts": ("admin.artifacts:commands", "List, download and keep the files of jobs."),

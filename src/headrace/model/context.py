@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 
 from headrace.model.artifact import Artifacts
 from headrace.model.durable.children import OnFailure
+from headrace.model.durable.followers import FollowOn
 from headrace.model.job import NewJob
 from headrace.model.retry import RetryPolicy
 
@@ -150,4 +151,23 @@ class Context(ABC):
 
         If some ended without a result, `ChildFailed` is raised, which names them; with
         `on_failure="collect"` the list has a `FailedChild` in their places.
+        """
+
+    @abstractmethod
+    def publish(
+        self, event_type: str, body: Any, key: str | None = None, *, on: FollowOn = "completed"
+    ) -> str:
+        """Publish an event together with the outcome of this attempt, as by `then`, and return its
+        id. The type is declared (`app.event_type`) and the body fits it. Events of one `key` are
+        delivered in order.
+        """
+
+    @abstractmethod
+    def then(self, job: NewJob, /, *more: NewJob, on: FollowOn = "completed") -> list[str]:
+        """Have jobs stored in the same step as the outcome of this attempt, and return their ids.
+        Give jobs that `task.job(…)` has made.
+
+        They exist if and only if that outcome counted and is of this kind: "completed"; "failed",
+        for good, by an error or by its time limit; or "ended", any final status. An attempt that
+        is tried again, that was put off or that has lost its lease leaves none of them.
         """

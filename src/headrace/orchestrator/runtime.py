@@ -88,6 +88,7 @@ class WorkerRuntime:
                 clock=host.clock,
                 tasks=host.tasks,
                 stage_hooks=StageHooks(host.stage_hooks, stage_hooks),
+                event_job=host.event_job,
             ),
             threads=self.threads,
             processes=self.processes,

@@ -14,7 +14,7 @@ from headrace.server.auth.redact import DEFAULT
 from headrace.server.bundles import add_bundles
 from headrace.server.http import problems
 from headrace.server.openapi.document import document
-from headrace.server.routes import admin, cluster, job, jobs, kept_files, workflows
+from headrace.server.routes import admin, cluster, job, jobs, kept_files, publishing, workflows
 from headrace.server.routing import SecurityHeaders
 from headrace.server.service import MEBIBYTE, Service, ServicePerLoop
 from headrace.version import __version__
@@ -26,6 +26,7 @@ ROUTES = (
     *kept_files.routes,
     *cluster.routes,
     *admin.routes,
+    *publishing.routes,
     *workflows.routes,
 )
 

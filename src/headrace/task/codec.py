@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.errors import InvalidArguments
 from headrace.model.durable.transient import GONE, GONE_TEXT
 
 
@@ -27,6 +28,16 @@ def decode_hook(kind: type, value: Any) -> Any:
     if validate is not None:
         return validate(value)
     raise TypeError(f"{kind.__name__} cannot be read from JSON")
+
+
+def encode_body(event_type: str, body: Any) -> bytes:
+    """Return the body of an event as JSON."""
+    try:
+        return encode(body)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidArguments(
+            f"event {event_type}: {error}; pass plain data, or its model"
+        ) from None
 
 
 # Returns the JSON of a value; raises TypeError for what JSON cannot hold. Bound once: it is called

@@ -181,3 +181,30 @@ def _mask(text: dict[str, str], log: str) -> str:
     if Path(log).read_text().count("mask") == 1:
         raise ConnectionError("away")
     return text["text"][:2]
+
+
+def _follow(ctx: headrace.Context) -> tuple[list[str], list[str]]:
+    refusals = []
+    for jobs in ([leaf.job(0)] * 1_001, [leaf]):
+        try:
+            ctx.then(*jobs)
+        except headrace.InvalidInput as error:
+            refusals.append(str(error))
+    return ctx.then(leaf.job(1), leaf.job(2)), refusals
+
+
+@app.task(isolate="process")
+async def followed(ctx: headrace.Context) -> tuple[list[str], list[str]]:
+    return _follow(ctx)
+
+
+@app.task(isolate="process")
+def followed_function(ctx: headrace.Context) -> tuple[list[str], list[str]]:
+    return _follow(ctx)
+
+
+@app.task(isolate="process", timeout=2, retries=0)
+def followed_and_hangs(ctx: headrace.Context) -> None:
+    ctx.then(leaf.job(0), on="completed")
+    ctx.then(leaf.job(1), on="failed")
+    threading.Event().wait()

@@ -127,6 +127,12 @@ class RecordingStepStore(StepStore):
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         raise Suspended(1.0, (AwaitedChildren(None, 0),))
 
+    def follow(self, jobs: list[NewJob], on: str) -> None:
+        raise NotImplementedError
+
+    def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
+        raise NotImplementedError
+
 
 class RecordingContext(DurableContext):
     """The worker's side of a context, kept in memory."""

@@ -53,6 +53,14 @@ class StepStore(ABC):
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         """Wait until these children have ended."""
 
+    @abstractmethod
+    def follow(self, jobs: list[NewJob], on: str) -> None:
+        """Have jobs stored with the outcome of the attempt. Does not wait for the engine."""
+
+    @abstractmethod
+    def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
+        """Have an event published with the outcome, and return its id. The same way."""
+
 
 class WorkerStepStore(StepStore):
     """Records in the engine. All but the function of a stage runs on the worker's event loop."""
@@ -88,3 +96,11 @@ class WorkerStepStore(StepStore):
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         return await self._context.on_worker_loop(self._children.gather(ids))
+
+    def follow(self, jobs: list[NewJob], on: str) -> None:
+        self._context.follow(jobs, on)
+
+    def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
+        job = self._context.event_job(event_type, body, key)
+        self._context.follow([job], on)
+        return job.id

@@ -87,6 +87,14 @@ class AttemptServer:
     def artifacts(self) -> ArtifactServer:
         return ArtifactServer(self._context.artifacts, self._start)
 
+    async def follow(self, jobs: list[NewJob], on: str) -> None:
+        """Have jobs stored with the outcome of the attempt."""
+        self.steps.follow(jobs, on)
+
+    async def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
+        """Have an event published with the outcome of the attempt, and return its id."""
+        return self.steps.publish(event_type, body, key, on)
+
     async def begin_stage(
         self, stage: int, name: str, done: str | None, transient: Transient
     ) -> bytes:
@@ -199,6 +207,8 @@ METHODS: dict[
         ("wait", tuple[str, str, float | None], lambda server: server.steps.wait),
         ("spawn", tuple[str, list[NewJob]], lambda server: server.steps.spawn),
         ("gather", tuple[list[str]], lambda server: server.steps.gather),
+        ("publish", tuple[str, bytes, str | None, str], lambda server: server.publish),
+        ("follow", tuple[list[NewJob], str], lambda server: server.follow),
         ("find_artifact", tuple[str, str], lambda server: server.artifacts.find),
         ("keep_artifact", tuple[str, str, str, str], lambda server: server.artifacts.keep),
         ("list_artifacts", tuple[()], lambda server: server.artifacts.list),

@@ -123,6 +123,13 @@ class RemoteStepStore(StepStore):
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         return msgspec.json.decode(await self._ask("gather", ids), type=list[EndedChild])
 
+    def follow(self, jobs: list[NewJob], on: str) -> None:
+        self._channel.ask_now(self._run, "follow", jobs, on)
+
+    def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
+        made = self._channel.ask_now(self._run, "publish", event_type, body, key, on)
+        return msgspec.json.decode(made, type=str)
+
 
 class RemoteContext(DurableContext):
     """One attempt at one job, seen from a child process."""
