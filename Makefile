@@ -13,14 +13,20 @@ help: ## Show what can be made
 
 venv: $(STAMP) ## Make .venv with everything for development
 
-$(STAMP): pyproject.toml
+APPS := $(patsubst %/pyproject.toml,%,$(wildcard apps/*/pyproject.toml))
+
+$(STAMP): pyproject.toml $(wildcard apps/*/pyproject.toml)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip install --quiet --editable ".[all]" --group dev
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip install --quiet --editable ".[all]" \
+		$(foreach app,$(APPS),--editable ./$(app)) --group dev
 	touch $@
 
+# Bundles that `make up` loads: `make up BUNDLES=ingest`.
+BUNDLES ?=
+
 up: $(STAMP) ## Start a worker with the built-in tour on the embedded engine
-	$(BIN)/headrace up
+	$(BIN)/headrace up $(if $(BUNDLES),--bundle $(BUNDLES))
 
 lint: $(STAMP) ## Check style, imports and types
 	$(BIN)/ruff check .

@@ -25,8 +25,8 @@ from headrace.model.ids import new_id
 from headrace.model.job import NewJob
 from headrace.model.outcome import Completed, Settlement
 from headrace.model.worker import WorkerInfo
-from headrace.upkeep.prune import STEP_PAUSE, Prune
-from headrace.upkeep.sweep import Sweep
+from headrace.upkeep import Prune, Sweep
+from headrace.upkeep.store import STEP_PAUSE
 
 ROUND_SECONDS = 60.0
 RETENTION_SECONDS = 30.0

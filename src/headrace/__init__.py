@@ -51,20 +51,23 @@ from headrace.model.context import Context
 from headrace.model.durable.children import FailedChild
 from headrace.model.job import Job, JobFilter
 from headrace.model.lane import Lane
-from headrace.model.retry import RetryPolicy
+from headrace.model.retry import BUGS, RetryPolicy
 from headrace.model.status import Status
 from headrace.task import Task, stage
 from headrace.version import __version__
 
 if TYPE_CHECKING:
+    from headrace.bundles import Bundle
     from headrace.client import Client
     from headrace.orchestrator import JobOrchestrator
 
 __all__ = [
+    "BUGS",
     "App",
     "Artifact",
     "ArtifactNotFound",
     "AuthenticationError",
+    "Bundle",
     "ChildFailed",
     "Client",
     "Clock",
@@ -127,4 +130,8 @@ def __getattr__(name: str) -> Any:
         from headrace.client import Client  # noqa: PLC0415
 
         return Client
+    if name == "Bundle":
+        from headrace.bundles import Bundle  # noqa: PLC0415
+
+        return Bundle
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace import job_tree
@@ -21,7 +20,6 @@ from headrace.errors import (
     InvalidSetting,
     JobConflict,
     JobFailed,
-    JobNotFound,
     MissingDriver,
     PayloadTooLarge,
     ResultTimeout,
@@ -31,6 +29,7 @@ from headrace.model.job import Job, JobFilter, NewJob
 from headrace.model.names import check_text
 from headrace.model.status import Status
 from headrace.model.views import Delivery, JobPage
+from headrace.monitor.results import not_found
 from headrace.monitor.why import why
 from headrace.task import Task
 from headrace.task.codec import encode
@@ -38,6 +37,9 @@ from headrace.task.codec import encode
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from headrace.bundles.bundle import Bundle
+    from headrace.bundles.registry import BundleRegistry
+    from headrace.bundles.setup import Setup
     from headrace.dispatchers.cron.schedules import ScheduleOptions, Schedules
     from headrace.loops.loop import Loop
     from headrace.model.schedule import Schedule
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
 
 # The task that runs workflows; its module is loaded when one is run.
 WORKFLOW = "headrace.workflow"
-# Those that publish events and deliver them, the same way.
 EVENTS = ("headrace.publish", "headrace.deliver")
 
 T = TypeVar("T", bound=Task[..., Any])
@@ -74,6 +75,14 @@ class App(AdminVerbs):
         super().__init__()
         self.reconfigure(settings, clock=clock or Clock())
 
+    def reconfigure(self, settings: Settings, *, clock: Clock | None = None) -> None:
+        """Use other settings from now on, with a new engine. Close the App first if it is open.
+        Bundles that the settings name are loaded; those that are loaded stay.
+        """
+        super().reconfigure(settings, clock=clock)
+        for name in settings.bundles:
+            self.bundles.load_named(name)
+
     def __repr__(self) -> str:
         return f"<App {self._engine.name} tasks={len(self.tasks)}>"
 
@@ -86,6 +95,31 @@ class App(AdminVerbs):
             await self._open()
         if "_publishing" in self.__dict__:
             await self._store_event_types()
+        if "bundles" in vars(self) and not self.bundles.prepared and not self._isolated:
+            await self.bundles.prepare()
+
+    async def close(self) -> None:
+        """Close every connection. The App can be opened again. Those who wait for a result, or for
+        the App to be opened, are told so by an error.
+        """
+        if "bundles" in vars(self):
+            await self.bundles.close()
+        await super().close()
+
+    # -- bundles -------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def bundles(self) -> BundleRegistry:
+        """The bundles that are loaded here, and those that failed."""
+        from headrace.bundles.registry import BundleRegistry  # noqa: PLC0415 - many have none
+
+        return BundleRegistry(self)
+
+    def load_bundle(self, bundle: Bundle, **settings: Any) -> Setup:
+        """Add a bundle's tasks, schedules and routes to this App, before it is opened or served.
+        `settings` override the environment and the file. Raises if it cannot be loaded.
+        """
+        return self.bundles.load(bundle, settings).setup
 
     # -- schedules -----------------------------------------------------------------------------
 
@@ -138,11 +172,6 @@ class App(AdminVerbs):
     def task_names(self) -> tuple[str, ...]:
         """The names of all tasks that a worker of this App knows."""
         return (*self.tasks, WORKFLOW, *EVENTS)
-
-    @property
-    def payload_limit(self) -> int:
-        """How many bytes the arguments of a job may have."""
-        return self.settings.payload_limit
 
     # -- verbs ---------------------------------------------------------------------------------
 
@@ -222,10 +251,7 @@ class App(AdminVerbs):
         await self.open()
         found = await self._engine.get([parse_id(job_id)])
         if not found:
-            raise JobNotFound(
-                f"no job has the id {job_id}; it may have been pruned from history "
-                f"(kept for {timedelta(seconds=self.settings.history_seconds)})"
-            )
+            raise not_found(job_id, self.settings.history_seconds)
         return found[0]
 
     async def list(

@@ -11,12 +11,15 @@ from typing import Any, Literal
 import msgspec
 
 from headrace.errors import InvalidSetting
+from headrace.installed import bundle_names, bundle_of
 from headrace.suggest import unknown
 
 FILE = "headrace.toml"
 MEBIBYTE = 1_048_576
 MOST_SECONDS = 100 * 365 * 86_400.0
 """A longer span, added to a time or taken from it, leaves what stores and calendars know."""
+LISTS = ("queues", "bundles")
+"""Settings that are several names, `a,b` in text."""
 SECRETS = frozenset({"api_key"})
 """Settings whose value is never shown."""
 
@@ -24,11 +27,13 @@ SECRETS = frozenset({"api_key"})
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set. `HEADRACE_LEASE_SECONDS` sets `lease_seconds`, and so on.
 
-    `queues` empty means all. `connection_retries` None means: keep trying for ever.
+    `queues` empty means all. `bundles` names installed ones, each of which has settings of its own.
+    `connection_retries` None means: keep trying for ever.
     """
 
     url: str = "sqlite:///headrace.db"
     app: str | None = None
+    bundles: tuple[str, ...] = ()
     migrate: Literal["auto", "never"] = "auto"
     lease_seconds: float = 30.0
     grace_seconds: float = 30.0
@@ -101,16 +106,22 @@ def load(
     return Settings(**values)
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
+    """Return what a settings file holds; nothing if there is none."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidSetting(f"{path} is not valid TOML: {error}") from None
+
+
+def _from_file(path: Path) -> dict[str, Any]:
     values = {}
-    for name, value in content.items():
+    for name, value in read_file(path).items():
         if name not in _FIELDS:
+            if isinstance(value, dict) and name in bundle_names():
+                continue  # the settings of a bundle, read when it is loaded
             raise InvalidSetting(f"{path}: {unknown('setting', name, _FIELDS)}")
         values[name] = _convert(name, value, f"{name} in {path}", strict=True)
     return values
@@ -128,6 +139,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if not name.startswith("HEADRACE_") or name.startswith("HEADRACE_TEST_"):
             continue
         if name not in known:
+            if bundle_of(name) is not None:
+                continue  # checked when that bundle is loaded
             raise InvalidSetting(unknown("environment variable", name, known))
         if text != "":
             values[known[name]] = _convert(known[name], text, name)
@@ -136,7 +149,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def _convert(field: str, value: Any, shown: str, *, strict: bool = False) -> Any:
     """Turn text from the environment, or a TOML value, into what the field holds."""
-    if field == "queues" and isinstance(value, str):
+    if field in LISTS and isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     try:
         return msgspec.convert(value, _FIELDS[field].type, strict=strict)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 # Seconds. From a no-op to the longest jobs that people wait for.
 BOUNDS = (
@@ -33,14 +34,12 @@ BOUNDS = (
 OTHERS = "(others)"
 
 
+@dataclass(slots=True, eq=False)
 class Histogram:
     """How often values fell into each bucket. `counts` has one more for those above all bounds."""
 
-    __slots__ = ("counts", "total")
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS) + 1)
-        self.total = 0.0
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    total: float = 0.0
 
     def observe(self, seconds: float) -> None:
         """Count one value."""
@@ -65,18 +64,16 @@ class Histogram:
             yield bound, seen
 
 
+@dataclass(slots=True, eq=False)
 class TaskCounters:
     """What became of the attempts at one task from one queue."""
 
-    __slots__ = ("completed", "others", "queue", "run", "task", "wait")
-
-    def __init__(self, task: str, queue: str) -> None:
-        self.task = task
-        self.queue = queue
-        self.completed = 0
-        self.others: dict[str, int] = {}
-        self.wait = Histogram()
-        self.run = Histogram()
+    task: str
+    queue: str
+    completed: int = 0
+    others: dict[str, int] = field(default_factory=dict)
+    wait: Histogram = field(default_factory=Histogram)
+    run: Histogram = field(default_factory=Histogram)
 
     def count(self, outcome: str) -> None:
         """Count an attempt that did not complete."""
@@ -92,49 +89,28 @@ class TaskCounters:
         return self.completed + sum(self.others.values())
 
 
+@dataclass(slots=True, eq=False)
 class Telemetry:
     """What one worker has seen since it started."""
 
-    __slots__ = (
-        "abandoned",
-        "adopted",
-        "block_seconds",
-        "blocks",
-        "claimed",
-        "cpu_percent",
-        "exchange_failures",
-        "exchange_seconds",
-        "exchanges",
-        "lease_failures",
-        "leases_lost",
-        "listening",
-        "memory_bytes",
-        "notes",
-        "refused",
-        "released",
-        "renewals",
-        "tasks",
-    )
-
-    def __init__(self) -> None:
-        self.tasks: dict[tuple[str, str], TaskCounters] = {}
-        self.claimed = 0
-        self.released = 0
-        self.adopted = 0
-        self.refused = 0
-        self.abandoned = 0
-        self.exchanges = 0
-        self.exchange_failures = 0
-        self.exchange_seconds = Histogram()
-        self.notes = 0
-        self.renewals = 0
-        self.lease_failures = 0
-        self.leases_lost = 0
-        self.blocks = 0
-        self.block_seconds = 0.0
-        self.listening = False
-        self.memory_bytes = 0
-        self.cpu_percent = 0.0
+    claimed: int = 0
+    released: int = 0
+    adopted: int = 0
+    refused: int = 0
+    abandoned: int = 0
+    exchange_seconds: Histogram = field(default_factory=Histogram)
+    exchanges: int = 0
+    exchange_failures: int = 0
+    notes: int = 0
+    listening: bool = False
+    renewals: int = 0
+    lease_failures: int = 0
+    leases_lost: int = 0
+    tasks: dict[tuple[str, str], TaskCounters] = field(default_factory=dict)
+    blocks: int = 0
+    block_seconds: float = 0.0
+    memory_bytes: int = 0
+    cpu_percent: float = 0.0
 
     def of(self, task: str, queue: str) -> TaskCounters:
         """The counters of one task in one queue."""

@@ -8,17 +8,22 @@ import pytest
 
 from headrace.cli import output
 
+COLUMNS: output.Columns[tuple[str, object]] = {
+    "NAME": lambda row: row[0],
+    ">N": lambda row: row[1],
+}
+
 
 def test_a_plain_table_is_aligned_whatever_the_script(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_table(("NAME", "N"), [("한국", 7), ("abcdef", 10)], right=("N",))
+    output.print_table(COLUMNS, [("한국", 7), ("abcdef", 10)])
     assert capsys.readouterr().out == "NAME     N\n한국     7\nabcdef  10\n"
 
 
 def test_a_long_table_comes_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
-    table = output.Table(("NAME", "N"))
+    table = output.Table(COLUMNS)
     table.add([("longer", 1)])
-    table.add([("b", 2)])
-    assert capsys.readouterr().out == "NAME    N\nlonger  1\nb       2\n"
+    table.add([("b", 22)])
+    assert capsys.readouterr().out == "NAME    N\nlonger  1\nb       22\n"
 
 
 def test_a_long_list_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,13 +38,13 @@ def test_a_long_list_is_one_document(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_nothing_is_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_table(("ID", "WHAT"), [("x" * 300, "y" * 300)])
+    output.print_table(COLUMNS, [("x" * 300, "y" * 300)])
     assert "x" * 300 + "  " + "y" * 300 in capsys.readouterr().out
 
 
 def test_a_cell_cannot_break_its_table(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_table(("ID", "WHAT"), [("1", "a\nb\x1b[2J")])
-    assert capsys.readouterr().out.splitlines()[1] == "1   a\\nb\\x1b[2J"
+    output.print_table(COLUMNS, [("1", "a\nb\x1b[2J")])
+    assert capsys.readouterr().out.splitlines()[1] == "1     a\\nb\\x1b[2J"
 
 
 def test_fields_of_several_lines_are_indented(capsys: pytest.CaptureFixture[str]) -> None:

@@ -268,7 +268,7 @@ async def test_storing_many_jobs_does_not_open_a_closed_client_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Closed between two requests of one call: those before it are stored."""
-    monkeypatch.setattr("headrace.client.batches.BATCH_JOBS", 1)
+    monkeypatch.setattr("headrace.client.client.BATCH_JOBS", 1)
     stored = answer(202, {"jobs": [A_JOB], "created": [True]})
     async with scripted(stored) as server:
         client = headrace.Client(server.url)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headrace.engine.base import Engine
 from headrace.model.durable.writes import Entry, Note
 from headrace.model.ids import new_id
-from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, retry, the_job
+from headrace.model.outcome import Completed, Settlement
+from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, fail, retry, the_job
 
 
 async def test_progress_stage_and_message_are_seen(engine: Engine) -> None:
@@ -20,12 +23,36 @@ async def test_progress_stage_and_message_are_seen(engine: Engine) -> None:
     assert (seen.stage, seen.progress, seen.message) == ("crawling", 50.0, "page 1")
     await complete(engine, job)
     seen = await the_job(engine, job_id)
-    assert (seen.stage, seen.progress, seen.message) == ("crawling", 100.0, "page 1")
+    assert (seen.stage, seen.progress, seen.message) == ("crawling", 100.0, None)
+
+
+@pytest.mark.parametrize("entry", [None, b'{"outcome":"completed"}'])
+async def test_a_completed_job_keeps_the_message_of_its_end_and_no_other(
+    engine: Engine, entry: bytes | None
+) -> None:
+    worker = await a_worker(engine)
+    ids = [await enqueue(engine) for _ in range(2)]
+    jobs = {job.id: job for job in await claim(engine, worker, 2)}
+    told = [(75.0, "turn 3 of 4"), (100.0, "18 s of audio")]
+    await engine.write_progress(
+        [Note(each, jobs[each].token, None, *said) for each, said in zip(ids, told, strict=True)]
+    )
+    await engine.exchange(
+        [Settlement(each, jobs[each].token, Completed(), entry) for each in ids], limit=0
+    )
+    assert [(await the_job(engine, each)).message for each in ids] == [None, "18 s of audio"]
+
+
+async def test_a_failed_job_keeps_its_last_message(engine: Engine) -> None:
+    worker = await a_worker(engine)
+    job_id = await enqueue(engine)
+    [job] = await claim(engine, worker)
+    await engine.write_progress([Note(job.id, job.token, None, 75.0, "turn 3 of 4")])
+    await fail(engine, job)
+    assert (await the_job(engine, job_id)).message == "turn 3 of 4"
 
 
 async def test_a_failed_job_keeps_how_far_it_came(engine: Engine) -> None:
-    from tests.support.verbs import fail
-
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
     [job] = await claim(engine, worker)

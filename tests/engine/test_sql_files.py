@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+import headrace.engine
 from headrace.engine import sql_files
 
 
@@ -43,6 +45,21 @@ def test_a_name_that_is_there_twice_is_refused(package: Path) -> None:
         sql_files.queries(package.name)
 
 
+def test_a_fragment_stands_where_it_is_included(package: Path) -> None:
+    (package / "fragments").mkdir()
+    (package / "fragments" / "shared.sql").write_text("-- Why.\nAND a\nAND b\n")
+    (package / "queries" / "one.sql").write_text("WHERE c\n  -- include: shared\nLIMIT 1\n")
+    (package / "functions" / "two.sql").write_text("-- include: shared\n")
+    assert sql_files.queries(package.name) == {"one": "WHERE c\n  AND a\n  AND b\nLIMIT 1\n"}
+    assert sql_files.functions(package.name) == {"two": "AND a\nAND b\n"}
+
+
+def test_a_fragment_that_does_not_exist_is_an_error(package: Path) -> None:
+    (package / "functions" / "one.sql").write_text("-- include: shared\n")
+    with pytest.raises(FileNotFoundError, match="shared"):
+        sql_files.functions(package.name)
+
+
 def test_a_migration_says_which_programs_it_leaves_behind(package: Path) -> None:
     (package / "migrations" / "0002_later.sql").write_text("SELECT 2;\n")
     (package / "migrations" / "0001_first.sql").write_text("-- A.\n-- min_program: 1\nSELECT 1;\n")
@@ -55,3 +72,19 @@ def test_functions_are_found_in_folders(package: Path) -> None:
     (package / "functions" / "b.sql").write_text("B")
     (package / "functions" / "inner" / "a.sql").write_text("A")
     assert list(sql_files.functions(package.name).items()) == [("a", "A"), ("b", "B")]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_every_statement_that_is_used_exists_and_every_one_is_used(engine: str) -> None:
+    folder = Path(headrace.engine.__path__[0]) / engine
+    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+    used = {name for text in texts for name in re.findall(r"\bsql\.([a-z_]+)\b(?! import)", text)}
+    statements = sql_files.queries(f"headrace.engine.{engine}")
+    assert used - {"py"} == set(statements)
+
+
+def test_a_statement_that_does_not_exist_is_named() -> None:
+    statements = sql_files.Statements({"one": "SELECT 1"}, str.lower)
+    assert statements.one == "select 1"
+    with pytest.raises(AttributeError, match="two"):
+        _ = statements.two

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import InvalidSetting, ParserError
-from headrace.model.retry import LONGEST_DELAY, RetryPolicy, retryable
+from headrace.model.retry import BUGS, LONGEST_DELAY, RetryPolicy, retryable
 
 
 def test_the_default_waits_5_10_and_20_seconds() -> None:
@@ -43,3 +43,26 @@ def test_what_cannot_succeed_is_not_retried() -> None:
     assert not retryable(Broken(), (ValueError,))
     assert not retryable(Broken(), ("ValueError",))
     assert retryable(Broken(), ("KeyError", KeyError))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NameError("x"),
+        UnboundLocalError("x"),
+        AttributeError("x"),
+        TypeError("x"),
+        NotImplementedError("x"),
+    ],
+)
+def test_bugs_are_never_retried(error: Exception) -> None:
+    assert retryable(error)
+    assert not retryable(error, BUGS)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyError("x"), IndexError("x"), ValueError("x"), ImportError("x"), AssertionError("x")],
+)
+def test_errors_that_may_come_from_data_or_deployment_are_no_bugs(error: Exception) -> None:
+    assert retryable(error, BUGS)

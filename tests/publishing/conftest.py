@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,7 +25,7 @@ class Processed(msgspec.Struct):
     chunks: int = 0
 
 
-def publishing(url: str, clock: Clock | None = None, **settings: object) -> headrace.App:
+def publishing(url: str, clock: Clock | None = None, **settings: Any) -> headrace.App:
     """An App that declares one type of events, and may send to loopback."""
     app = headrace.App(url, clock=clock, allow_private_webhooks=True, **settings)
     app.event_type(PROCESSED, Processed, summary="A document is searchable.")

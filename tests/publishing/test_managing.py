@@ -70,12 +70,13 @@ async def test_what_cannot_be_used_is_refused(
 
 
 async def test_other_refusals(local: headrace.App) -> None:
-    for given in (
+    wrong: list[dict[str, Any]] = [
         {"types": []},
         {"types": ["Document.*"]},
         {"retries": -1},
         {"secret": "whsec_c2hvcnQ="},
-    ):
+    ]
+    for given in wrong:
         with pytest.raises(InvalidInput) as refused:
             await local.put_destination("crm", "webhook", {"url": URL}, **given)
         assert "c2hvcnQ" not in str(refused.value)

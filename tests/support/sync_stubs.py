@@ -20,19 +20,24 @@ import headrace.app
 import headrace.client.client
 import headrace.client.sync
 import headrace.sync
+from headrace.task.registry import Registering
 
 HEADER = "# Made by `python -m tests.support.sync_stubs`; do not edit.\n\n"
 RUFF = Path(sys.executable).parent / "ruff"
+SHARED = "_Verbs"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Blocking(NamedTuple):
-    """A module with a blocking class, the class behind it, and methods that are passed on."""
+    """A module with a blocking class, the class behind it, and methods that are passed on: by name,
+    or all of a class, which the stub inherits from.
+    """
 
     module: ModuleType
     kind: str
     source: type
     also: tuple[str, ...]
+    inherits: tuple[type, ...] = ()
 
     @property
     def stub(self) -> Path:
@@ -42,7 +47,7 @@ class Blocking(NamedTuple):
 
 ALL = (
     Blocking(headrace.client.sync, "SyncClient", headrace.client.client.Client, ("job",)),
-    Blocking(headrace.sync, "App", headrace.app.App, ("task", "schedule", "add_schedule")),
+    Blocking(headrace.sync, "App", headrace.app.App, ("schedule", "add_schedule"), (Registering,)),
 )
 
 
@@ -129,7 +134,7 @@ def _members(blocking: Blocking, names: Names) -> list[ast.stmt]:
             own.add(node.name)
             made.append(_declared(node, names, module))
     for kind in blocking.source.__mro__:
-        if kind.__module__.partition(".")[0] != "headrace":
+        if kind.__module__.partition(".")[0] != "headrace" or kind in blocking.inherits:
             continue
         found: set[str] = set()
         for node in _class_body(kind):
@@ -145,17 +150,35 @@ def _members(blocking: Blocking, names: Names) -> list[ast.stmt]:
     return made
 
 
+def _shared() -> list[str]:
+    """The verbs that all blocking classes have alike."""
+    every = [[ast.unparse(each) for each in _members(one, Names(""))] for one in ALL]
+    return [each for each in every[0] if all(each in others for others in every)]
+
+
 def stub(blocking: Blocking) -> str:
-    """The stub of a module."""
+    """The stub of a module. What all have alike is in a base class, in the stub of the last."""
     names = Names(blocking.module.__name__)
     names.lines["import builtins"] = None
     body: list[ast.stmt] = []
+    shared, home = _shared(), ALL[-1].module.__name__
+    if blocking.module.__name__ != home:
+        names.lines[f"from {home} import {SHARED}"] = None
+    for kind in blocking.inherits:
+        names.lines[f"from {kind.__module__} import {kind.__name__}"] = None
     tree = ast.parse(inspect.getsource(blocking.module))
     for node in tree.body:
         match node:
             case ast.ClassDef(name=blocking.kind):
                 members = _members(blocking, names)
-                body.append(ast.ClassDef(blocking.kind, [], [], members, []))
+                own = [each for each in members if ast.unparse(each) not in shared]
+                if blocking.module.__name__ == home:
+                    alike = [each for each in members if ast.unparse(each) in shared]
+                    body.append(ast.ClassDef(SHARED, [], [], alike, []))
+                bases = [SHARED, *(each.__name__ for each in blocking.inherits)]
+                body.append(
+                    ast.ClassDef(blocking.kind, [ast.Name(each) for each in bases], [], own, [])
+                )
             case ast.FunctionDef():
                 body.append(_declared(node, names, blocking.module.__name__))
             case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar"))):

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import InvalidInput
-from headrace.workflows.conditions import BadCondition, Condition
-from headrace.workflows.references import BadReference, resolve
+from headrace.workflows.references import BadCondition, BadReference, Condition, resolve
 
 SCOPE: dict[str, Any] = {
     "params": {"url": "https://a.example", "n": 3, "on": True, "none": None},

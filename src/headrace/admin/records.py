@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from headrace.admin.publishing import PublishingVerbs
 
 if TYPE_CHECKING:
-    from headrace.api_types.requests import Scope
+    from typing import Unpack
+
+    from headrace.api_types.requests import KeyLimits, Scope
     from headrace.api_types.responses import (
         DeadLetterPage,
         DeadLetterView,
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
         NewKey,
         Replayed,
     )
-    from headrace.dispatchers.events.dead_letters import DeadLetters
+    from headrace.dispatchers.events.dead_letters import DeadLetter, DeadLetters
     from headrace.task.app_like import AppLike
 
 
@@ -35,15 +39,24 @@ class RecordVerbs(PublishingVerbs):
         self, *, topic: str | None = None, cursor: str | None = None, limit: int = 50
     ) -> DeadLetterPage:
         """Return messages that made no job, by id, with the reason but without the message."""
-        from headrace.admin.views import letter_page  # noqa: PLC0415
+        from headrace.api_types.responses import DeadLetterPage  # noqa: PLC0415
 
-        return await letter_page(self._letters, topic, cursor, limit)
+        found: list[DeadLetterView] = []
+        letters, after = self._letters, cursor or ""
+        while len(found) < limit and (some := await letters.page(after=after)):
+            for letter in some:
+                after = letter.id
+                if topic in (None, letter.topic):
+                    found.append(_view(letter, raw=b""))
+                if len(found) == limit:
+                    break
+        more = len(found) == limit and await letters.page(after=after, limit=1)
+        return DeadLetterPage(found, after if more else None)
 
     async def dead_letter(self, letter_id: str) -> DeadLetterView:
         """Return one message with all that is known about it."""
-        from headrace.admin.views import letter_view  # noqa: PLC0415
-
-        return letter_view(await self._letters.get(letter_id))
+        letter = await self._letters.get(letter_id)
+        return _view(letter, raw=letter.raw)
 
     async def replay_dead_letter(self, letter_id: str) -> Replayed:
         """Try a message again. It is gone once its job is stored; if it makes none, it stays."""
@@ -65,20 +78,12 @@ class RecordVerbs(PublishingVerbs):
         return [key.view() for key in await list_keys(self)]
 
     async def create_key(
-        self,
-        name: str,
-        scope: Scope = "read",
-        *,
-        user: str | None = None,
-        queues: Sequence[str] = (),
-        rate: float | None = None,
+        self, name: str, scope: Scope = "read", **limits: Unpack[KeyLimits]
     ) -> NewKey:
         """Create a key for the HTTP API. Its secret is in the answer, and never shown again."""
         from headrace.admin.keys import create_key  # noqa: PLC0415
 
-        key, secret = await create_key(
-            self, name=name, scope=scope, user=user, queues=queues, rate=rate
-        )
+        key, secret = await create_key(self, name=name, scope=scope, **limits)
         return key.new_view(secret)
 
     async def revoke_key(self, key_id: str) -> KeyView:
@@ -86,3 +91,12 @@ class RecordVerbs(PublishingVerbs):
         from headrace.admin.keys import revoke_key  # noqa: PLC0415
 
         return (await revoke_key(self, key_id)).view()
+
+
+def _view(letter: DeadLetter, *, raw: bytes) -> DeadLetterView:
+    """Return a dead letter with this of the message in it."""
+    from headrace.api_types.responses import DeadLetterView  # noqa: PLC0415
+
+    fields = msgspec.structs.asdict(letter)
+    del fields["known"]
+    return DeadLetterView(**fields | {"raw": raw})

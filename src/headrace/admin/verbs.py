@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
@@ -22,8 +22,9 @@ from headrace.model.worker import Worker
 # enqueues carries none of them.
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Unpack
 
-    from headrace.api_types.requests import Missed
+    from headrace.api_types.requests import AppPutOptions, RunOptions, ScheduleSettings
     from headrace.api_types.responses import (
         BulkAnswer,
         DispatcherView,
@@ -107,7 +108,7 @@ class AdminVerbs(RecordVerbs):
     async def dispatchers(self) -> Sequence[DispatcherView]:
         """Return cron and event dispatchers, and how far behind they are."""
         from headrace.api_types.responses import DispatcherView  # noqa: PLC0415
-        from headrace.monitor.dispatchers import dispatchers  # noqa: PLC0415
+        from headrace.monitor.snapshot import dispatchers  # noqa: PLC0415
 
         await self.open()
         found = await dispatchers(self._engine, self.clock.utcnow())
@@ -125,8 +126,8 @@ class AdminVerbs(RecordVerbs):
         action: Literal["cancel", "retry"],
         filter: JobFilter,
         *,
-        dry_run: bool = False,
         reason: str | None = None,
+        dry_run: bool = False,
         on_progress: Callable[[int], None] | None = None,
     ) -> BulkAnswer:
         """Cancel or retry every job that matches; with `dry_run` only count them.
@@ -193,7 +194,7 @@ class AdminVerbs(RecordVerbs):
     async def list_schedules(self) -> Sequence[ScheduleView]:
         """Return every schedule in words, with its next times and its last jobs."""
         schedules = self.schedules  # says what to install if the extra is missing
-        from headrace.admin.views import schedule_views  # noqa: PLC0415
+        from headrace.dispatchers.cron.views import schedule_views  # noqa: PLC0415
 
         await self.open()
         return await schedule_views(schedules, self.clock.utcnow())
@@ -201,38 +202,21 @@ class AdminVerbs(RecordVerbs):
     async def get_schedule(self, name: str) -> ScheduleView:
         """Return one schedule. Raises `UnknownSchedule`."""
         schedules = self.schedules
-        from headrace.admin.views import schedule_view  # noqa: PLC0415
+        from headrace.dispatchers.cron.views import schedule_view  # noqa: PLC0415
 
         return await schedule_view(schedules, name, self.clock.utcnow())
 
     async def put_schedule(
-        self,
-        name: str,
-        expression: str,
-        task: str,
-        *,
-        tz: str = "UTC",
-        params: Mapping[str, Any] | None = None,
-        allow_overlap: bool = True,
-        enabled: bool = True,
-        missed: Missed = "latest",
-        replace: bool = True,
-        source: str = "app",
+        self, name: str, expression: str, task: str, **options: Unpack[AppPutOptions]
     ) -> ScheduleView:
         """Add a schedule, or change the one of this name. It fires from its next time on."""
         schedules = self.schedules
         from headrace.model.schedule import Schedule  # noqa: PLC0415
 
-        schedule = Schedule(
-            name=name,
-            expression=expression,
-            task=task,
-            tz=tz,
-            params=dict(params or {}),
-            allow_overlap=allow_overlap,
-            enabled=enabled,
-            missed=missed,
-        )
+        params = dict(options.pop("params", None) or {})
+        source, replace = options.pop("source", "app"), options.pop("replace", True)
+        settings = cast("ScheduleSettings", options)
+        schedule = Schedule(name=name, expression=expression, task=task, params=params, **settings)
         await schedules.add(schedule, origin=source, replace=replace)
         return await self.get_schedule(name)
 
@@ -254,7 +238,7 @@ class AdminVerbs(RecordVerbs):
     async def next_times(self, name: str, count: int = 5) -> ScheduleTimes:
         """Return when a schedule fires next."""
         schedule = (await self.schedules.get(name)).schedule
-        from headrace.admin.views import schedule_times  # noqa: PLC0415
+        from headrace.dispatchers.cron.views import schedule_times  # noqa: PLC0415
 
         return schedule_times(schedule, self.clock.utcnow(), count)
 
@@ -272,14 +256,12 @@ class AdminVerbs(RecordVerbs):
         self,
         workflow_id: str,
         params: Mapping[str, Any] | None = None,
-        *,
-        version: int | str | None = None,
-        key: str | None = None,
+        **options: Unpack[RunOptions],
     ) -> RunBegun:
         """Begin a run. With a key, asking again makes no second one."""
         from headrace.api_types.responses import RunBegun  # noqa: PLC0415
 
-        job = await self.workflows.run(workflow_id, dict(params or {}), version=version, key=key)
+        job = await self.workflows.run(workflow_id, dict(params or {}), **options)
         return RunBegun(job.id, workflow_id, job.meta["workflow_version"], job.status.value)
 
     async def follow_run(self, job_id: str) -> RunView:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import msgspec
 
-from headrace.model.durable.awaited import Awaited
 from headrace.model.durable.entries import StageView
-from headrace.model.job import Job
+from headrace.model.job import SHOWN_AS, Job, JobFields
 from headrace.model.outcome import AttemptEntry
 from headrace.model.status import STATES, Status
 
@@ -16,40 +13,19 @@ NULL = msgspec.Raw(b"null")
 EMPTY = msgspec.Raw(b"{}")
 
 
-class JobBody(msgspec.Struct, kw_only=True, gc=False):
+class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
     """One job. The defaults are for servers that do not send these fields yet."""
 
-    job_id: str
-    task: str
-    queue: str
-    status: Status
-    args: msgspec.Raw = msgspec.field(default_factory=lambda: EMPTY)
-    priority: int = 0
-    lane: str | None = None
+    # Also those that are only renamed: fields that are inherited keep their names.
+    id: str
+    state: Status
+    args_json: msgspec.Raw = msgspec.field(default_factory=lambda: EMPTY)
     width: int | None = None
-    key: str | None = None
     source: str = "api"
-    attempt: int = 0
-    max_attempts: int = 4
-    timeout: float | None = None
-    on_crash: str = "retry"
-    stage: str | None = None
-    progress: float = 0.0
-    message: str | None = None
-    created_at: datetime
-    run_at: datetime
-    started_at: datetime | None = None
-    completed_at: datetime | None = None
-    worker: str | None = None
-    error_type: str | None = None
-    error_message: str | None = None
-    result: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)
-    cancel_requested: bool = False
-    attempts: list[AttemptEntry] = []
-    meta: msgspec.Raw = msgspec.field(default_factory=lambda: EMPTY)
-    parent: str | None = None
-    group: str | None = None
-    awaits: tuple[Awaited, ...] = ()
+    error: str | None = None
+    result_json: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)
+    log: list[AttemptEntry] = msgspec.field(default_factory=list)
+    meta_json: msgspec.Raw = msgspec.field(default_factory=lambda: EMPTY)
     # Only where a single job is shown: finding them takes another query.
     stages: list[StageView] | msgspec.UnsetType = msgspec.UNSET
 
@@ -60,11 +36,11 @@ class JobBody(msgspec.Struct, kw_only=True, gc=False):
         back in the last of its states.
         """
         return Job(
-            id=self.job_id,
+            id=self.id,
             task=self.task,
             queue=self.queue,
-            state=STATES[self.status][-1],
-            args_json=bytes(self.args),
+            state=STATES[self.state][-1],
+            args_json=bytes(self.args_json),
             priority=self.priority,
             lane=self.lane,
             width=self.width or 1,
@@ -83,11 +59,11 @@ class JobBody(msgspec.Struct, kw_only=True, gc=False):
             completed_at=self.completed_at,
             worker=self.worker,
             error_type=self.error_type,
-            error=self.error_message,
-            result_json=bytes(self.result) if self.status is Status.COMPLETED else None,
+            error=self.error,
+            result_json=bytes(self.result_json) if self.state is Status.COMPLETED else None,
             cancel_requested=self.cancel_requested,
-            meta_json=bytes(self.meta),
-            log=b"\n".join(msgspec.json.encode(entry) for entry in self.attempts),
+            meta_json=bytes(self.meta_json),
+            log=b"\n".join(msgspec.json.encode(entry) for entry in self.log),
             parent=self.parent,
             group=self.group,
             awaits=self.awaits,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -99,25 +100,20 @@ class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     reason: Reason = "cancelled over the API"
 
 
-CronExpression = Annotated[
-    str,
-    Meta(
+def _written(form: str, most: int, description: str, example: str) -> Meta:
+    """Text in a form that has a name, with a description for the OpenAPI document."""
+    return Meta(
         min_length=1,
-        max_length=200,
-        description="Five fields of cron.",
-        examples=["*/5 * * * *"],
-        extra_json_schema={"format": "cron"},
-    ),
-]
+        max_length=most,
+        description=description,
+        examples=[example],
+        extra_json_schema={"format": form},
+    )
+
+
+CronExpression = Annotated[str, _written("cron", 200, "Five fields of cron.", "*/5 * * * *")]
 TimeZone = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=100,
-        description="A name of the IANA time zone database.",
-        examples=["Europe/Berlin"],
-        extra_json_schema={"format": "time-zone"},
-    ),
+    str, _written("time-zone", 100, "A name of the IANA time zone database.", "Europe/Berlin")
 ]
 
 
@@ -133,6 +129,28 @@ class ScheduleRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     missed: Missed = "latest"
 
 
+class ScheduleSettings(TypedDict, total=False):
+    """The same as options of `put_schedule`, beside its arguments."""
+
+    tz: str
+    allow_overlap: bool
+    enabled: bool
+    missed: Missed
+
+
+class PutOptions(ScheduleSettings, total=False):
+    """The options of `put_schedule` of a client."""
+
+    params: Mapping[str, Any] | None
+
+
+class AppPutOptions(PutOptions, total=False):
+    """Those of an App. `source` says who asked; without `replace`, one that exists is refused."""
+
+    replace: bool
+    source: str
+
+
 class TriggerRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """With `force`, also while a job of the schedule is unfinished."""
 
@@ -145,8 +163,16 @@ class KeyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: Text
     scope: Scope = "read"
     user: Text | None = None
-    queues: Annotated[list[Name], Meta(max_length=100)] = []
+    queues: Annotated[Sequence[Name], Meta(max_length=100)] = ()
     rate: Annotated[float, Meta(gt=0, le=FASTEST)] | None = None
+
+
+class KeyLimits(TypedDict, total=False):
+    """What a key may be limited to, as options of `create_key`."""
+
+    user: str | None
+    queues: Sequence[str]
+    rate: float | None
 
 
 class ExecuteRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -156,6 +182,13 @@ class ExecuteRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     params: dict[str, Any] = {}
     version: int | Annotated[str, Meta(max_length=100)] | None = None
     key: Text | None = None
+
+
+class RunOptions(TypedDict, total=False):
+    """Which version of a workflow to run, and the key of the run, as options of `run_workflow`."""
+
+    version: int | str | None
+    key: str | None
 
 
 class RunRetryRequest(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -41,16 +42,47 @@ class Argument(click.Argument):
         return self.make_metavar(ctx), self.description
 
 
-def argument(name: str, *, metavar: str, help: str, **options: Any) -> Callable[[F], F]:
+def argument(name: str, metavar: str, help: str, **more: Any) -> Callable[[F], F]:
     """Add an argument to a command."""
-    return click.argument(name, cls=Argument, metavar=metavar, description=help, **options)
+    return click.argument(name, cls=Argument, metavar=metavar, description=help, **more)
+
+
+def option(names: str, metavar: str, help: str, **more: Any) -> Callable[[F], F]:
+    """Add an option with a value to a command. Several names are separated by blanks."""
+    return click.option(*names.split(), metavar=metavar, help=help, **more)
+
+
+def flag(names: str, help: str) -> Callable[[F], F]:
+    """Add an option without a value to a command."""
+    return click.option(*names.split(), is_flag=True, help=help)
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator that adds several options and arguments, in this order."""
+
+    def add(body: F) -> F:
+        for option in reversed(options):
+            body = option(body)
+        return body
+
+    return add
 
 
 class Command(click.Command):
-    """A command. Its function is given a CliSession first, and may return an exit code."""
+    """A command. Its function is given a CliSession first, and may return an exit code.
 
-    def __init__(self, name: str | None, *, callback: Body, **options: Any) -> None:
-        options["callback"] = functools.partial(_run, callback)
+    A last paragraph of its help that begins with `headrace` has examples, one in a line.
+    """
+
+    def __init__(self, name: str | None, *, callback: Body, help: str, **options: Any) -> None:
+        text, _, last = (help := inspect.cleandoc(help)).rpartition("\n\n")
+        if last.lstrip().startswith("headrace "):
+            examples = last.splitlines()
+            title = "Example:" if len(examples) == 1 else "Examples:"
+            shown = "\n".join(f"  {each.strip()}" for each in examples)
+            help = f"{text}\n\n\b\n{title}\n{shown}"
+        options["help"] = help
+        options["callback"] = functools.partial(run_body, callback, CliSession)
         options["context_settings"] = SETTINGS
         super().__init__(name, **options)
         self.params.append(click.Option(["--json"], is_flag=True, help="Print JSON."))
@@ -82,18 +114,33 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def add_switch(
+    commands: CommandGroup,
+    body: Body,
+    verbs: Mapping[str, tuple[bool, str]],
+    *,
+    argument: Callable[[Body], Body],
+    example: str,
+) -> None:
+    """Add two verbs that differ in what they set: each calls `body` with `on`, True or False."""
+    for verb, (on, help) in verbs.items():
+        about = f"{help}\n\n  {example.format(verb)}"
+        commands.command(verb, help=about)(argument(functools.partial(body, on=on)))
+
+
 def group(help: str) -> CommandGroup:
     """Return a noun without verbs."""
     return CommandGroup(help=help, no_args_is_help=True, context_settings=SETTINGS)
 
 
-def _run(body: Body, **given: Any) -> int:
+def run_body(body: Body, session: type[CliSession], /, **given: Any) -> int:
+    """Run the coroutine of a command with a session made of the shared options."""
     shared = dict(click.get_current_context().obj or {})
-    for option in ("json", "url", "app", "debug"):
-        if value := given.pop(option):
+    for option in ("json", "url", "app", "debug", "bundle"):
+        if value := given.pop(option, None):
             shared[option] = value
     try:
-        code = asyncio.run(body(CliSession(**shared), **given))
+        code = asyncio.run(body(session(**shared), **given))
         sys.stdout.flush()
     except BrokenPipeError:
         return exit_on_closed_pipe()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeVar
 
-import click
-
+from headrace.cli.command import option, together
 from headrace.cli.formatting import parse_moment
 from headrace.errors import InvalidInput
 from headrace.model.ids import parse_id
@@ -16,36 +14,19 @@ from headrace.model.names import check_name, check_text
 from headrace.model.status import Status
 from headrace.suggest import did_you_mean
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 SOURCES = ("api", "cron", "event", "code", "cli", "workflow")
-OPTIONS = (
-    click.option(
-        "--status",
-        metavar="STATUS",
-        multiple=True,
-        help="Only this status; may be repeated, or a,b.",
-    ),
-    click.option(
-        "--queue", metavar="NAME", multiple=True, help="Only this queue; may be repeated, or a,b."
-    ),
-    click.option(
-        "--task", metavar="NAME", multiple=True, help="Only this task; may be repeated, or a,b."
-    ),
-    click.option("--lane", metavar="LANE", help="Only this lane, e.g. user:42."),
-    click.option("--key", metavar="KEY", help="Only this key."),
-    click.option("--source", metavar="SOURCE", help=f"One of {', '.join(SOURCES)}."),
-    click.option("--parent", metavar="ID", help="Only children of this job."),
-    click.option("--since", metavar="TIME", help="Created after: 30m, 2h, 7d ago, or ISO 8601."),
-    click.option("--until", metavar="TIME", help="Created before; same forms."),
+# For a command, which passes them on to `make_filter`.
+filter_options = together(
+    option("--status", "STATUS", "Only this status; may be repeated, or a,b.", multiple=True),
+    option("--queue", "NAME", "Only this queue; may be repeated, or a,b.", multiple=True),
+    option("--task", "NAME", "Only this task; may be repeated, or a,b.", multiple=True),
+    option("--lane", "LANE", "Only this lane, e.g. user:42."),
+    option("--key", "KEY", "Only this key."),
+    option("--source", "SOURCE", f"One of {', '.join(SOURCES)}."),
+    option("--parent", "ID", "Only children of this job."),
+    option("--since", "TIME", "Created after: 30m, 2h, 7d ago, or ISO 8601."),
+    option("--until", "TIME", "Created before; same forms."),
 )
-
-
-def filter_options(body: F) -> F:
-    """Add the options to a command, which passes them on to `make_filter`."""
-    for option in reversed(OPTIONS):
-        body = option(body)
-    return body
 
 
 def make_filter(

@@ -7,6 +7,7 @@ import unicodedata
 from datetime import datetime, timedelta
 
 from headrace.errors import InvalidInput
+from headrace.model.job import Job
 from headrace.model.times import in_utc
 from headrace.model.worker import Worker
 
@@ -109,6 +110,17 @@ def bytes_of(size: float) -> str:
 def plural(count: int, noun: str) -> str:
     """ "1 job", "2,000 jobs"."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def failure(job: Job) -> str:
+    """Return why a job failed: "ValueError: no such page"."""
+    return f"{job.error_type}: {job.error}" if job.error_type else job.error or "no reason kept"
+
+
+def retry_time(job: Job, now: datetime) -> str:
+    """Return when a job that failed runs again: "again in 5 s"."""
+    left = (job.run_at - now).total_seconds()
+    return f"again in {span(left)}" if left > 0 else "again now"
 
 
 def worker_state(worker: Worker) -> str:

@@ -12,6 +12,7 @@ import click
 from headrace.cli.command import SETTINGS, CommandGroup, root_options
 from headrace.cli.errors import report
 from headrace.cli.services.first_process import leave_the_first_process
+from headrace.installed import installed
 from headrace.version import __version__
 
 # In the order of the help: where a command is, and what it does. Only the module of the command
@@ -33,22 +34,20 @@ COMMANDS = {
     "enqueue": ("enqueue.command:enqueue", "Enqueue a job and print its id."),
     "jobs": ("jobs.list:commands", "List, show, watch, cancel and retry jobs."),
     "artifacts": ("admin.artifacts:commands", "List and download the files of jobs."),
-    "running": ("jobs.running:running", "Show what runs now and what waits."),
+    "running": ("admin.overview:running", "Show what runs now and what waits."),
     "top": ("top.command:top", "Show queues, jobs, lanes and workers, live."),
-    "queues": ("admin.queues:commands", "List queues; pause and resume them."),
-    "lanes": ("admin.lanes:lanes", "Show lanes: who holds them, how many wait."),
-    "schedules": ("schedules.command:commands", "List, add, change and try schedules."),
-    "workflows": (
-        "workflows.command:commands",
-        "List, check and run workflows, and follow their runs.",
-    ),
-    "workers": ("admin.workers:workers", "Show workers, their queues and their load."),
+    "queues": ("admin.overview:commands", "List queues; pause and resume them."),
+    "lanes": ("admin.overview:lanes", "Show lanes: who holds them, how many wait."),
+    "schedules": ("schedules:commands", "List, add, change and try schedules."),
+    "workflows": ("workflows:commands", "List, check and run workflows, and follow their runs."),
+    "workers": ("admin.overview:workers", "Show workers, their queues and their load."),
     "keys": ("admin.keys:commands", "Create, list and revoke keys for the HTTP API."),
     "prune": ("admin.prune:prune", "Delete old finished jobs."),
+    "bundles": ("bundles.command:bundles", "List installed bundles and what they bring."),
     "migrate": ("admin.migrate:migrate", "Bring the schema of the store up to date."),
     "bench": ("bench.command:bench", "Measure how fast your engine stores and runs jobs."),
     "doctor": ("admin.doctor:doctor", "Check that all is well, and say what to do if not."),
-    "version": ("admin.version:version", "Show versions, for a bug report."),
+    "version": ("admin.doctor:version", "Show versions, for a bug report."),
 }
 
 HELP = """Durable background jobs on SQLite, PostgreSQL or Redis.
@@ -70,7 +69,7 @@ class Root(CommandGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            return _bundle_group(cmd_name)
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         found: click.Command = getattr(importlib.import_module(f"headrace.cli.{module}"), attribute)
         return found
@@ -78,6 +77,25 @@ class Root(CommandGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        if bundles := installed():
+            from headrace.bundles.discover import summary_of  # noqa: PLC0415 - if there are any
+
+            with formatter.section("Commands of bundles"):
+                formatter.write_dl([(name, summary_of(name)) for name in bundles])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        found = None if args[0] in COMMANDS else self.get_command(ctx, args[0])
+        return (args[0], found, args[1:]) if found else super().resolve_command(ctx, args)
+
+
+def _bundle_group(name: str) -> click.Command | None:
+    if name not in installed():
+        return None
+    from headrace.cli.bundles.adopt import bundle_group  # noqa: PLC0415 - only if it is used
+
+    return bundle_group(name)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,15 +7,19 @@ so that `grep`, `awk` and `cut` see whole values. Rich is imported only when it 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from headrace.cli.formatting import clean, width
 
+T = TypeVar("T")
 Progress = Callable[[int], None]
+# The columns of a table: the header of each, and its cell for an item. A header that begins with
+# ">" is of numbers, which stand at the right.
+Columns: TypeAlias = Mapping[str, Callable[[T], object]]
 
 COLOURS = {
     "completed": "green",
@@ -82,25 +86,33 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def print_table(
-    headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()
-) -> None:
-    """A table; columns named in `right` hold numbers."""
-    Table(headers, right=right).add(rows)
+def print_table(columns: Columns[T], items: Sequence[T]) -> None:
+    """A table with a row for each item."""
+    Table(columns).add(items)
 
 
-class Table:
+def print_section(columns: Columns[T], items: Sequence[T], *, title: str | None = None) -> None:
+    """A table apart from what stands above it, if there is anything to show."""
+    if items:
+        print_line()
+        if title is not None:
+            print_line(title)
+        print_table(columns, items)
+
+
+class Table(Generic[T]):
     """A table that may be long: it comes in parts, and its columns never get narrower."""
 
-    def __init__(self, headers: Sequence[str], *, right: Sequence[str] = ()) -> None:
-        self._headers = headers
-        self._right = right
-        self._sizes = [width(header) for header in headers]
+    def __init__(self, columns: Columns[T]) -> None:
+        self._cells = columns.values()
+        self._right = [header.startswith(">") for header in columns]
+        self._headers = [header.removeprefix(">") for header in columns]
+        self._sizes = [width(header) for header in self._headers]
         self._begun = False
 
-    def add(self, rows: Sequence[Sequence[object]]) -> None:
+    def add(self, items: Sequence[T]) -> None:
         """Print some rows, after the headers if they are the first."""
-        cells = [[clean(str(cell)) for cell in row] for row in rows]
+        cells = [[clean(str(cell(item))) for cell in self._cells] for item in items]
         for row in cells:
             self._sizes = [
                 max(size, width(cell)) for size, cell in zip(self._sizes, row, strict=True)
@@ -108,16 +120,16 @@ class Table:
         if is_terminal():
             self._draw(cells)
         else:
-            self._write(cells if self._begun else [list(self._headers), *cells])
+            self._write(cells if self._begun else [self._headers, *cells])
         self._begun = True
 
     def _write(self, lines: Sequence[Sequence[str]]) -> None:
         """Aligned columns, two blanks apart; nothing is cut or wrapped."""
         for line in lines:
             parts = []
-            for cell, size, header in zip(line, self._sizes, self._headers, strict=True):
+            for cell, size, right in zip(line, self._sizes, self._right, strict=True):
                 blanks = " " * (size - width(cell))
-                parts.append(blanks + cell if header in self._right else cell + blanks)
+                parts.append(blanks + cell if right else cell + blanks)
             sys.stdout.write("  ".join(parts).rstrip() + "\n")
 
     def _draw(self, cells: Sequence[Sequence[str]]) -> None:
@@ -137,8 +149,8 @@ class Table:
             show_edge=False,
             show_header=not self._begun,
         )
-        for header, size in zip(self._headers, sizes, strict=True):
-            justify: Any = "right" if header in self._right else "left"
+        for header, size, right in zip(self._headers, sizes, self._right, strict=True):
+            justify: Any = "right" if right else "left"
             table.add_column(header, justify=justify, no_wrap=True, overflow="ellipsis", width=size)
         for row in cells:
             table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
@@ -148,7 +160,11 @@ class Table:
 
 
 def print_fields(fields: Sequence[tuple[str, object]]) -> None:
-    """Names and values, one on each line; values of several lines are indented below."""
+    """Names and values, one on each line, without those that are None.
+
+    Values of several lines are indented below.
+    """
+    fields = [(name, value) for name, value in fields if value is not None]
     size = max(len(name) for name, _ in fields)
     if is_terminal():
         from rich.text import Text  # noqa: PLC0415 - only when it draws

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from headrace.app import App
 from headrace.cli.app_loader import load_app, reconfigure
 from headrace.cli.errors import notice
+from headrace.cli.output import Columns, is_terminal, print_json, print_line, print_table
 from headrace.config import Settings, load
 from headrace.engine.open import redacted
 from headrace.engine.sqlite.connection.address import parse_address
@@ -19,7 +22,10 @@ if TYPE_CHECKING:
     from headrace.cli.backend import Backend
     from headrace.client import Client
 
+T = TypeVar("T")
 TOUR = "headrace.cli.up.tour:app"
+# An App for those who name bundles only.
+BUNDLES = "headrace.cli.bundles.only:app"
 # How often a request is repeated while a server is away: a person waits, so fail soon.
 RETRIES = 2
 
@@ -34,25 +40,53 @@ class CliSession:
         app: str | None = None,
         json: bool = False,
         debug: bool = False,
+        bundle: str | None = None,
     ) -> None:
         self.url = url
         self.app_named = app is not None
         self.json = json
         self.debug = debug
-        self.settings: Settings = load(url=url, app=app)
+        self.settings: Settings = load(url=url, app=app, bundles=bundle)
+
+    def use_bundles(self, names: Sequence[str]) -> None:
+        """Load these bundles into the App, instead of those that the settings name."""
+        self.settings = msgspec.structs.replace(self.settings, bundles=tuple(names))
+
+    def show(self, document: Any, *lines: str) -> None:
+        """Print JSON if that was asked for, else lines for people."""
+        if self.json:
+            print_json(document)
+            return
+        for line in lines:
+            print_line(line)
+
+    def show_list(
+        self, name: str, items: Sequence[T], columns: Columns[T], *, empty: str | None = None
+    ) -> None:
+        """Print items: as JSON under this name, or as a table; `empty` tells people of none."""
+        if self.json:
+            print_json({name: items})
+        elif not items and empty is not None and is_terminal():
+            print_line(empty)
+        else:
+            print_table(columns, items)
 
     def load_app(self, task: str | None = None) -> App:
         """Return the App that was named. A task of the built-in tour needs no name."""
         reference = self.settings.app
         if reference is None and task is not None and task.startswith("tour."):
             reference = TOUR
+        if reference is None and self.settings.bundles:
+            reference = BUNDLES
         if reference is None:
             raise InvalidInput(
                 "which App? name it with --app module:attribute, HEADRACE_APP, or "
                 'app = "…" in headrace.toml; to look around first, try: headrace up'
             )
         # Child processes of a worker load the App by this name.
-        return reconfigure(load_app(reference), url=self.url, app=reference)
+        app = load_app(reference)
+        bundles = tuple(dict.fromkeys((*app.settings.bundles, *self.settings.bundles)))
+        return reconfigure(app, url=self.url, app=reference, bundles=bundles)
 
     @property
     def remote(self) -> bool:
@@ -92,12 +126,13 @@ class CliSession:
                 yield app
 
     @asynccontextmanager
-    async def store(self) -> AsyncIterator[App]:
+    async def store(self, *, bundles: bool = False) -> AsyncIterator[App]:
         """Yield an open App for viewing and changing jobs; tasks need not be known.
 
-        Jobs live where the named App keeps them; without one, where HEADRACE_URL says.
+        Jobs live where the named App keeps them; without one, where HEADRACE_URL says. Bundles are
+        loaded only if they are asked for.
         """
-        app = self._store_app()
+        app = self._store_app(bundles=bundles)
         if self.remote:
             notice(
                 "note: this command works on the engine itself, not on the server of API_URL: "
@@ -112,15 +147,16 @@ class CliSession:
                 )
             yield app
 
-    def named_settings(self) -> Settings:
-        """Return the settings of the store; it is neither connected nor opened."""
-        return self._store_app().settings
+    def closed_app(self) -> App:
+        """Return the App of the store with its bundles; it is neither connected nor opened."""
+        return self._store_app(bundles=True)
 
-    def _store_app(self) -> App:
+    def _store_app(self, *, bundles: bool = False) -> App:
         if self.settings.app is not None and self.url is None:
             app = self.load_app()
         else:
-            app = App(settings=self.settings)
+            chosen = self.settings.bundles if bundles else ()
+            app = App(settings=msgspec.structs.replace(self.settings, bundles=chosen))
         # What the App says in code counts, and is what people are shown.
         self.settings = app.settings
         return app

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypedDict, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -19,6 +19,14 @@ from headrace.model.names import check_name
 T = TypeVar("T")
 
 _EMPTY = EmptyRequest()
+
+
+class ClientOptions(TypedDict, total=False):
+    """The options of a Client."""
+
+    api_key: str | None
+    timeout: float
+    retries: int
 
 
 class BaseClient:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import Any, Literal, Unpack
 from urllib.parse import quote
 
@@ -18,9 +26,8 @@ from headrace.api_types.requests import (
     RetryRequest,
 )
 from headrace.api_types.responses import BulkAnswer, Delivered, EntryView, JobResult, Reasons
-from headrace.client.admin import AdminApi
+from headrace.batching import batched, each
 from headrace.client.base import given
-from headrace.client.batches import batches
 from headrace.client.cluster import ClusterApi
 from headrace.client.files import File, FileApi, form_fields, read_files
 from headrace.client.job_codec import (
@@ -53,9 +60,12 @@ OnProgress = Callable[[int], None]
 LONGEST_POLL = 30.0
 SHORTEST_POLL = 0.1
 BULK_TIMEOUT = 600.0
+# A server takes at most 1,000 jobs and 4 MiB in one request; some room is left for the rest of it.
+BATCH_JOBS = 1_000
+BATCH_BYTES = 3 * 1_048_576
 
 
-class Client(FileApi, ClusterApi, AdminApi, PublishingApi):
+class Client(FileApi, ClusterApi, PublishingApi):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.
@@ -136,10 +146,7 @@ class Client(FileApi, ClusterApi, AdminApi, PublishingApi):
         """The same, and for each whether it is new: False if one with its key was there already."""
         answers: list[tuple[Job, bool]] = []
         lifetime = self._transport.lifetime
-        async for batch in batches(jobs):
-            asked = Request(
-                method="POST", path="/jobs/batch", body=batch.body, idempotent=batch.idempotent
-            )
+        async for asked in _batches(jobs):
             try:
                 response = await self._transport.send(asked, lifetime)
             except HeadraceError as error:
@@ -147,8 +154,8 @@ class Client(FileApi, ClusterApi, AdminApi, PublishingApi):
                 raise
             stored = decode(response.content, BatchAnswer, "the answer to a batch")
             answers += [
-                (each.to_job(), created)
-                for each, created in zip(stored.jobs, stored.created, strict=True)
+                (job.to_job(), created)
+                for job, created in zip(stored.jobs, stored.created, strict=True)
             ]
             if on_progress is not None:
                 on_progress(len(answers))
@@ -218,8 +225,8 @@ class Client(FileApi, ClusterApi, AdminApi, PublishingApi):
         """The entries of a job: stages and the like, in the order they were first written."""
         found = await self._list(f"/jobs/{parse_id(job_id)}/entries", "entries", EntryView)
         return [
-            StoredEntry(each.kind, each.name, bytes(each.body), each.token, each.at)
-            for each in found
+            StoredEntry(entry.kind, entry.name, bytes(entry.body), entry.token, entry.at)
+            for entry in found
         ]
 
     async def events(
@@ -262,7 +269,7 @@ class Client(FileApi, ClusterApi, AdminApi, PublishingApi):
         if cursor is not None:
             params["cursor"] = parse_id(cursor)
         page = await self._get("/jobs", JobList, "a list of jobs", params)
-        return JobPage([each.to_job() for each in page.jobs], page.cursor)
+        return JobPage([job.to_job() for job in page.jobs], page.cursor)
 
     async def bulk(
         self,
@@ -285,6 +292,21 @@ class Client(FileApi, ClusterApi, AdminApi, PublishingApi):
             idempotent=dry_run,
             read_timeout=BULK_TIMEOUT,
         )
+
+
+async def _batches(
+    jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
+) -> AsyncIterator[Request]:
+    """Put jobs together in requests of bounded size; a large one travels alone. If all its jobs
+    have keys, a request may be sent twice.
+    """
+    encoded = ((msgspec.json.encode(job), job.key is not None) async for job in each(jobs))
+    async for batch in batched(
+        encoded, lambda part: len(part[0]), length=BATCH_JOBS, size=BATCH_BYTES
+    ):
+        body = b'{"jobs":[' + b",".join(part for part, _ in batch) + b"]}"
+        keyed = all(has_key for _, has_key in batch)
+        yield Request(method="POST", path="/jobs/batch", body=body, idempotent=keyed)
 
 
 def _encode(event: str, value: Any) -> bytes:

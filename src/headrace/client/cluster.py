@@ -1,22 +1,46 @@
-"""Verbs for what is around jobs: queues, lanes, workers, tasks, workflows."""
+"""Verbs for what is around jobs: queues, workers, workflows, schedules, dead letters, keys."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack, cast
+from urllib.parse import quote
 
-from headrace.api_types.requests import ExecuteRequest, RunRetryRequest
+from headrace.api_types.requests import (
+    ExecuteRequest,
+    KeyLimits,
+    KeyRequest,
+    PutOptions,
+    RunOptions,
+    RunRetryRequest,
+    ScheduleRequest,
+    ScheduleSettings,
+    Scope,
+    TriggerRequest,
+)
 from headrace.api_types.responses import (
+    AuditPage,
     BegunAgain,
+    DeadLetterPage,
+    DeadLetterRemoved,
+    DeadLetterView,
+    DispatcherView,
     ExecuteAnswer,
+    KeyView,
+    NewKey,
     QueuePaused,
+    Replayed,
     RunBegun,
     Running,
     RunningAnswer,
+    ScheduleRemoved,
+    ScheduleTimes,
+    ScheduleView,
     TaskView,
 )
 from headrace.client.base import BaseClient, given, path_to
 from headrace.model.ids import parse_id
+from headrace.model.job import Job
 from headrace.model.names import check_name, check_text
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
@@ -25,7 +49,9 @@ from headrace.workflows.steps import RunView
 
 
 class ClusterApi(BaseClient):
-    """A server with its queues, lanes, workers, tasks and workflows."""
+    """A server with what is around its jobs. Changes to schedules, dead letters and keys need a key
+    of scope admin.
+    """
 
     async def running(self) -> Running:
         """What runs now, and how many jobs wait in each queue."""
@@ -82,16 +108,12 @@ class ClusterApi(BaseClient):
         self,
         workflow_id: str,
         params: Mapping[str, Any] | None = None,
-        *,
-        version: int | str | None = None,
-        key: str | None = None,
+        **options: Unpack[RunOptions],
     ) -> RunBegun:
         """Begin a run. With a key, a second call makes no second run."""
-        asked = ExecuteRequest(
-            workflow_id=workflow_id, params=dict(params or {}), version=version, key=key
-        )
+        asked = ExecuteRequest(workflow_id=workflow_id, params=dict(params or {}), **options)
         path = "/api/v2/workflows/execute"
-        idempotent = key is not None
+        idempotent = asked.key is not None
         answer = await self._send("POST", path, ExecuteAnswer, asked, idempotent=idempotent)
         return answer.data
 
@@ -103,3 +125,98 @@ class ClusterApi(BaseClient):
         """Begin a finished run again: from a step, or what did not complete. Returns the steps."""
         path = f"/workflows/runs/{parse_id(job_id)}/retry"
         return (await self._send("POST", path, BegunAgain, RunRetryRequest(step=from_step))).steps
+
+    # -- schedules -----------------------------------------------------------------------------
+
+    async def schedules(self) -> Sequence[ScheduleView]:
+        """Every schedule in words, with its next times and its last jobs."""
+        return await self._list("/schedules", "schedules", ScheduleView)
+
+    async def schedule(self, name: str) -> ScheduleView:
+        """One schedule. Raises `UnknownSchedule`."""
+        return await self._get(_schedule(name), ScheduleView, "a schedule")
+
+    async def put_schedule(
+        self, name: str, expression: str, task: str, **options: Unpack[PutOptions]
+    ) -> ScheduleView:
+        """Add a schedule, or change the one of this name. It fires from its next time on."""
+        params = dict(options.pop("params", None) or {})
+        settings = cast("ScheduleSettings", options)
+        asked = ScheduleRequest(expression=expression, task=task, params=params, **settings)
+        return await self._send("PUT", _schedule(name), ScheduleView, asked, idempotent=True)
+
+    async def remove_schedule(self, name: str) -> None:
+        """Remove a schedule. Jobs that it has made stay."""
+        await self._send("DELETE", _schedule(name), ScheduleRemoved, None)
+
+    async def enable_schedule(self, name: str, enabled: bool = True) -> ScheduleView:
+        """Enable or disable a schedule. Times while it was disabled are not made up for."""
+        verb = "enable" if enabled else "disable"
+        return await self._send("POST", f"{_schedule(name)}/{verb}", ScheduleView, idempotent=True)
+
+    async def trigger_schedule(self, name: str, *, force: bool = False) -> Job:
+        """Make a job of a schedule now; with `force` also while one of it is unfinished."""
+        return await self._change_job(f"{_schedule(name)}/trigger", TriggerRequest(force=force))
+
+    async def next_times(self, name: str, count: int = 5) -> ScheduleTimes:
+        """When a schedule fires next."""
+        path = f"{_schedule(name)}/next"
+        return await self._get(path, ScheduleTimes, "times of a schedule", {"count": count})
+
+    # -- dispatchers and dead letters ----------------------------------------------------------
+
+    async def dispatchers(self) -> Sequence[DispatcherView]:
+        """Cron and event dispatchers, and how far behind they are."""
+        return await self._list("/dispatchers", "dispatchers", DispatcherView)
+
+    async def dead_letters(
+        self, *, topic: str | None = None, cursor: str | None = None, limit: int = 50
+    ) -> DeadLetterPage:
+        """Messages that made no job, by id, with the reason but without the message itself."""
+        params = given(topic=topic, cursor=cursor, limit=limit)
+        return await self._get("/dead-letters", DeadLetterPage, "dead letters", params)
+
+    async def dead_letter(self, letter_id: str) -> DeadLetterView:
+        """One message with its content. Raises `NotFound`."""
+        return await self._get(_letter(letter_id), DeadLetterView, "a dead letter")
+
+    async def replay_dead_letter(self, letter_id: str) -> Replayed:
+        """Try a message again. It is gone once its job is stored; if it makes none, it stays."""
+        # Replaying twice makes one job, but the second time nothing is found.
+        return await self._send("POST", f"{_letter(letter_id)}/replay", Replayed)
+
+    async def remove_dead_letter(self, letter_id: str) -> None:
+        """Remove a message for good."""
+        await self._send("DELETE", _letter(letter_id), DeadLetterRemoved, None)
+
+    # -- keys and the audit --------------------------------------------------------------------
+
+    async def keys(self) -> Sequence[KeyView]:
+        """All keys, also revoked ones; never their secrets."""
+        return await self._list("/keys", "keys", KeyView)
+
+    async def create_key(
+        self, name: str, scope: Scope = "read", **limits: Unpack[KeyLimits]
+    ) -> NewKey:
+        """Make a key. Its secret is in the answer, and never shown again."""
+        asked = KeyRequest(name=name, scope=scope, **limits)
+        return await self._send("POST", "/keys", NewKey, asked)
+
+    async def revoke_key(self, key_id: str) -> KeyView:
+        """Revoke a key: it is refused from now on. Revoking twice is fine."""
+        return await self._send(
+            "DELETE", f"/keys/{quote(key_id, safe='')}", KeyView, None, idempotent=True
+        )
+
+    async def audit(self, *, cursor: str | None = None, limit: int = 50) -> AuditPage:
+        """Every change that was made over the API, the newest first."""
+        params = given(cursor=cursor, limit=limit)
+        return await self._get("/audit", AuditPage, "a list of changes", params)
+
+
+def _schedule(name: str) -> str:
+    return path_to("schedules", "schedule", name)
+
+
+def _letter(letter_id: str) -> str:
+    return f"/dead-letters/{quote(check_text('dead letter', letter_id))}"

@@ -10,8 +10,9 @@ Type checkers read the generated `sync.pyi`.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from headrace.client.base import ClientOptions
 from headrace.client.client import Client as AsyncClient
 from headrace.loops.loop_thread import LoopThread, blocking
 
@@ -30,15 +31,8 @@ class SyncClient:
     client: AsyncClient
     _thread: LoopThread
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        api_key: str | None = None,
-        timeout: float = 10.0,
-        retries: int = 4,
-    ) -> None:
-        self.client = AsyncClient(url, api_key=api_key, timeout=timeout, retries=retries)
+    def __init__(self, url: str | None = None, **options: Unpack[ClientOptions]) -> None:
+        self.client = AsyncClient(url, **options)
         self._thread = LoopThread(
             "headrace-client", last=self.client.close, would_block=WOULD_BLOCK
         )

@@ -14,8 +14,7 @@ from typing import Any
 import httpx
 
 from headrace.client.address import ServerAddress
-from headrace.client.error_mapping import error_for
-from headrace.client.errors import RateLimited
+from headrace.client.errors import RateLimited, error_for
 from headrace.client.request import LONGEST_WAIT, Request, Response, pause
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
 from headrace.version import __version__

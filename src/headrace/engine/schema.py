@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from headrace.errors import MigrationNeeded, SchemaTooNew
+from headrace.model.views import SchemaState
 
 
-def check_program(
-    store: str,
-    *,
-    version: int,
-    min_program: int,
-    known: int,
-    pending: Sequence[str],
-    allowed: bool,
-    elsewhere: str,
-) -> None:
-    """Raise `SchemaTooNew` if the store refuses a program that knows versions up to `known`, and
-    `MigrationNeeded` if something is pending and the program is not allowed to migrate.
+def check_program(store: str, state: SchemaState, *, allowed: bool, elsewhere: str) -> None:
+    """Raise `SchemaTooNew` if the store refuses this program, and `MigrationNeeded` if something is
+    pending and the program is not allowed to migrate.
     """
-    if min_program > known:
+    if state.min_program > state.known:
         raise SchemaTooNew(
-            f"{store} has version {version} and is for programs that know version {min_program}; "
-            f"this Headrace knows versions up to {known}. Upgrade Headrace here, or use "
+            f"{store} has version {state.version} and is for programs that know version "
+            f"{state.min_program}; "
+            f"this Headrace knows versions up to {state.known}. Upgrade Headrace here, or use "
             f"{elsewhere}."
         )
-    if pending and not allowed:
+    if state.pending and not allowed:
         raise MigrationNeeded(
-            f"{store} has version {version} and lacks {', '.join(pending)}; the setting migrate "
-            "is 'never'. Run `headrace migrate` with this version of Headrace, by a user who may "
-            "change the schema."
+            f"{store} has version {state.version} and lacks {', '.join(state.pending)}; the "
+            "setting migrate is 'never'. Run `headrace migrate` with this version of Headrace, by "
+            "a user who may change the schema."
         )

@@ -2,18 +2,25 @@
 
 A file in `queries/` holds the statements of one group of verbs. Each begins with a line
 `-- name: <name>`; a file without such a line is one statement, named like the file.
+
+A line `-- include: <name>` stands for the text of that file in `fragments/`, without its comments:
+what several statements or functions have in common is written once.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from textwrap import indent
 
 import msgspec
 
 _NAME = re.compile(r"^-- name: ([a-z_]+)\n", re.MULTILINE)
+_INCLUDE = re.compile(r"^( *)-- include: ([a-z_]+)\n", re.MULTILINE)
+_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 _MIN_PROGRAM = re.compile(r"^-- min_program: (\d+)$", re.MULTILINE)
 
 
@@ -30,11 +37,26 @@ class Migration(msgspec.Struct, frozen=True):
     min_program: int | None = None
 
 
+class Statements:
+    """Statements as attributes by their names; a text is made ready when it is first used."""
+
+    def __init__(self, texts: Mapping[str, str], ready: Callable[[str], str] = str) -> None:
+        self._texts = texts
+        self._ready = ready
+
+    def __getattr__(self, name: str) -> str:
+        if name not in self._texts:
+            raise AttributeError(f"there is no statement {name!r} in queries/")
+        text = self._ready(self._texts[name])
+        setattr(self, name, text)
+        return text
+
+
 @cache
 def queries(package: str) -> dict[str, str]:
     """Return all statements in the folder `queries` of a package, by their names."""
     found: dict[str, str] = {}
-    for stem, text in _texts(package, "queries"):
+    for stem, text in _complete(package, "queries"):
         _, *named = _NAME.split(text)
         parts = list(zip(named[::2], named[1::2], strict=True)) or [(stem, text)]
         for name, statement in parts:
@@ -59,7 +81,18 @@ def migration(number: int, name: str, text: str) -> Migration:
 
 def functions(package: str) -> dict[str, str]:
     """Return the files in `functions` and the folders in it: one function each, by its name."""
-    return dict(sorted(_texts(package, "functions")))
+    return dict(sorted(_complete(package, "functions")))
+
+
+def _complete(package: str, folder: str) -> list[tuple[str, str]]:
+    """Return the texts of a folder, with fragments in the places where they are included."""
+    folder_of_fragments = resources.files(package) / "fragments"
+
+    def fragment(match: re.Match[str]) -> str:
+        text = (folder_of_fragments / f"{match[2]}.sql").read_text(encoding="utf-8")
+        return indent(_COMMENT.sub("", text), match[1])
+
+    return [(name, _INCLUDE.sub(fragment, text)) for name, text in _texts(package, folder)]
 
 
 def _texts(package: str, folder: str) -> list[tuple[str, str]]:

@@ -31,6 +31,11 @@ def spread(seconds: float) -> float:
     return seconds * random.uniform(0.5, 1.0)  # noqa: S311 - not for secrets
 
 
+def around(seconds: float) -> float:
+    """Return a random time near this one: many workers must not all ask at once."""
+    return seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for secrets
+
+
 class Loop:
     """Calls `tick` again and again, each time after the seconds that the last call returned."""
 

@@ -85,23 +85,23 @@ class Inserted(msgspec.Struct, frozen=True):
     created: bool
 
 
-class Job(msgspec.Struct, kw_only=True):
-    """A job as people see it: its status, its progress and how it ended."""
+class JobFields(msgspec.Struct, kw_only=True):
+    """What people see of a job, in the order in which the API returns it. What is typed as Any has
+    another form here and there.
+    """
 
     id: str
     task: str
     queue: str
-    state: State
-    args_json: bytes
+    state: Any
+    args_json: Any
     priority: int = 0
     lane: str | None = None
-    width: int = 1
-    hold: bool = True
+    width: Any = 1
     key: str | None = None
     source: str = "code"
     attempt: int = 0
     max_attempts: int = 4
-    token: int = 0
     timeout: float | None = None
     on_crash: str = "retry"
     stage: str | None = None
@@ -114,13 +114,38 @@ class Job(msgspec.Struct, kw_only=True):
     worker: str | None = None
     error_type: str | None = None
     error: str | None = None
-    result_json: bytes | None = None
+    result_json: Any = None
     cancel_requested: bool = False
-    meta_json: bytes | None = None
-    log: bytes = b""
+    log: Any = b""
+    meta_json: Any = None
     parent: str | None = None
     group: str | None = None
     awaits: tuple[Awaited, ...] = ()
+
+
+# The names that people see, of fields that are named for how they are stored.
+SHOWN_AS = {
+    "id": "job_id",
+    "state": "status",
+    "args_json": "args",
+    "error": "error_message",
+    "result_json": "result",
+    "log": "attempts",
+    "meta_json": "meta",
+}
+
+
+class Job(JobFields, kw_only=True):
+    """A job as people see it: its status, its progress and how it ended."""
+
+    state: State
+    args_json: bytes
+    width: int = 1
+    hold: bool = True
+    token: int = 0
+    result_json: bytes | None = None
+    log: bytes = b""
+    meta_json: bytes | None = None
 
     @property
     def status(self) -> Status:
@@ -157,41 +182,19 @@ class Job(msgspec.Struct, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The job in the shape that `--json` prints and the API returns."""
-        return {
-            "job_id": self.id,
-            "task": self.task,
-            "queue": self.queue,
+        shown = {SHOWN_AS.get(name, name): getattr(self, name) for name in _FIELDS}
+        return shown | {
             "status": self.status.value,
             "args": self.args,
-            "priority": self.priority,
-            "lane": self.lane,
             "width": None if self.lane is None else self.width,
-            "key": self.key,
-            "source": self.source,
-            "attempt": self.attempt,
-            "max_attempts": self.max_attempts,
-            "timeout": self.timeout,
-            "on_crash": self.on_crash,
-            "stage": self.stage,
-            "progress": self.progress,
-            "message": self.message,
-            "created_at": self.created_at,
-            "run_at": self.run_at,
-            "started_at": self.started_at,
-            "completed_at": self.completed_at,
-            "worker": self.worker,
-            "error_type": self.error_type,
-            "error_message": self.error,
             "result": self.result,
-            "cancel_requested": self.cancel_requested,
             "attempts": self.attempts,
             "meta": self.meta,
-            "parent": self.parent,
-            "group": self.group,
             "awaits": msgspec.to_builtins(self.awaits),
         }
 
 
+_FIELDS = JobFields.__struct_fields__
 _entry_decoder = msgspec.json.Decoder(AttemptEntry)
 
 

@@ -70,5 +70,13 @@ def retryable(error: BaseException, never: tuple[type[BaseException] | str, ...]
     )
 
 
+BUGS: tuple[type[Exception], ...] = (AttributeError, NameError, NotImplementedError, TypeError)
+"""Errors of a program that is wrong, whatever it works on: for `never_retry=headrace.BUGS`.
+
+Classes derived from them count too, such as `UnboundLocalError`. `ImportError` is not among them
+(another worker may have the module), nor are `KeyError`, `IndexError`, `ValueError` and
+`AssertionError`: what they complain of may be data that is different next time.
+"""
+
 # Teams have errors of their own by these names; they mean the same as ours.
 _NEVER_NAMES = {"ParserError", "ValidationError", "AuthenticationError"}

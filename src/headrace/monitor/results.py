@@ -1,16 +1,20 @@
-"""Waits for jobs to finish. All waiters of a process share one poll."""
+"""Reads jobs, and waits for them to finish, in round trips that all callers of a process share."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from datetime import timedelta
 
 from headrace.engine.base import Viewing
 from headrace.errors import EngineUnavailable, JobNotFound
+from headrace.model.ids import parse_id
 from headrace.model.job import Job
+from headrace.task.app_like import AppLike
 
 SHORTEST_WAIT = 0.005
 LONGEST_WAIT = 0.5
+MOST_READ = 500
 
 CLOSED = "the App was closed while somebody waited for job {}; the job goes on, ask for it again"
 
@@ -83,10 +87,58 @@ class ResultWatch:
                 self._settle(job_id, job)
 
     def _settle(self, job_id: str, answer: Job | Exception) -> None:
-        for future in self._waiters.pop(job_id, []):
-            if future.done():
+        _settle(self._waiters.pop(job_id, []), answer)
+
+
+class JobReader:
+    """`App.get` for many callers: while one read is under way, the next batch fills up."""
+
+    def __init__(self, host: AppLike) -> None:
+        self._host = host
+        self._waiting: dict[str, list[asyncio.Future[Job]]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def get(self, job_id: str) -> Job:
+        """One job. Raises `JobNotFound`."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Job] = loop.create_future()
+        self._waiting.setdefault(parse_id(job_id), []).append(future)
+        if self._task is None or self._task.done():
+            # A task of its own: a caller that goes away must not take the others with it.
+            self._task = loop.create_task(self._read(), name="headrace reader")
+        return await future
+
+    async def _read(self) -> None:
+        while self._waiting:
+            ids = list(self._waiting)[:MOST_READ]
+            asked = {job_id: self._waiting.pop(job_id) for job_id in ids}
+            try:
+                await self._host.open()
+                found = {job.id: job for job in await self._host.engine.get(ids)}
+            except Exception as error:  # every caller gets it
+                for futures in asked.values():
+                    _settle(futures, error)
                 continue
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
+            for job_id, futures in asked.items():
+                _settle(futures, found.get(job_id) or self._not_found(job_id))
+
+    def _not_found(self, job_id: str) -> JobNotFound:
+        return not_found(job_id, self._host.settings.history_seconds)
+
+
+def not_found(job_id: str, history_seconds: float) -> JobNotFound:
+    """Return the error for an id that no job has, with how long jobs are kept."""
+    return JobNotFound(
+        f"no job has the id {job_id}; it may have been pruned from history "
+        f"(kept for {timedelta(seconds=history_seconds)})"
+    )
+
+
+def _settle(futures: list[asyncio.Future[Job]], answer: Job | Exception) -> None:
+    for future in futures:
+        if future.done():
+            continue
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from headrace.engine.base import Records
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.monitor.dispatchers import dispatchers
 from headrace.monitor.worker_metrics import KIND, decode
 from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
@@ -19,6 +20,10 @@ from headrace.telemetry import Telemetry
 FRESH_SECONDS = 1.0
 MOST_LANES = 100
 MOST_DISPATCHERS = 100
+DISPATCHER = "dispatcher"
+MOST_LISTED = 1_000
+# They report every few seconds. One without a report for so long is probably gone.
+SILENT = timedelta(seconds=30)
 
 
 class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
@@ -70,3 +75,24 @@ class Snapshots:
 
 def _counts(worker: Worker, counted: Mapping[str, Telemetry]) -> bool:
     return worker.alive and worker.name in counted
+
+
+async def dispatchers(
+    engine: Records, now: datetime, *, limit: int = MOST_LISTED
+) -> list[dict[str, Any]]:
+    """Return all that have not been stopped, by name, with their last report."""
+    found = []
+    for record in await engine.record_list(DISPATCHER, limit=limit):
+        try:
+            report = msgspec.json.decode(record.body, type=dict[str, Any])
+        except msgspec.DecodeError:
+            continue  # of another version
+        seen = {
+            "name": record.key,
+            "type": report.pop("type", "queue"),
+            "adapter": report.pop("adapter", "?"),
+            "seen_at": record.updated_at,
+            "silent": now - record.updated_at > SILENT,
+        }
+        found.append(seen | report)
+    return found

@@ -1,19 +1,25 @@
-"""Why is it not running? One sentence for each reason, the most telling first."""
+"""Why is it not running, and what does it wait for? In words, the most telling reason first."""
 
 from __future__ import annotations
 
 from headrace.engine.base import Viewing
-from headrace.model.job import Job
-from headrace.model.status import State
+from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
+from headrace.model.job import Job, JobFilter
+from headrace.model.status import ACTIVE, State
 from headrace.model.worker import Worker
-from headrace.monitor.wait_text import why_suspended
+
+# Beyond this many, nobody needs to know exactly.
+MOST = 1_000
 
 
 async def why(engine: Viewing, job: Job, now: float) -> list[str]:
     """The reasons, in words."""
     match job.state:
         case State.SCHEDULED:
-            return [*await why_suspended(engine, job), *_scheduled(job, now)]
+            return [
+                *[await _sentence(engine, job, each) for each in job.awaits],
+                *_scheduled(job, now),
+            ]
         case State.RUNNING:
             asked = ["It was asked to stop."] if job.cancel_requested else []
             since = f" since {job.started_at:%H:%M:%S} UTC" if job.started_at else ""
@@ -87,3 +93,34 @@ def knows(worker: Worker, task: str) -> bool:
 def serves(worker: Worker, queue: str) -> bool:
     """Whether a worker lives and takes jobs of this queue."""
     return worker.alive and (not worker.queues or queue in worker.queues)
+
+
+async def _sentence(engine: Viewing, job: Job, awaited: Awaited) -> str:
+    match awaited:
+        case AwaitedEvent(name=name):
+            return (
+                f"It waits for event {name!r}. "
+                f"Deliver it with: headrace jobs signal {job.id} {name!r}"
+            )
+        case AwaitedChildren(group=group, left=left):
+            unfinished = JobFilter(statuses=tuple(sorted(ACTIVE)), parent=job.id, group=group)
+            page = await engine.list_jobs(unfinished, limit=MOST)
+            count = f"{len(page.jobs)}" if page.cursor is None else f"more than {MOST}"
+            noun = "child" if count == "1" else "children"
+            named = "" if group is None else f" of group {group!r}"
+            until = f", until {left} are left" if left else ""
+            return f"It waits for {count} {noun}{named}{until}."
+
+
+def waits_for(awaits: tuple[Awaited, ...]) -> str:
+    """E.g. "event 'approved' or children of group 'pages'". Empty if it waits for nothing."""
+    return " or ".join(map(_one, awaits))
+
+
+def _one(awaited: Awaited) -> str:
+    match awaited:
+        case AwaitedEvent(name=name):
+            return f"event {name!r}"
+        case AwaitedChildren(group=group, left=left):
+            which = "its children" if group is None else f"children of group {group!r}"
+            return which if not left else f"{which}, until {left} are left"

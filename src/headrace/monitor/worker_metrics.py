@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -17,7 +16,7 @@ import msgspec
 from headrace.clock import Clock
 from headrace.engine.base import Records
 from headrace.errors import EngineUnavailable, HeadraceError
-from headrace.loops.loop import Loop
+from headrace.loops.loop import Loop, around
 from headrace.model.views import Record
 from headrace.telemetry import BOUNDS, OTHERS, Histogram, TaskCounters, Telemetry
 
@@ -67,14 +66,14 @@ class Publish(Loop):
         self._written: str | None = None
         self._work: object = _work(Telemetry())
         self._written_at = clock.now()
-        self._tidy_at = self._written_at + _spread(TIDY_EVERY)
+        self._tidy_at = self._written_at + around(TIDY_EVERY)
         self._pairs = Pairs(telemetry)
 
     async def tick(self) -> float:
         """Store the counters, if they have changed."""
         now = self._clock.now()
         if abs(self._tidy_at - now) > 2 * TIDY_EVERY or now >= self._tidy_at:
-            self._tidy_at = now + _spread(TIDY_EVERY)
+            self._tidy_at = now + around(TIDY_EVERY)
             with contextlib.suppress(EngineUnavailable):
                 await self._tidy()
         self._pairs.fold(now)
@@ -112,11 +111,6 @@ class Publish(Loop):
             for record in records:
                 if record.updated_at < oldest:
                     await self._engine.record_delete(KIND, record.key)
-
-
-def _spread(seconds: float) -> float:
-    """Spread the work of many workers over time."""
-    return seconds * random.uniform(0.8, 1.2)  # noqa: S311 - only a jitter
 
 
 class Pairs:
@@ -173,9 +167,8 @@ def _work(telemetry: Telemetry) -> object:
     ]
 
 
-class _Values(msgspec.Struct, array_like=True):
-    counts: list[int]
-    total: float
+# The counts of a histogram, and its total.
+_Values = tuple[list[int], float]
 
 
 class _Task(msgspec.Struct):
@@ -223,25 +216,23 @@ def decode(records: Sequence[Record]) -> dict[str, Telemetry]:
 
 
 def _telemetry(counted: _Counted) -> Telemetry:
-    telemetry = Telemetry()
-    telemetry.exchange_seconds = _histogram(counted.exchange)
+    telemetry = Telemetry(exchange_seconds=_histogram(counted.exchange))
     for name in COUNTERS:
         setattr(telemetry, name, counted.counters.get(name, 0))
     for task in counted.tasks:
-        counters = telemetry.of(task.task, task.queue)
-        counters.completed = task.outcomes.pop("completed", 0)
-        counters.others = task.outcomes
-        counters.wait, counters.run = _histogram(task.wait), _histogram(task.run)
+        completed = task.outcomes.pop("completed", 0)
+        wait, run = _histogram(task.wait), _histogram(task.run)
+        counters = TaskCounters(task.task, task.queue, completed, task.outcomes, wait, run)
+        telemetry.tasks[task.task, task.queue] = counters
     return telemetry
 
 
 def _values(histogram: Histogram) -> _Values:
-    return _Values(list(histogram.counts), histogram.total)
+    return list(histogram.counts), histogram.total
 
 
 def _histogram(values: _Values) -> Histogram:
-    if len(values.counts) != len(BOUNDS) + 1:
+    counts, total = values
+    if len(counts) != len(BOUNDS) + 1:
         raise ValueError("other buckets than ours")
-    histogram = Histogram()
-    histogram.counts, histogram.total = values.counts, values.total
-    return histogram
+    return Histogram(counts, total)

@@ -14,7 +14,7 @@ from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
 from headrace.model.names import check_name
 from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
-from headrace.orchestrator.middleware import Middleware, chain_of
+from headrace.orchestrator.middleware import Middleware, chain_of, split
 from headrace.orchestrator.run_until_idle import run_until_idle
 from headrace.orchestrator.running.slots import Slot
 from headrace.orchestrator.runtime import WorkerRuntime
@@ -57,7 +57,8 @@ class JobOrchestrator:
         self.failure: BaseException | None = None
         # Called on the lease thread when the event loop hangs for good.
         self.on_hang: Callable[[], None] = lambda: None
-        self._chain = chain_of(middleware)
+        layers, self._stage_hooks = split(middleware)
+        self._chain = chain_of(layers)
         self._runtime: WorkerRuntime | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = asyncio.Lock()
@@ -133,6 +134,7 @@ class JobOrchestrator:
                 slots=self.max_workers,
                 name=self.name,
                 chain=self._chain,
+                stage_hooks=self._stage_hooks,
                 telemetry=self.telemetry,
                 on_hang=self._hung,
                 on_death=self._died,

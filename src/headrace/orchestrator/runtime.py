@@ -28,6 +28,7 @@ from headrace.orchestrator.settling.family_updates import FamilyUpdates
 from headrace.orchestrator.settling.settlements import AttemptRecorder
 from headrace.orchestrator.worker_info import make_worker_info, with_unique_suffix
 from headrace.task.app_like import AppLike
+from headrace.task.stage_hooks import StageHook, StageHooks
 from headrace.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class WorkerRuntime:
         slots: int,
         name: str | None,
         chain: Chain | None,
+        stage_hooks: Sequence[StageHook],
         telemetry: Telemetry,
         on_hang: Callable[[], None],
         on_death: Callable[[BaseException], None],
@@ -86,6 +88,7 @@ class WorkerRuntime:
                 clock=host.clock,
                 tasks=host.tasks,
                 event_job=host.event_job,
+                stage_hooks=StageHooks(host.stage_hooks, stage_hooks),
             ),
             threads=self.threads,
             processes=self.processes,

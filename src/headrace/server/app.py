@@ -11,50 +11,22 @@ from fastapi import FastAPI
 
 from headrace.app import App
 from headrace.server.auth.redact import DEFAULT
+from headrace.server.bundles import add_bundles
 from headrace.server.http import problems
-from headrace.server.http.headers import SecurityHeaders
 from headrace.server.openapi.document import document
-from headrace.server.routes import (
-    artifacts,
-    dead_letters,
-    events,
-    health,
-    job,
-    jobs,
-    keys,
-    publishing,
-    queues,
-    schedules,
-    signals,
-    views,
-    workflows,
-)
+from headrace.server.routes import admin, cluster, job, jobs, publishing, workflows
+from headrace.server.routing import SecurityHeaders
 from headrace.server.service import MEBIBYTE, Service, ServicePerLoop
 from headrace.version import __version__
 
 # Fixed paths before those with a job's id in the same place.
-ROUTERS = (
-    jobs.writing,
-    jobs.reading,
-    job.reading,
-    job.writing,
-    events.reading,
-    signals.writing,
-    artifacts.reading,
-    queues.reading,
-    queues.steering,
-    views.reading,
-    schedules.reading,
-    schedules.steering,
-    workflows.reading,
-    workflows.writing,
-    dead_letters.steering,
-    dead_letters.reading,
-    publishing.reading,
-    publishing.steering,
-    keys.steering,
-    health.open_,
-    health.local,
+ROUTES = (
+    *jobs.routes,
+    *job.routes,
+    *cluster.routes,
+    *publishing.routes,
+    *admin.routes,
+    *workflows.routes,
 )
 
 
@@ -101,9 +73,8 @@ def create(
     api.state.headrace = service
     problems.install(api)
     api.add_middleware(SecurityHeaders)
-    for router in ROUTERS:
-        # Not include_router(): it rebuilds routes and drops our guarded route class.
-        api.router.routes.extend(router.routes)
+    api.router.routes.extend(ROUTES)
+    add_bundles(api, app)
 
     def openapi() -> dict[str, Any]:
         # Tasks may be registered at any time, so it is made when it is asked for.

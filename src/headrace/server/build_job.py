@@ -26,8 +26,9 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
     """Check a request as `task.options(…).enqueue(…)` would, and what this caller may ask for."""
     task = service.app.find_task(request.task)
     arguments = request.args
-    if caller.user is not None and service.user_argument in task.signature.names:
-        arguments = _for_user(service, caller.user, task, arguments)
+    name = service.user_argument
+    if caller.user is not None and name in task.signature.names:
+        arguments = _for_user(name, caller, caller.user, task, arguments)
     try:
         encoded = encode(arguments)
         options = task.options(
@@ -124,23 +125,14 @@ def _meta(caller: Caller, given: dict[str, Any] | None) -> dict[str, Any] | None
 
 
 def _for_user(
-    service: Service, user: str, task: Task[..., Any], arguments: dict[str, Any]
+    name: str, caller: Caller, user: str, task: Task[..., Any], arguments: dict[str, Any]
 ) -> dict[str, Any]:
     """Set or check the argument that names the user: a key of a user acts for that user only."""
-    name = service.user_argument or ""
     if name not in arguments:
         kind = get_type_hints(task.function).get(name)
         own: Any = int(user) if kind is int and user.lstrip("-").isdecimal() else user
         return arguments | {name: own}
-    if str(arguments[name]) != user:
-        raise Refused(
-            403,
-            "forbidden",
-            f"this key acts for user {user!r} only",
-            field=f"args.{name}",
-            value=arguments[name],
-            remedy=f"leave {name} out, or use a key of that user",
-        )
+    caller.check_user(f"args.{name}", arguments[name])
     return arguments
 
 

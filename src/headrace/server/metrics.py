@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
@@ -41,90 +41,82 @@ class _Numbers(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Return all metrics."""
-        yield _one("headrace_build", "The version in the label.", 1, version=__version__)
-        yield _one("headrace_engine_up", "Whether the engine answers.", self._snapshot is not None)
-        yield _one("headrace_event_streams", "Open event streams.", len(self._service.subscribers))
-        if self._snapshot is not None:
-            yield from _queues(self._snapshot)
-            yield from _lanes(self._snapshot)
-            yield from _workers(self._snapshot)
-            yield from _dispatchers(self._snapshot)
-        yield from _counted({} if self._snapshot is None else self._snapshot.telemetry)
+        snapshot = self._snapshot
+        yield _gauge("build", "The version in the label.", ["version"], [([__version__], 1)])
+        yield _gauge("engine_up", "Whether the engine answers.", [], [([], snapshot is not None)])
+        streams = len(self._service.subscribers)
+        yield _gauge("event_streams", "Open event streams.", [], [([], streams)])
+        if snapshot is not None:
+            yield from _queues(snapshot)
+            yield from _lanes(snapshot)
+            yield from _workers(snapshot)
+            yield from _dispatchers(snapshot)
+        yield from _counted({} if snapshot is None else snapshot.telemetry)
 
 
-def _one(name: str, words: str, value: float, **labels: str) -> Metric:
-    metric = GaugeMetricFamily(name, words, labels=list(labels))
-    metric.add_metric(list(labels.values()), float(value))
+def _gauge(
+    name: str, words: str, labels: list[str], values: Iterable[tuple[list[str], float]]
+) -> Metric:
+    metric = GaugeMetricFamily(f"headrace_{name}", words, labels=labels)
+    for place, value in values:
+        metric.add_metric(place, float(value))
     return metric
 
 
 def _queues(snapshot: Snapshot) -> Iterator[Metric]:
-    depth = GaugeMetricFamily("headrace_queue_jobs", "Unfinished jobs.", labels=["queue", "state"])
-    oldest = GaugeMetricFamily(
-        "headrace_queue_oldest_seconds", "Age of the oldest pending job.", labels=["queue"]
-    )
-    paused = GaugeMetricFamily("headrace_queue_paused", "1 while paused.", labels=["queue"])
-    for queue in snapshot.queues:
-        for state in _STATES:
-            depth.add_metric([queue.name, state], getattr(queue, state))
-        oldest.add_metric([queue.name], queue.oldest_age or 0.0)
-        paused.add_metric([queue.name], float(queue.paused))
-    yield from (depth, oldest, paused)
+    queues = snapshot.queues
+    depth = [([each.name, state], getattr(each, state)) for each in queues for state in _STATES]
+    yield _gauge("queue_jobs", "Unfinished jobs.", ["queue", "state"], depth)
+    oldest = [([each.name], each.oldest_age or 0.0) for each in queues]
+    yield _gauge("queue_oldest_seconds", "Age of the oldest pending job.", ["queue"], oldest)
+    paused = [([each.name], each.paused) for each in queues]
+    yield _gauge("queue_paused", "1 while paused.", ["queue"], paused)
 
 
 def _lanes(snapshot: Snapshot) -> Iterator[Metric]:
-    labels = ["queue", "lane"]
-    waiting = GaugeMetricFamily(
-        "headrace_lane_waiting", "Jobs that wait for their lane; the longest lanes.", labels=labels
-    )
-    used = GaugeMetricFamily("headrace_lane_used", "Places taken in a lane.", labels=labels)
-    for lane in snapshot.lanes:
-        waiting.add_metric([lane.queue, lane.lane], lane.waiting)
-        used.add_metric([lane.queue, lane.lane], lane.used)
-    yield from (waiting, used)
+    for field, words in (
+        ("waiting", "Jobs that wait for their lane; the longest lanes."),
+        ("used", "Places taken in a lane."),
+    ):
+        values = [([lane.queue, lane.lane], getattr(lane, field)) for lane in snapshot.lanes]
+        yield _gauge(f"lane_{field}", words, ["queue", "lane"], values)
 
 
 def _workers(snapshot: Snapshot) -> Iterator[Metric]:
-    count = GaugeMetricFamily("headrace_workers", "Workers by state.", labels=["state"])
     alive = [worker for worker in snapshot.workers if worker.alive]
     healthy = sum(worker.healthy for worker in alive)
-    count.add_metric(["healthy"], healthy)
-    count.add_metric(["unhealthy"], len(alive) - healthy)
-    count.add_metric(["lost"], len(snapshot.workers) - len(alive))
-    yield count
+    lost = len(snapshot.workers) - len(alive)
+    count = {"healthy": healthy, "unhealthy": len(alive) - healthy, "lost": lost}
+    states = [([state], number) for state, number in count.items()]
+    yield _gauge("workers", "Workers by state.", ["state"], states)
     for field, words in (
         ("running", "Jobs that it runs."),
         ("slots", "Jobs that it can run at once."),
         ("memory_bytes", "Memory."),
         ("cpu_percent", "Processor time, in percent of one core."),
     ):
-        metric = GaugeMetricFamily(f"headrace_worker_{field}", words, labels=["worker", "host"])
-        for worker in alive:
-            metric.add_metric([worker.name, worker.host], getattr(worker, field))
-        yield metric
+        values = [([worker.name, worker.host], getattr(worker, field)) for worker in alive]
+        yield _gauge(f"worker_{field}", words, ["worker", "host"], values)
 
 
 def _dispatchers(snapshot: Snapshot) -> Iterator[Metric]:
     labels = ["dispatcher", "adapter"]
-    lag = GaugeMetricFamily("headrace_dispatcher_lag", "Messages not taken in yet.", labels=labels)
-    seen = GaugeMetricFamily(
-        "headrace_dispatcher_seen_timestamp_seconds", "When it was last well.", labels=labels
-    )
-    late = GaugeMetricFamily(
-        "headrace_dispatcher_late_seconds",
-        "How late the last job of a schedule was.",
-        labels=labels,
-    )
-    for each in snapshot.dispatchers:
-        place = [each["name"], str(each["adapter"])]
-        seen.add_metric(place, each["seen_at"].timestamp())
-        if each["silent"]:
-            continue  # the last report of a dead one is not its state now
-        if isinstance(each.get("lag"), int | float):
-            lag.add_metric(place, each["lag"])
-        if isinstance(each.get("late_seconds"), int | float):
-            late.add_metric(place, each["late_seconds"])
-    yield from (lag, late, seen)
+    for field, words in (
+        ("lag", "Messages not taken in yet."),
+        ("late_seconds", "How late the last job of a schedule was."),
+    ):
+        values = [
+            ([each["name"], str(each["adapter"])], each[field])
+            for each in snapshot.dispatchers
+            # The last report of a dead one is not its state now.
+            if not each["silent"] and isinstance(each.get(field), int | float)
+        ]
+        yield _gauge(f"dispatcher_{field}", words, labels, values)
+    seen = [
+        ([each["name"], str(each["adapter"])], each["seen_at"].timestamp())
+        for each in snapshot.dispatchers
+    ]
+    yield _gauge("dispatcher_seen_timestamp_seconds", "When it was last well.", labels, seen)
 
 
 _COUNTERS = (
@@ -164,12 +156,8 @@ def _counted(workers: Mapping[str, Telemetry]) -> Iterator[Metric]:
         for worker, telemetry in workers.items():
             counter.add_metric([worker], getattr(telemetry, field))
         yield counter
-    listening = GaugeMetricFamily(
-        "headrace_worker_listening", "Whether wake-ups arrive.", labels=labels[:1]
-    )
-    for worker, telemetry in workers.items():
-        listening.add_metric([worker], float(telemetry.listening))
-    yield listening
+    listening = [([worker], telemetry.listening) for worker, telemetry in workers.items()]
+    yield _gauge("worker_listening", "Whether wake-ups arrive.", labels[:1], listening)
 
 
 def _add(metric: HistogramMetricFamily, labels: list[str], values: Histogram) -> None:

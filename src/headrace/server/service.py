@@ -10,13 +10,12 @@ from starlette.requests import Request
 
 from headrace.app import App
 from headrace.errors import ResultTimeout
-from headrace.monitor.batched_get import JobReader
 from headrace.monitor.changes import ChangeWatch
+from headrace.monitor.results import JobReader
 from headrace.monitor.snapshot import Snapshots
 from headrace.monitor.subscribers import Subscriber
 from headrace.server.auth.audit import AuditLog
-from headrace.server.auth.keys import Keyring
-from headrace.server.auth.rate_limit import RateLimit
+from headrace.server.auth.keys import Keyring, RateLimit
 from headrace.server.auth.redact import Redactor
 from headrace.server.responses import Answers
 
@@ -116,5 +115,6 @@ class ServicePerLoop:
 
 def service_of(request: Request) -> Service:
     """Return the service of a request."""
-    service: Service = request.app.state.headrace.get()
+    # Not request.app: a request to a bundle has another App there.
+    service: Service = request.scope["app"].state.headrace.get()
     return service

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headrace.task.stage_hooks import StageHook
 from headrace.task.task import JobSink, Task
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class AppLike(JobSink, Protocol):
     clock: Clock
     tasks: dict[str, Task[..., Any]]
     artifacts: ArtifactStore
+    stage_hooks: list[StageHook]
 
     @property
     def engine(self) -> Engine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -13,10 +14,12 @@ from headrace.model.lane import Lane
 from headrace.model.policy import Isolation, TaskPolicy, check_never_retry
 from headrace.model.retry import RetryPolicy
 from headrace.suggest import similar_or_first
+from headrace.task.stage_hooks import StageHook, check_hook
 from headrace.task.task import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H", bound=StageHook)
 
 
 class TaskDecorator(Protocol):
@@ -34,20 +37,8 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
-class Registry:
-    """Where tasks are registered, and where their jobs are stored."""
-
-    def __init__(self) -> None:
-        self.tasks: dict[str, Task[..., Any]] = {}
-
-    @property
-    @abstractmethod
-    def payload_limit(self) -> int:
-        """Return how many bytes the arguments of a job may have."""
-
-    @abstractmethod
-    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
-        """Store one job that a task has made."""
+class Registering:
+    """`task`, which registers handlers."""
 
     @overload
     def task(self, function: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
@@ -99,23 +90,59 @@ class Registry:
             **policy,
         )
 
-        def register(function: Callable[..., Any]) -> Task[..., Any]:
-            called = name or getattr(function, "__name__", None)
-            if called is None:
-                raise InvalidSetting(
-                    f'{function!r} has no name of its own; give the task one: @app.task("its.name")'
-                )
-            task: Task[..., Any] = Task(function, name=called, policy=made, sink=self)
-            if task.name in self.tasks:
-                raise InvalidSetting(
-                    f'two tasks are called "{task.name}": '
-                    f"{_shown(self.tasks[task.name].function)} and {_shown(function)}; "
-                    'give one of them a name of its own: @app.task("other.name")'
-                )
-            self.tasks[task.name] = task
-            return task
+        return functools.partial(self._register, name, made)
 
-        return register
+    def _register(
+        self, name: str | None, policy: TaskPolicy, function: Callable[..., Any]
+    ) -> Task[..., Any]:
+        raise NotImplementedError
+
+
+class Registry(Registering):
+    """Where tasks are registered, and where their jobs are stored."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, Task[..., Any]] = {}
+        self.stage_hooks: list[StageHook] = []
+
+    @property
+    @abstractmethod
+    def payload_limit(self) -> int:
+        """Return how many bytes the arguments of a job may have."""
+
+    @abstractmethod
+    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
+        """Store one job that a task has made."""
+
+    def _register(
+        self, name: str | None, policy: TaskPolicy, function: Callable[..., Any]
+    ) -> Task[..., Any]:
+        called = name or getattr(function, "__name__", None)
+        if called is None:
+            raise InvalidSetting(
+                f'{function!r} has no name of its own; give the task one: @app.task("its.name")'
+            )
+        task: Task[..., Any] = Task(function, name=called, policy=policy, sink=self)
+        if task.name in self.tasks:
+            raise InvalidSetting(
+                f'two tasks are called "{task.name}": '
+                f"{_shown(self.tasks[task.name].function)} and {_shown(function)}; "
+                'give one of them a name of its own: @app.task("other.name")'
+            )
+        self.tasks[task.name] = task
+        return task
+
+    def on_stage(self, hook: H) -> H:
+        """Have `async hook(job, stage, done)` called when a stage of a job begins (`done` False),
+        and when its result is stored (`done` True), by the worker that runs the job. `stage` is
+        what the job shows then. Stages that are skipped, being recorded, are not told.
+
+        An error of the hook is raised by `ctx.stage`, so it fails the attempt. Return the hook:
+        this can be used as a decorator.
+        """
+        check_hook(hook)
+        self.stage_hooks.append(hook)
+        return hook
 
     def find_task(self, name: str) -> Task[..., Any]:
         """Return the task of this name. Raises `UnknownTask`, which names the nearest ones."""

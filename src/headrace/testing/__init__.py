@@ -14,14 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.testing.listing import enqueued
     from headrace.testing.overriding import override
-    from headrace.testing.running import Runner, run, run_blocking
+    from headrace.testing.running import Runner, enqueued, run, run_blocking
 
 __all__ = ["Runner", "enqueued", "override", "run", "run_blocking"]
 
 _HOMES = {
-    "enqueued": "listing",
+    "enqueued": "running",
     "override": "overriding",
     "Runner": "running",
     "run": "running",

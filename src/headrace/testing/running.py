@@ -1,37 +1,43 @@
-"""Running jobs in a test: everything that is due, and by and by what becomes due."""
+"""Running jobs in a test, everything that is due and what becomes due, and looking at them."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
+
+import msgspec
 
 from headrace import sync
 from headrace.app import App
 from headrace.errors import RetryLater, Snooze
 from headrace.model.context import Context
-from headrace.model.job import ClaimedJob, Job
+from headrace.model.job import ClaimedJob, Job, JobFilter
 from headrace.orchestrator import CallNext, JobOrchestrator
 from headrace.task import Task
+from headrace.task.codec import encode
 
 # Rounding must not leave the clock just before a due time.
 TICK = 0.001
 TOLERANCE = 0.5
+PAGE = 1_000
+
+
+class RunnerOptions(TypedDict, total=False):
+    """The options of `run`."""
+
+    advance: float
+    queues: Sequence[str] | None
+    max_workers: int | None
+    raise_errors: bool
+    isolate: bool
 
 
 class Runner(Protocol):
     """The fixture `headrace_run`: `run`, for the App of the test."""
 
-    async def __call__(
-        self,
-        *,
-        advance: float = 0.0,
-        queues: Sequence[str] | None = None,
-        max_workers: int | None = None,
-        raise_errors: bool = False,
-        isolate: bool = False,
-    ) -> list[Job]:
+    async def __call__(self, **options: Unpack[RunnerOptions]) -> list[Job]:
         """See `headrace.testing.run`."""
 
 
@@ -75,7 +81,7 @@ async def run(
     return await app.engine.get(list(record.ids))
 
 
-def run_blocking(jobs: sync.App, **options: Any) -> list[Job]:
+def run_blocking(jobs: sync.App, **options: Unpack[RunnerOptions]) -> list[Job]:
     """The same for tests without an event loop, whose program uses `headrace.sync`."""
     return jobs._run(run(jobs.app, **options))
 
@@ -108,3 +114,31 @@ def _in_this_process(tasks: Iterable[Task[..., Any]]) -> Iterator[None]:
     finally:
         for task in isolated:
             task.kind = "process"
+
+
+async def enqueued(
+    app: App, task: Task[..., Any] | str | None = None, /, **arguments: Any
+) -> list[Job]:
+    """The jobs that were enqueued, oldest first, whatever has become of them.
+
+    Only those of `task`, where one is given; only those with these arguments, others aside.
+
+        [job] = await enqueued(app, send_invoice, customer_id=5)
+        assert not await enqueued(app, send_reminder)
+    """
+    name = task.name if isinstance(task, Task) else task
+    wanted = {key: msgspec.json.decode(encode(value)) for key, value in arguments.items()}
+    filter = JobFilter(tasks=() if name is None else (name,))
+    found: list[Job] = []
+    cursor: str | None = None
+    while True:
+        page = await app.list(filter, cursor=cursor, limit=PAGE)
+        found += [job for job in page.jobs if _has(job, wanted)]
+        cursor = page.cursor
+        if cursor is None:
+            return found[::-1]
+
+
+def _has(job: Job, wanted: dict[str, Any]) -> bool:
+    args = job.args
+    return all(name in args and args[name] == value for name, value in wanted.items())

@@ -11,12 +11,9 @@ from headrace.clock import Clock
 from headrace.config import Settings
 from headrace.engine.base import Engine
 from headrace.loops.loop import Loop
-from headrace.upkeep.due import DueJobs
 from headrace.upkeep.files import Files
-from headrace.upkeep.prune import Prune
-from headrace.upkeep.replaced_children import Replaced
-from headrace.upkeep.sweep import Sweep
-from headrace.upkeep.wake import Wake
+from headrace.upkeep.lost_jobs import Sweep
+from headrace.upkeep.store import DueJobs, Prune, Replaced, Wake
 
 __all__ = ["DueJobs", "Files", "Prune", "Replaced", "Sweep", "Wake", "loops"]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import random
 
 from headrace.artifacts import ArtifactStore, pending_uploads
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineError, EngineUnavailable, InvalidInput
-from headrace.loops.loop import Loop
+from headrace.loops.loop import around
 from headrace.model.ids import parse_id
 from headrace.model.views import Record
+from headrace.upkeep.store import EngineLoop
 
 log = logging.getLogger("headrace.files")
 
@@ -30,7 +30,7 @@ GRACE = 3_600.0
 LOOK = 10
 
 
-class Files(Loop):
+class Files(EngineLoop):
     """Removes files of pruned jobs, and of jobs that were never handed in, in small steps.
 
     A record is deleted after the files that it stands for are, so it is safe to be killed half-way
@@ -40,8 +40,7 @@ class Files(Loop):
     name = "files"
 
     def __init__(self, *, engine: Engine, artifacts: ArtifactStore, clock: Clock) -> None:
-        super().__init__()
-        self.engine = engine
+        super().__init__(engine=engine)
         self.artifacts = artifacts
         self.clock = clock
         self._after = {PRUNED: "", pending_uploads.KIND: ""}
@@ -69,8 +68,7 @@ class Files(Loop):
         if self.clock.now() - self._tidied > TIDY_EVERY:
             await self.artifacts.tidy()
             self._tidied = self.clock.now()
-        # Spread, so that many workers do not all ask at once.
-        return STEP_PAUSE if more else PAUSE * random.uniform(0.8, 1.2)  # noqa: S311
+        return STEP_PAUSE if more else around(PAUSE)
 
     def _kinds(self) -> tuple[str, ...]:
         """Pruned jobs each time. Those with uploads, most of which exist, seldom if many."""
@@ -79,7 +77,7 @@ class Files(Loop):
             if abs(now - self._walked) < self._walk_pause:
                 return (PRUNED,)
             self._walked = now
-            self._walk_pause = WALK_EVERY * random.uniform(0.8, 1.2)  # noqa: S311 - only a jitter
+            self._walk_pause = around(WALK_EVERY)
         return (PRUNED, pending_uploads.KIND)
 
     async def remove(self, records: list[Record]) -> int:

@@ -1,11 +1,16 @@
-"""What becomes of a job whose worker is gone. Pure: no engine, no clock."""
+"""What becomes of a job whose worker is gone, and the loop that gives it to another."""
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 
 import msgspec
 
+from headrace.clock import Clock
+from headrace.engine.base import Engine
+from headrace.job_tree import cancel_children
+from headrace.loops.loop import around
 from headrace.model.job import LostJob
 from headrace.model.outcome import (
     AttemptEntry,
@@ -17,8 +22,13 @@ from headrace.model.outcome import (
     Settlement,
     TimedOut,
 )
+from headrace.upkeep.store import EngineLoop
+
+log = logging.getLogger("headrace.sweep")
 
 INTERRUPTED = "interrupted"
+BATCH = 200
+LONGEST_PAUSE = 5.0
 
 
 def outcome_of_lost(lost: LostJob) -> Outcome:
@@ -50,23 +60,66 @@ def outcome_of_lost(lost: LostJob) -> Outcome:
 def settlement_of_lost(lost: LostJob, *, now: datetime) -> Settlement:
     """The outcome with its line for the job's attempt log."""
     outcome = outcome_of_lost(lost)
-    failure: Failure | None = None
-    match outcome:
-        case Retry(failure=failure):
-            shown = "retry"
-        case TimedOut(failure=failure):
-            shown = "timeout"
-        case Failed(failure=failure):
-            shown = "failed"
-        case _:
-            shown = "cancelled"
+    failure: Failure | None = getattr(outcome, "failure", None)
     entry = AttemptEntry(
         attempt=lost.job.attempt,
         token=lost.job.token,
-        outcome=shown,
+        outcome=_NAMES[type(outcome)],
         worker=lost.worker,
         ended_at=now,
         started_at=lost.started_at,
         failure=failure,
     )
     return Settlement(lost.job.id, lost.job.token, outcome, msgspec.json.encode(entry))
+
+
+_NAMES: dict[type, str] = {
+    Retry: "retry",
+    TimedOut: "timeout",
+    Failed: "failed",
+    Cancelled: "cancelled",
+}
+
+
+class Sweep(EngineLoop):
+    """Settles what dead workers hold, so that another takes over or the job ends."""
+
+    name = "sweep"
+
+    def __init__(self, *, engine: Engine, clock: Clock, lease_seconds: float) -> None:
+        super().__init__(engine=engine)
+        self.clock = clock
+        self.pause = min(lease_seconds / 4, LONGEST_PAUSE)
+
+    async def tick(self) -> float:
+        """Settle one batch. Several sweeps may race: tokens let one outcome count."""
+        lost = await self.engine.take_lost(BATCH)
+        if lost:
+            now = self.clock.utcnow()
+            settlements = [settlement_of_lost(job, now=now) for job in lost]
+            answer = await self.engine.exchange(settlements)
+            refused = set(answer.refused)
+            await self._tell(lost, settlements)
+            for job, settlement in zip(lost, settlements, strict=True):
+                if job.job.id not in refused:
+                    log.warning(
+                        "Worker %r lost job %s (%s, attempt %d of %d): %s",
+                        job.worker,
+                        job.job.id,
+                        job.job.task,
+                        job.job.attempt,
+                        job.job.max_attempts,
+                        type(settlement.outcome).__name__,
+                    )
+        return 0.0 if len(lost) == BATCH else around(self.pause)
+
+    async def _tell(self, lost: list[LostJob], settlements: list[Settlement]) -> None:
+        """Wake parents that may have waited for one of these, and reach children of cancelled
+        ones.
+        """
+        parents = {each.job.parent for each in lost if each.job.parent is not None}
+        if parents:
+            await self.engine.wake(list(parents))
+        await cancel_children(
+            self.engine, [each.job_id for each in settlements if type(each.outcome) is Cancelled]
+        )

@@ -14,11 +14,9 @@ from headrace.model.names import check_name
 from headrace.model.policy import check_priority, check_timeout
 from headrace.suggest import did_you_mean
 from headrace.task import Task
-from headrace.workflows.conditions import Condition
 from headrace.workflows.model import MOST_STEPS, STEP_ID, Step, Workflow
-from headrace.workflows.references import BadReference, Reference, find
+from headrace.workflows.references import BadReference, Condition, Place, Reference, find
 
-Place = tuple[str | int, ...]
 Tasks = Mapping[str, Task[..., Any]]
 
 

@@ -15,8 +15,7 @@ from headrace.model.durable.entries import CHILDREN, STAGE, StageRecord
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.workflows.model import Step, Workflow
-from headrace.workflows.plan import StepEnd
-from headrace.workflows.run import TASK, child_ids, get_all
+from headrace.workflows.run import TASK, StepEnd, child_ids, get_all
 
 StepStatus = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
 

@@ -11,8 +11,7 @@ import headrace
 from headrace.clock import Clock
 from headrace.config import Settings
 from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledApp
-from headrace.dispatchers.cron.schedules import Schedules
-from headrace.dispatchers.cron.settings import CronSettings
+from headrace.dispatchers.cron.schedules import CronSettings, Schedules
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
 from headrace.task import Task

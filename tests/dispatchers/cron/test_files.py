@@ -8,8 +8,8 @@ import pytest
 
 import headrace
 from headrace.dispatchers.cron.config import DispatcherFile, read_file
-from headrace.dispatchers.cron.run import cron_dispatcher
-from headrace.dispatchers.cron.settings import CronSettings
+from headrace.dispatchers.cron.dispatcher import cron_dispatcher
+from headrace.dispatchers.cron.schedules import CronSettings
 from headrace.errors import InvalidArguments, InvalidInput, InvalidSetting
 from headrace.model.schedule import Schedule
 

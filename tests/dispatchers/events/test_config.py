@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.dispatchers.events.adapters.kafka import KafkaAdapter
-from headrace.dispatchers.events.config import read_queue_config
-from headrace.dispatchers.events.load_adapter import make_adapter
+from headrace.dispatchers.events.config import make_adapter, read_queue_config
 from headrace.errors import InvalidSetting
 
 KAFKA = """\

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.dispatchers.events.batch_buffer import BatchBuffer
 from headrace.dispatchers.events.message_parser import MessageParser
-from headrace.dispatchers.events.receiver import Receiver
+from headrace.dispatchers.events.receiver import BatchBuffer, Receiver
 from tests.dispatchers.events.own import OwnTopic
 from tests.dispatchers.events.scene import Scene, numbered
 from tests.support.processes import until

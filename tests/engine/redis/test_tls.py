@@ -16,7 +16,6 @@ import pytest
 import headrace
 from headrace.clock import Clock
 from headrace.engine.redis.connection.address import RedisAddress
-from headrace.engine.redis.connection.blocking import BlockingConnection
 from headrace.engine.redis.connection.errors import unavailable
 from headrace.engine.redis.engine import RedisEngine
 from headrace.errors import EngineError, EngineUnavailable, InvalidSetting
@@ -112,15 +111,6 @@ async def test_a_lease_is_renewed_over_tls(engine: RedisEngine) -> None:
     await asyncio.to_thread(keeper.close)
 
 
-async def test_a_large_answer_reaches_a_thread_over_tls(engine: RedisEngine) -> None:
-    link = BlockingConnection(engine.address)
-    await asyncio.to_thread(link.call, "SET", engine.key("large"), b"x" * 5_000_000)
-    found = await asyncio.to_thread(link.call, "GET", engine.key("large"))
-    assert len(found) == 5_000_000
-    await engine._link.call("DEL", engine.key("large"))
-    await asyncio.to_thread(link.close)
-
-
 async def test_signals_arrive_over_tls(engine: RedisEngine) -> None:
     work, cancelled = asyncio.Event(), asyncio.Queue[str]()
     stop = await engine.listen(work.set, cancelled.put_nowait)
@@ -204,10 +194,11 @@ async def test_a_certificate_that_does_not_fit_is_refused_with_the_remedy(
     with pytest.raises(EngineError, match=says) as caught:
         await engine.open()
     assert not isinstance(caught.value, EngineUnavailable), "trying again does not help"
-    link = BlockingConnection(engine.address)
+    keeper = engine.keeper("worker", LEASE)
     for _ in range(2):
         with pytest.raises(EngineError, match=says):
-            await asyncio.to_thread(link.call, "PING")
+            await asyncio.to_thread(keeper.renew, WorkerStats())
+    await asyncio.to_thread(keeper.close)
     stop = await engine.listen(lambda: None, lambda _: None)
     assert not engine.listening
     stop()
@@ -220,8 +211,10 @@ async def test_a_server_without_tls_is_told(redis_name: str, servers: Servers) -
     engine = RedisEngine(f"{url}?timeout=0.5", clock=Clock())
     with pytest.raises(EngineUnavailable, match=r"does not speak TLS.*redis://"):
         await engine.open()
+    keeper = engine.keeper("worker", LEASE)
     with pytest.raises(EngineUnavailable, match=r"does not speak TLS.*redis://"):
-        await asyncio.to_thread(BlockingConnection(engine.address).call, "PING")
+        await asyncio.to_thread(keeper.renew, WorkerStats())
+    await asyncio.to_thread(keeper.close)
     await engine.close()
 
 
@@ -232,8 +225,10 @@ async def test_a_missing_client_certificate_is_told(doors: Doors, authority: Aut
     engine = RedisEngine(url, clock=Clock())
     with pytest.raises(EngineError, match=r"ssl_certfile"):
         await engine.open()
+    keeper = engine.keeper("worker", LEASE)
     with pytest.raises(EngineError, match=r"ssl_certfile"):
-        await asyncio.to_thread(BlockingConnection(engine.address).call, "PING")
+        await asyncio.to_thread(keeper.renew, WorkerStats())
+    await asyncio.to_thread(keeper.close)
     await engine.close()
 
 
@@ -264,10 +259,11 @@ async def test_a_file_that_cannot_be_used_is_named(option: str, tmp_path: Path) 
     engine = RedisEngine(f"rediss://127.0.0.1:1/0?{option}={tmp_path}/none.pem", clock=Clock())
     with pytest.raises(EngineError, match=rf"{option}.*none\.pem"):
         await engine.open()
-    link = BlockingConnection(engine.address)
+    keeper = engine.keeper("worker", LEASE)
     for _ in range(2):
         with pytest.raises(EngineError, match=rf"{option}.*none\.pem"):
-            await asyncio.to_thread(link.call, "PING")
+            await asyncio.to_thread(keeper.renew, WorkerStats())
+    await asyncio.to_thread(keeper.close)
     await engine.close()
 
 

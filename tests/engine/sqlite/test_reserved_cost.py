@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.engine.sqlite.claim import RESERVED_LINES
 from headrace.engine.sqlite.engine import SqliteEngine
+from headrace.engine.sqlite.sql import sql
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Reserved, Settlement
 from tests.engine.sqlite.conftest import writer_of
@@ -41,7 +41,7 @@ async def test_a_claim_runs_the_same_statements_with_reserved_jobs_and_without(
     # The first claim finds out that none of them is for this worker.
     await claim(sqlite_engine, worker, 1)
     assert await exchanged(sqlite_engine, worker, again) == without
-    assert not any(RESERVED_LINES[:60] in each for each in without)
+    assert not any(sql.reserved_lines[:60] in each for each in without)
 
 
 async def test_a_worker_whose_reserved_jobs_are_gone_stops_looking_for_them(

@@ -10,7 +10,8 @@ import pytest
 from headrace.engine.sqlite.connection import thread
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
-from headrace.engine.sqlite.insert import QUEUE_SEEN, insert
+from headrace.engine.sqlite.insert import insert
+from headrace.engine.sqlite.sql import sql
 from headrace.model.outcome import Completed, Settlement
 from tests.engine.sqlite.conftest import Maker, writer_of
 from tests.support.verbs import a_job, a_worker, claim, enqueue
@@ -23,7 +24,7 @@ async def marks(engine: SqliteEngine, **fields: object) -> int:
     await writer.run(lambda it: it.connection.set_trace_callback(statements.append))
     await enqueue(engine, **fields)
     await writer.run(lambda it: it.connection.set_trace_callback(None))
-    beginning = QUEUE_SEEN[: QUEUE_SEEN.index("VALUES")]
+    beginning = sql.queue_seen[: sql.queue_seen.index("VALUES")]
     return sum(each.startswith(beginning) for each in statements)
 
 

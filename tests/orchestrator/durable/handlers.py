@@ -42,6 +42,12 @@ async def everything(ctx: headrace.Context) -> list[object]:
 
 
 @app.task(isolate="process")
+async def two_stages(ctx: headrace.Context) -> None:
+    await ctx.stage("first", int)
+    await ctx.stage("second", int, done="both")
+
+
+@app.task(isolate="process")
 async def at_once(ctx: headrace.Context) -> list[object]:
     """Sleeps and waits beside each other, in the handler and in a stage of it."""
 

@@ -7,67 +7,54 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
-import click
 import msgspec
 
 from headrace.artifacts.content import save
 from headrace.cli.backend import list_artifacts
-from headrace.cli.command import argument, group
+from headrace.cli.command import argument, flag, group, option
 from headrace.cli.formatting import bytes_of
-from headrace.cli.output import print_json, print_line, print_table, progress
+from headrace.cli.output import Columns, progress
 from headrace.cli.session import CliSession
 from headrace.errors import ArtifactNotFound, InvalidInput
 from headrace.model.artifact import Artifact
 
 commands = group("List and download the files of jobs.")
 
+JOB = argument("job_id", "ID", "The job, from `jobs list`.")
 STDOUT = "-"
 
 
 @commands.command("list")
-@argument("job_id", metavar="ID", help="The job, from `jobs list`.")
+@JOB
 async def list_files(session: CliSession, *, job_id: str) -> None:
     """List the files of a job: those that it stored, and those it was enqueued with.
 
-    \b
-    Example:
-      headrace artifacts list 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162
+    headrace artifacts list 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162
     """
     async with session.backend() as backend:
         found = await list_artifacts(backend, job_id)
-    if session.json:
-        print_json({"artifacts": [msgspec.to_builtins(file) for file in found]})
-        return
-    print_table(
-        ("LAYER", "SIZE", "TYPE", "SHA-256", "NAME"),
-        [
-            (
-                file.layer,
-                bytes_of(file.size),
-                file.media_type or "",
-                (file.sha256 or "")[:12],
-                file.name,
-            )
-            for file in found
-        ],
-        right=("SIZE",),
-    )
+    columns: Columns[Artifact] = {
+        "LAYER": lambda file: file.layer,
+        ">SIZE": lambda file: bytes_of(file.size),
+        "TYPE": lambda file: file.media_type or "",
+        "SHA-256": lambda file: (file.sha256 or "")[:12],
+        "NAME": lambda file: file.name,
+    }
+    session.show_list("artifacts", found, columns)
 
 
 @commands.command("get")
-@argument("job_id", metavar="ID", help="The job, from `jobs list`.")
-@argument("name", metavar="LAYER/NAME", help="The file, from `artifacts list`.")
-@click.option("--output", "-o", metavar="FILE", help="Where to save it; - is stdout.")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@JOB
+@argument("name", "LAYER/NAME", "The file, from `artifacts list`.")
+@option("--output -o", "FILE", "Where to save it; - is stdout.")
+@flag("--force", "Overwrite an existing file.")
 async def get_artifact(
     session: CliSession, *, job_id: str, name: str, output: str | None, force: bool
 ) -> None:
     """Download a file of a job. Its checksum is verified.
 
-    \b
-    Examples:
-      headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/report.csv
-      headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/a.csv -o -
+    headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/report.csv
+    headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/a.csv -o -
     """
     async with session.backend() as backend:
         file = _pick(await list_artifacts(backend, job_id), job_id, name)
@@ -84,10 +71,8 @@ async def get_artifact(
                 await save(_watched(content, advance), target)
             except OSError as error:
                 raise InvalidInput(f"cannot write {str(target)!r}: {error.strerror}") from None
-    if session.json:
-        print_json(msgspec.to_builtins(file) | {"saved_as": str(target)})
-    else:
-        print_line(f"{target} ({bytes_of(file.size)})")
+    answer = msgspec.to_builtins(file) | {"saved_as": str(target)}
+    session.show(answer, f"{target} ({bytes_of(file.size)})")
 
 
 def _pick(files: Sequence[Artifact], job_id: str, name: str) -> Artifact:

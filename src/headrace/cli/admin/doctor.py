@@ -1,7 +1,9 @@
-"""`headrace doctor`: is everything well, and what to do if not."""
+"""`headrace doctor`: is everything well, and what to do if not; `headrace version`."""
 
 from __future__ import annotations
 
+import platform
+import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +12,11 @@ import msgspec
 
 from headrace.app import EVENTS, App
 from headrace.artifacts import ArtifactStore
+from headrace.cli.bundles.findings import bundle_findings
 from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, UNAVAILABLE
 from headrace.cli.formatting import plural, span
-from headrace.cli.output import print_json, print_line, print_table
+from headrace.cli.output import Columns, print_json, print_line, print_table
 from headrace.cli.session import CliSession
 from headrace.config import SECRETS, Settings
 from headrace.engine.open import redacted
@@ -32,21 +35,21 @@ MOST_COUNTED = 1_000
 async def doctor(session: CliSession) -> int:
     """Check that all is well, and say what to do if not.
 
-    Checks the engine, clocks, the artifact store, workers, queues and settings.
+    Checks the engine, clocks, the artifact store, workers, queues, bundles and settings.
 
     The exit code is 1 if something is wrong, 3 if the engine cannot be reached.
 
-    \b
-    Example:
       headrace doctor
     """
     findings: list[Finding] = list(_app_findings(session))
     report: EngineReport | None = None
     code = OK
     try:
-        async with session.store() as app:
+        async with session.store(bundles=True) as app:
             report = await app.engine.report()
             findings += await _engine_findings(app, report)
+            if app.settings.bundles:
+                findings += bundle_findings(app)
     except EngineError as error:
         findings.append(Finding("error", "engine", str(error), f"Look at {session.shown_url}."))
         code = UNAVAILABLE
@@ -56,13 +59,27 @@ async def doctor(session: CliSession) -> int:
     if code == OK and any(finding.level == "error" for finding in findings):
         code = FAILED
     settings = shown_settings(session.settings)
+    healthy = code == OK
     if session.json:
-        print_json(
-            {"healthy": code == OK, "engine": report, "findings": findings, "settings": settings}
-        )
+        found = {"engine": report, "findings": findings, "settings": settings}
+        print_json({"healthy": healthy, **found})
     else:
-        _print(session, report, findings, settings, code)
+        _print(session, report, findings, settings, healthy=healthy)
     return code
+
+
+@click.command("version", cls=Command)
+async def version(session: CliSession) -> None:
+    """Show versions, for a bug report.
+
+    headrace version --json
+    """
+    versions = {
+        "headrace": __version__,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+    }
+    session.show(versions, ", ".join(f"{name} {number}" for name, number in versions.items()))
 
 
 def _app_findings(session: CliSession) -> Iterator[Finding]:
@@ -138,38 +155,25 @@ def _clock(report: EngineReport, settings: Settings) -> Finding:
 def _workers(workers: list[Worker], report: EngineReport) -> Iterator[Finding]:
     alive = [worker for worker in workers if worker.alive]
     if not alive:
-        yield Finding(
-            "warning", "workers", "no worker is alive", "Start one: headrace worker --app …"
-        )
+        remedy = "Start one: headrace worker --app …"
+        yield Finding("warning", "workers", "no worker is alive", remedy)
         return
     slots = sum(worker.slots for worker in alive)
     running = sum(worker.running for worker in alive)
-    yield Finding(
-        "ok", "workers", f"{plural(len(alive), 'worker')} alive, {running} of {slots} slots busy"
-    )
+    busy = f"{plural(len(alive), 'worker')} alive, {running} of {slots} slots busy"
+    yield Finding("ok", "workers", busy)
     for worker in alive:
+        told = f"worker {worker.name!r}"
         if not worker.healthy:
-            yield Finding(
-                "error",
-                "workers",
-                f"worker {worker.name!r} says that it is not well",
-                f"Read its log; it runs as process {worker.pid} on {worker.host}.",
-            )
+            remedy = f"Read its log; it runs as process {worker.pid} on {worker.host}."
+            yield Finding("error", "workers", f"{told} says that it is not well", remedy)
         if worker.version != __version__:
-            yield Finding(
-                "warning",
-                "workers",
-                f"worker {worker.name!r} runs version {worker.version}, this is {__version__}",
-                "Restart it with the same version.",
-            )
+            other = f"{told} runs version {worker.version}, this is {__version__}"
+            yield Finding("warning", "workers", other, "Restart it with the same version.")
         if (worker.schema_version or 0) < report.schema_version:
-            yield Finding(
-                "warning",
-                "workers",
-                f"worker {worker.name!r} {_known(worker)}, the store has {report.schema_version}",
-                "It goes on working. Restart it with a newer Headrace: a later migration may "
-                "refuse it.",
-            )
+            older = f"{told} {_known(worker)}, the store has {report.schema_version}"
+            remedy = "Restart it with a newer Headrace: a later migration may refuse it."
+            yield Finding("warning", "workers", older, f"It goes on working. {remedy}")
 
 
 def _known(worker: Worker) -> str:
@@ -185,30 +189,20 @@ def _queues(queues: list[QueueView], workers: list[Worker]) -> Iterator[Finding]
             continue
         told = f"queue {queue.name!r} has {plural(pending, 'pending job')}"
         if queue.paused:
-            yield Finding(
-                "warning",
-                "queues",
-                f"{told} and is paused",
-                f"Resume it: headrace queues resume {queue.name}",
-            )
+            remedy = f"Resume it: headrace queues resume {queue.name}"
+            yield Finding("warning", "queues", f"{told} and is paused", remedy)
         serving = [worker for worker in workers if serves(worker, queue.name)]
         for task, number in sorted(queue.reserved.items()):
             if serving and not any(knows(worker, task) for worker in serving):
-                yield Finding(
-                    "error",
-                    "queues",
-                    f"queue {queue.name!r} has {plural(number, 'pending job')} of task {task!r}, "
-                    "which no worker knows",
+                stuck = f"queue {queue.name!r} has {plural(number, 'pending job')} of task {task!r}"
+                remedy = (
                     "Start a worker whose --app registers it, or cancel them: "
-                    f"headrace jobs cancel --queue {queue.name} --task {task}",
+                    f"headrace jobs cancel --queue {queue.name} --task {task}"
                 )
+                yield Finding("error", "queues", f"{stuck}, which no worker knows", remedy)
         if not serving:
-            yield Finding(
-                "error",
-                "queues",
-                f"{told}, but no worker serves it",
-                f"Start one: headrace worker --queues {queue.name} --app …",
-            )
+            remedy = f"Start one: headrace worker --queues {queue.name} --app …"
+            yield Finding("error", "queues", f"{told}, but no worker serves it", remedy)
 
 
 def shown_settings(settings: Settings) -> dict[str, Any]:
@@ -225,16 +219,19 @@ def _print(
     report: EngineReport | None,
     findings: list[Finding],
     settings: dict[str, Any],
-    code: int,
+    *,
+    healthy: bool,
 ) -> None:
     if report is not None:
         version = f"{report.engine} {report.server_version}, schema {report.schema_version}"
         print_line(f"Engine {version} at {session.shown_url}")
         print_line()
-    print_table(
-        ("LEVEL", "ABOUT", "FINDING"),
-        [(finding.level, finding.subject, finding.detail) for finding in findings],
-    )
+    columns: Columns[Finding] = {
+        "LEVEL": lambda finding: finding.level,
+        "ABOUT": lambda finding: finding.subject,
+        "FINDING": lambda finding: finding.detail,
+    }
+    print_table(columns, findings)
     remedies = [finding for finding in findings if finding.level != "ok" and finding.remedy]
     if remedies:
         print_line()
@@ -247,4 +244,4 @@ def _print(
     for name, value in given.items():
         print_line(f"  {name} = {value}")
     print_line()
-    print_line("All is well." if code == OK else "Something is wrong: see above.")
+    print_line("All is well." if healthy else "Something is wrong: see above.")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from headrace.cli.command import argument, group
+from headrace.api_types.responses import KeyView
+from headrace.cli.command import argument, group, option
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
-from headrace.cli.output import print_json, print_line, print_table
+from headrace.cli.output import Columns, print_json, print_line
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 
@@ -17,11 +16,11 @@ commands = group("Create, list and revoke keys for the HTTP API.")
 
 
 @commands.command("create")
-@argument("name", metavar="[NAME]", default="unnamed", help="A name for the key (default unnamed).")
-@click.option("--scope", metavar="SCOPE", default="read", help="read, write or admin.")
-@click.option("--user", metavar="USER", help="Act only for this user.")
-@click.option("--queues", metavar="A,B", help="Allow only these queues (default all).")
-@click.option("--rate", metavar="N", help="Requests per second (default 2000).")
+@argument("name", "[NAME]", "A name for the key (default unnamed).", default="unnamed")
+@option("--scope", "SCOPE", "read, write or admin.", default="read")
+@option("--user", "USER", "Act only for this user.")
+@option("--queues", "A,B", "Allow only these queues (default all).")
+@option("--rate", "N", "Requests per second (default 2000).")
 async def create(
     session: CliSession,
     *,
@@ -36,8 +35,6 @@ async def create(
     From the first key on the API refuses requests without one. With API_URL that server creates it;
     HEADRACE_API_KEY must then be a key of scope admin.
 
-    \b
-    Examples:
       headrace keys create ci --scope write
       headrace keys create ada --scope write --user ada --queues mail,scans
     """
@@ -59,49 +56,35 @@ async def create(
 async def show(session: CliSession) -> None:
     """List all keys, also revoked ones; never their secrets.
 
-    \b
-    Example:
-      headrace keys list
+    headrace keys list
     """
     async with session.backend() as backend:
         keys = await backend.keys()
-    if session.json:
-        print_json({"keys": keys})
-    elif not keys:
-        print_line("No keys: the API is open to this machine, and closed to all others.")
+    columns: Columns[KeyView] = {
+        "ID": lambda key: key.id,
+        "SCOPE": lambda key: key.scope,
+        "CREATED": lambda key: f"{key.created_at:%Y-%m-%d %H:%M}",
+        "STATE": lambda key: "revoked" if key.revoked_at else "valid",
+        "USER": lambda key: key.user or "-",
+        "QUEUES": lambda key: ",".join(key.queues) or "all",
+        "NAME": lambda key: key.name,
+    }
+    if keys or session.json:
+        session.show_list("keys", keys, columns)
     else:
-        print_table(
-            ("ID", "SCOPE", "CREATED", "STATE", "USER", "QUEUES", "NAME"),
-            [
-                (
-                    key.id,
-                    key.scope,
-                    f"{key.created_at:%Y-%m-%d %H:%M}",
-                    "revoked" if key.revoked_at else "valid",
-                    key.user or "-",
-                    ",".join(key.queues) or "all",
-                    key.name,
-                )
-                for key in keys
-            ],
-        )
+        print_line("No keys: the API is open to this machine, and closed to all others.")
 
 
 @commands.command("revoke")
-@argument("key_id", metavar="ID", help="The id of the key.")
+@argument("key_id", "ID", "The id of the key.")
 async def revoke(session: CliSession, *, key_id: str) -> None:
     """Revoke a key. Running servers refuse it within two seconds.
 
-    \b
-    Example:
-      headrace keys revoke 0123456789abcdef
+    headrace keys revoke 0123456789abcdef
     """
     async with session.backend() as backend:
         key = await backend.revoke_key(key_id)
-    if session.json:
-        print_json(key)
-    else:
-        print_line(f"Key {key.id} ({key.name}) is revoked.")
+    session.show(key, f"Key {key.id} ({key.name}) is revoked.")
 
 
 def _number(text: str) -> float:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import click
+import msgspec
 
-from headrace.cli.command import Command
+from headrace.cli.bundles.migrate import TablesView, migrate_bundles, print_tables
+from headrace.cli.bundles.options import bundle_option
+from headrace.cli.command import Command, flag
 from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.output import print_json, print_line
 from headrace.cli.session import CliSession
@@ -19,16 +22,15 @@ WAIT_SECONDS = 1.0
 
 
 @click.command("migrate", cls=Command)
-@click.option("--check", is_flag=True, help="Change nothing; exit code 1 if something is missing.")
-@click.option("--sql", is_flag=True, help="Change nothing; print what would be run.")
-@click.option("--wait", is_flag=True, help="Change nothing; wait until nothing is missing.")
+@bundle_option
+@flag("--check", "Change nothing; exit code 1 if something is missing.")
+@flag("--sql", "Change nothing; print what would be run.")
+@flag("--wait", "Change nothing; wait until nothing is missing.")
 async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) -> int:
-    """Bring the schema of the store up to date.
+    """Bring the schema of the store, and the tables of bundles, up to date.
 
     Programs do this by themselves when they open a store, unless the setting migrate is "never".
 
-    \b
-    Examples:
       headrace migrate --check
       headrace migrate --sql > migrate.sql
       headrace migrate
@@ -39,8 +41,8 @@ async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) ->
         raise InvalidInput(
             "migrate works on an engine; name the engine with --url, or unset API_URL"
         )
-    settings = session.named_settings()
-    engine = open_engine(settings.url)
+    app = session.closed_app()
+    engine = open_engine(app.settings.url)
     try:
         state = await (_when_ready(engine) if wait else engine.schema())
         done = state.pending
@@ -54,15 +56,26 @@ async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) ->
             state = await engine.schema()
     finally:
         await engine.close()
+    tables: list[TablesView] = []
+    if app.settings.bundles:
+        tables = await migrate_bundles(app, change=not (check or sql or wait), sql=sql, wait=wait)
     if session.json:
-        print_json({**_shown(state), "done": list(done) if not state.pending else []})
+        more = {"refused": state.refused, "done": () if state.pending else done}
+        also = {"bundles": tables} if tables else {}
+        print_json(msgspec.structs.asdict(state) | more | also)
     elif sql:
         nothing = "-- Nothing to run: `headrace migrate` does all there is to do."
-        for line in (state.script or nothing).splitlines():
+        scripts = "\n".join(filter(None, (state.script, *(view.script for view in tables))))
+        for line in (scripts or nothing).splitlines():
             print_line(line)
     else:
         _print(session, state, done)
-    return FAILED if check and (state.pending or state.refused) else OK
+        for view in tables:
+            print_tables(view)
+    if any(view.failure for view in tables):
+        return FAILED
+    pending = state.pending or state.refused or any(view.pending for view in tables)
+    return FAILED if check and pending else OK
 
 
 async def _when_ready(engine: Engine) -> SchemaState:
@@ -79,17 +92,6 @@ async def _when_ready(engine: Engine) -> SchemaState:
         if reason != shown:
             notice(shown := reason)
         await asyncio.sleep(WAIT_SECONDS)
-
-
-def _shown(state: SchemaState) -> dict[str, object]:
-    return {
-        "version": state.version,
-        "min_program": state.min_program,
-        "known": state.known,
-        "pending": list(state.pending),
-        "refused": state.refused,
-        "script": state.script,
-    }
 
 
 def _print(session: CliSession, state: SchemaState, done: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import click
 
 from headrace.app import App
-from headrace.cli.command import Command
+from headrace.cli.command import Command, flag, option
 from headrace.cli.errors import notice
 from headrace.cli.formatting import parse_span, plural, span
 from headrace.cli.output import print_json, print_line, progress
@@ -22,9 +22,9 @@ STEP = 1_000
 
 
 @click.command("prune", cls=Command)
-@click.option("--older-than", metavar="SPAN", help="Only jobs that finished longer ago: 12h, 7d, …")
-@click.option("--keep", metavar="N", type=int, help="Keep the newest N finished jobs.")
-@click.option("--dry-run", is_flag=True, help="Only count; delete nothing.")
+@option("--older-than", "SPAN", "Only jobs that finished longer ago: 12h, 7d, …")
+@option("--keep", "N", "Keep the newest N finished jobs.", type=int)
+@flag("--dry-run", "Only count; delete nothing.")
 async def prune(
     session: CliSession, *, older_than: str | None, keep: int | None, dry_run: bool
 ) -> None:
@@ -34,8 +34,6 @@ async def prune(
 
     Without options the settings history_seconds and history_count decide, as workers do it.
 
-    \b
-    Examples:
       headrace prune --older-than 30d
       headrace prune --keep 100000 --dry-run
     """
@@ -72,15 +70,8 @@ async def prune(
             f"note: files of pruned jobs are left, workers go on trying to remove them: {trouble}"
         )
     if session.json:
-        print_json(
-            {
-                "pruned": count,
-                "files_removed_of": removed,
-                "older_than": age,
-                "keep": keep,
-                "dry_run": dry_run,
-            }
-        )
+        given = {"older_than": age, "keep": keep, "dry_run": dry_run}
+        print_json({"pruned": count, "files_removed_of": removed, **given})
     else:
         which = [] if age is None else [f"finished more than {span(age)} ago"]
         which += [] if keep is None else [f"beyond the newest {keep:,}"]

@@ -1,49 +1,51 @@
-"""`headrace dispatcher`: what starts work, by the clock or by messages."""
+"""`headrace dispatcher`: what creates jobs, by the clock or from messages, and how far behind."""
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
 
-import click
+import msgspec
 
-from headrace.cli.command import group
-from headrace.cli.dispatchers.events import list_dispatchers, queue
-from headrace.cli.formatting import plural
-from headrace.cli.output import print_json_line
-from headrace.cli.services.logs import log_to_stderr
+from headrace.api_types.responses import DispatcherView
+from headrace.cli.backend import time_now
+from headrace.cli.bundles.options import bundle_option
+from headrace.cli.command import flag, group, option
+from headrace.cli.formatting import ago, plural, span
+from headrace.cli.output import Columns, print_json_line
+from headrace.cli.services.logs import log_options, log_to_stderr
 from headrace.cli.session import CliSession
+from headrace.dispatchers.events.config import DEFAULT, make_adapter, read_queue_config
+from headrace.dispatchers.events.dispatcher import QueueDispatcher, run_dispatcher
 from headrace.engine.open import redacted
+from headrace.model.names import check_name
 
 commands = group("Create jobs by cron or from a broker.")
-log = logging.getLogger("headrace.cron")
+crons = logging.getLogger("headrace.cron")
+events = logging.getLogger("headrace.events")
 
 
 @commands.command("cron")
-@click.option(
-    "--config", metavar="FILE", help="Settings and schedules (default config/dispatcher.yaml)."
-)
-@click.option("--verbose", "-v", is_flag=True, help="Log more details.")
-@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+@option("--config", "FILE", "Settings and schedules (default config/dispatcher.yaml).")
+@bundle_option
+@log_options
 async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet: bool) -> int:
     """Create the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
 
     Schedules that the App declares, and those of the file, are stored first. Any number of
     dispatchers may run: each time of a schedule makes one job.
 
-    \b
-    Examples:
       headrace dispatcher cron --app shop.jobs
       headrace dispatcher cron --app shop.jobs --config config/dispatcher.yaml
     """
     app = session.load_app()
     schedules = app.schedules  # says what to install if the extra is missing
-    from headrace.dispatchers.cron.run import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
+    from headrace.dispatchers.cron.dispatcher import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
 
     dispatcher = cron_dispatcher(app, None if config is None else Path(config))
     log_to_stderr(verbose=verbose, quiet=quiet)
     declared = len(schedules.declared) + sum(map(len, dispatcher.files.values()))
-    log.info(
+    crons.info(
         "Cron dispatcher %s on %s, %s declared",
         *(dispatcher.id, redacted(app.settings.url), plural(declared, "schedule")),
     )
@@ -56,5 +58,78 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
     return code
 
 
-commands.add_command(queue)
-commands.add_command(list_dispatchers)
+@commands.command("queue")
+@bundle_option
+@option("--config", "FILE", "Broker and options.", default=str(DEFAULT))
+@option("--name", "NAME", "Name of this dispatcher (default generated).")
+@flag("--check", "Check the file and the App, then stop.")
+@log_options
+async def queue(
+    session: CliSession, *, config: str, name: str | None, check: bool, verbose: bool, quiet: bool
+) -> int:
+    """Create jobs from a broker's messages until SIGTERM or Ctrl-C.
+
+    Each message makes one job, however often it is delivered. A message that makes none is set
+    aside; see `headrace dead-letters`. Any number of dispatchers may share the work.
+
+      headrace dispatcher queue --app shop.jobs
+      headrace dispatcher queue --app shop.jobs --config orders.yaml --check
+    """
+    app = session.load_app()
+    settings = read_queue_config(Path(config))
+    adapter = make_adapter(settings)
+    dispatcher = QueueDispatcher(
+        app,
+        adapter,
+        batch_size=settings.batch_size,
+        hold_seconds=settings.hold_seconds,
+        name=check_name("dispatcher", name) if name else settings.name,
+    )
+    if check:
+        answer = {"adapter": adapter.name, "tasks": sorted(app.tasks), "config": config}
+        text = f"{config} is fine: {adapter.name}, {plural(len(app.tasks), 'task')}."
+        session.show(answer, text)
+        return 0
+    log_to_stderr(verbose=verbose, quiet=quiet)
+    logging.getLogger("aiokafka").setLevel(logging.WARNING if verbose else logging.CRITICAL)
+    events.info("Messages of %s become jobs on %s", adapter.name, redacted(app.settings.url))
+    if not app.tasks:
+        events.warning("%s has no tasks, so every message will be set aside", app.settings.app)
+    try:
+        code = await run_dispatcher(dispatcher)
+    finally:
+        await app.close()
+    if session.json:
+        print_json_line(
+            {"event": "stopped", "code": code, **msgspec.to_builtins(dispatcher.counts)}
+        )
+    return code
+
+
+@commands.command("list")
+async def list_dispatchers(session: CliSession) -> None:
+    """List dispatchers and how far behind they are.
+
+    The lag is messages that are not jobs yet, or seconds for cron.
+
+      headrace dispatcher list
+    """
+    async with session.backend() as backend:
+        found, now = await backend.dispatchers(), time_now(backend)
+    columns: Columns[DispatcherView] = {
+        "DISPATCHER": lambda each: each.name,
+        "ADAPTER": lambda each: each.adapter,
+        "STATE": lambda each: "lost" if each.silent else "ok" if each.healthy else "unhealthy",
+        ">LAG": _lag,
+        ">STORED": lambda each: f"{each.stored:,}",
+        ">SET ASIDE": lambda each: f"{each.set_aside:,}",
+        "SEEN": lambda each: ago(each.seen_at, now),
+    }
+    empty = "No dispatcher runs; start one with: headrace dispatcher cron"
+    session.show_list("dispatchers", found, columns, empty=empty)
+
+
+def _lag(dispatcher: DispatcherView) -> str:
+    if dispatcher.type == "cron":
+        return span(dispatcher.late_seconds or 0.0)
+    return "-" if dispatcher.lag is None else f"{dispatcher.lag:,}"

@@ -7,15 +7,23 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 
 from headrace.api_types.responses import DeadLetterView, Replayed
 from headrace.cli.backend import time_now
-from headrace.cli.command import argument, group
-from headrace.cli.errors import FAILED, OK, notice
-from headrace.cli.formatting import ago, bytes_of, plural
-from headrace.cli.output import JsonList, Table, is_terminal, print_fields, print_json, print_line
+from headrace.cli.bulk import YES, change_each, confirm
+from headrace.cli.command import argument, flag, group, option, together
+from headrace.cli.errors import notice
+from headrace.cli.formatting import ago, bytes_of
+from headrace.cli.output import (
+    Columns,
+    JsonList,
+    Table,
+    is_terminal,
+    print_fields,
+    print_json,
+    print_line,
+)
 from headrace.cli.session import CliSession
 from headrace.client.errors import NotFound
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
@@ -26,26 +34,39 @@ if TYPE_CHECKING:
 
 PAGE = 200
 
+TOPIC = option("--topic", "NAME", "Only this topic.")
+_which = together(
+    argument("ids", "[ID]...", "Ids of messages.", nargs=-1),
+    flag("everything --all", "All messages."),
+    TOPIC,
+    YES,
+)
+
 commands = group("List, show, replay and remove messages that made no job.")
 
 
 @commands.command("list")
-@click.option("--topic", metavar="NAME", help="Only this topic.")
-@click.option("--limit", "-n", metavar="N", type=int, default=100, help="Show at most this many.")
+@TOPIC
+@option("--limit -n", "N", "Show at most this many.", type=int, default=100)
 async def list_letters(session: CliSession, *, topic: str | None, limit: int) -> None:
     """List messages that made no job, by id.
 
-    \b
-    Example:
-      headrace dead-letters list --topic orders
+    headrace dead-letters list --topic orders
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
-    table = Table(("ID", "TOPIC", "SIZE", "SET ASIDE", "REASON"), right=("SIZE",))
     document = JsonList("dead_letters") if session.json else None
     shown = 0
     async with session.backend() as backend:
         now = time_now(backend)
+        columns: Columns[DeadLetterView] = {
+            "ID": lambda letter: letter.id,
+            "TOPIC": lambda letter: letter.topic,
+            ">SIZE": lambda letter: bytes_of(letter.size),
+            "SET ASIDE": lambda letter: ago(letter.set_aside_at, now),
+            "REASON": lambda letter: letter.reason,
+        }
+        table = Table(columns)
         async for letter in _letters(backend, topic):
             if shown == limit:
                 notice(f"note: there are more; ask with --limit {limit * 10}")
@@ -54,8 +75,7 @@ async def list_letters(session: CliSession, *, topic: str | None, limit: int) ->
             if document is not None:
                 document.add([_fields(letter)])
             else:
-                age = ago(letter.set_aside_at, now)
-                table.add([(letter.id, letter.topic, bytes_of(letter.size), age, letter.reason)])
+                table.add([letter])
     if document is not None:
         document.end()
     elif not shown and is_terminal():
@@ -63,15 +83,13 @@ async def list_letters(session: CliSession, *, topic: str | None, limit: int) ->
 
 
 @commands.command("show")
-@argument("letter_id", metavar="ID", help="The id of the message.")
-@click.option("--raw", is_flag=True, help="Print only the message, unchanged.")
+@argument("letter_id", "ID", "The id of the message.")
+@flag("--raw", "Print only the message, unchanged.")
 async def show(session: CliSession, *, letter_id: str, raw: bool) -> None:
     """Show one message with all that is known about it.
 
-    \b
-    Examples:
-      headrace dead-letters show kafka:orders:3:1042
-      headrace dead-letters show kafka:orders:3:1042 --raw > message.json
+    headrace dead-letters show kafka:orders:3:1042
+    headrace dead-letters show kafka:orders:3:1042 --raw > message.json
     """
     async with session.backend() as backend:
         letter, now = await backend.dead_letter(letter_id), time_now(backend)
@@ -81,66 +99,49 @@ async def show(session: CliSession, *, letter_id: str, raw: bool) -> None:
     elif session.json:
         print_json(_fields(letter) | {"raw": base64.b64encode(letter.raw).decode()})
     else:
-        place = "-" if letter.partition is None else str(letter.partition)
+        set_aside = f"{letter.set_aside_at:%Y-%m-%dT%H:%M:%SZ}, {ago(letter.set_aside_at, now)}"
+        in_part = ", kept in part" if letter.kept_bytes < letter.size else ""
         print_fields(
             [
                 ("id", letter.id),
                 ("adapter", letter.adapter),
                 ("topic", letter.topic),
-                ("partition", place),
+                ("partition", "-" if letter.partition is None else letter.partition),
                 ("offset", "-" if letter.offset is None else letter.offset),
-                ("set aside", f"{letter.set_aside_at:%Y-%m-%dT%H:%M:%SZ}, {_ago(letter, now)}"),
+                ("set aside", set_aside),
                 ("error", letter.error),
                 ("reason", letter.reason),
-                (
-                    "size",
-                    bytes_of(letter.size)
-                    + (", kept in part" if letter.kept_bytes < letter.size else ""),
-                ),
+                ("size", bytes_of(letter.size) + in_part),
                 ("message", letter.raw.decode("utf-8", "backslashreplace")),
             ]
         )
 
 
 @commands.command("replay")
-@argument("ids", metavar="[ID]...", nargs=-1, help="Ids of messages.")
-@click.option("everything", "--all", is_flag=True, help="All messages.")
-@click.option("--topic", metavar="NAME", help="Only this topic.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
-async def replay(
-    session: CliSession, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
-) -> int:
+@_which
+async def replay(session: CliSession, **which: Any) -> int:
     """Try messages again, for example after the missing task was added.
 
     A message that makes a job now is removed from the list; the others stay, with the reason.
 
-    \b
-    Examples:
       headrace dead-letters replay kafka:orders:3:1042 --app shop.jobs
       headrace dead-letters replay --all --yes --app shop.jobs
     """
     async with session.backend(needs_app=True) as backend:
-        wanted = await _wanted(backend, ids, everything, topic, "replay", yes=yes)
+        wanted = await _wanted(backend, "replay", **which)
         return await _each(session, wanted, backend.replay_dead_letter)
 
 
 @commands.command("remove")
-@argument("ids", metavar="[ID]...", nargs=-1, help="Ids of messages.")
-@click.option("everything", "--all", is_flag=True, help="All messages.")
-@click.option("--topic", metavar="NAME", help="Only this topic.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask before a bulk change.")
-async def remove(
-    session: CliSession, *, ids: tuple[str, ...], everything: bool, topic: str | None, yes: bool
-) -> int:
+@_which
+async def remove(session: CliSession, **which: Any) -> int:
     """Delete messages for good.
 
-    \b
-    Examples:
-      headrace dead-letters remove kafka:orders:3:1042
-      headrace dead-letters remove --topic orders --yes
+    headrace dead-letters remove kafka:orders:3:1042
+    headrace dead-letters remove --topic orders --yes
     """
     async with session.backend() as backend:
-        wanted = await _wanted(backend, ids, everything, topic, "remove", yes=yes)
+        wanted = await _wanted(backend, "remove", **which)
         return await _each(session, wanted, backend.remove_dead_letter)
 
 
@@ -148,34 +149,28 @@ async def _each(
     session: CliSession, wanted: list[str], act: Callable[[str], Awaitable[Replayed | None]]
 ) -> int:
     """Replay or remove one message after the other."""
-    answers: list[dict[str, Any]] = []
-    code = OK
-    for letter_id in wanted:
-        try:
-            replayed = await act(letter_id)
-        except (InvalidInput, JobConflict, DeadLetterNotFound, NotFound) as error:
-            notice(f"error: {letter_id}: {error}")
-            answers.append({"id": letter_id, "done": False, "error": str(error)})
-            code = FAILED
-            continue
-        done = {"removed": True} if replayed is None else msgspec.structs.asdict(replayed)
-        answers.append({"id": letter_id, "done": True, **done})
-        if not session.json:
-            print_line(f"{letter_id}  {f'job {replayed.job_id}' if replayed else 'removed'}")
-    if session.json:
-        print_json({"dead_letters": answers})
-    elif not answers and is_terminal():
+    if not wanted and not session.json and is_terminal():
         print_line("No message was set aside.")
-    return code
+
+    async def change(letter_id: str) -> tuple[dict[str, Any], str]:
+        replayed = await act(letter_id)
+        if replayed is None:
+            return {"removed": True}, "removed"
+        return msgspec.structs.asdict(replayed), f"job {replayed.job_id}"
+
+    refusals = (InvalidInput, JobConflict, DeadLetterNotFound, NotFound)
+    return await change_each(
+        session, wanted, change, refusals=refusals, name="dead_letters", key="id"
+    )
 
 
 async def _wanted(
     backend: Backend,
+    verb: str,
+    *,
     ids: Sequence[str],
     everything: bool,
     topic: str | None,
-    verb: str,
-    *,
     yes: bool,
 ) -> list[str]:
     if ids and (everything or topic):
@@ -186,11 +181,7 @@ async def _wanted(
         raise InvalidInput("which messages? give ids, --topic or --all")
     found = [letter.id async for letter in _letters(backend, topic)]
     if found and not yes:
-        if not sys.stdin.isatty():
-            raise InvalidInput(
-                f"this would {verb} {plural(len(found), 'message')}; add --yes to do it"
-            )
-        click.confirm(f"{verb.capitalize()} {plural(len(found), 'message')}?", abort=True, err=True)
+        confirm(verb, len(found), "message")
     return found
 
 
@@ -211,7 +202,3 @@ def _fields(letter: DeadLetterView) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.structs.asdict(letter)
     del fields["raw"]
     return fields
-
-
-def _ago(letter: DeadLetterView, now: Any) -> str:
-    return ago(letter.set_aside_at, now)

@@ -11,8 +11,14 @@ from typing import IO, Any
 
 import msgspec
 
+from headrace.cli.command import argument, option, together
 from headrace.errors import InvalidArguments, InvalidInput, PayloadTooLarge
 
+# For a command, which passes them on to `read_arguments`.
+argument_options = together(
+    argument("values", "[NAME=VALUE]...", "Arguments: JSON if it parses, else text.", nargs=-1),
+    option("--args", "JSON", "Arguments as JSON, @file, or - for stdin."),
+)
 SPOOL = 8 * 1_048_576
 
 

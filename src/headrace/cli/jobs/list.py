@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from headrace.cli.backend import time_now
-from headrace.cli.command import argument, group
+from headrace.cli.command import flag, group, option
+from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.filters import filter_options, make_filter
-from headrace.cli.formatting import ago
-from headrace.cli.jobs.change import cancel, retry, signal
-from headrace.cli.jobs.follow import watch
+from headrace.cli.formatting import ago, failure, parse_span, retry_time, took
+from headrace.cli.jobs.change import JOB, cancel, retry, signal
 from headrace.cli.jobs.show import details, print_details
-from headrace.cli.output import JsonList, Table, is_terminal, print_json, print_line
+from headrace.cli.output import (
+    Columns,
+    JsonList,
+    Table,
+    is_terminal,
+    print_json,
+    print_json_line,
+    print_line,
+)
 from headrace.cli.session import CliSession
-from headrace.errors import InvalidInput
+from headrace.errors import EngineUnavailable, InvalidInput, JobNotFound, ResultTimeout
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.model.views import JobPage
-from headrace.monitor.wait_text import waits_for
+from headrace.monitor.why import waits_for
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
@@ -28,22 +37,23 @@ if TYPE_CHECKING:
 commands = group("List, show, watch, cancel and retry jobs.")
 
 PAGE = 200
+# Between two looks at a job that is watched.
+SHORTEST = 0.05
+LONGEST = 1.0
 
 
 @commands.command("list")
 @filter_options
-@click.option("--limit", "-n", metavar="N", type=int, default=50, help="Show at most this many.")
-@click.option("--cursor", metavar="ID", help="Continue after this job, as the last page says.")
-@click.option("all_pages", "--all", is_flag=True, help="List every job.")
+@option("--limit -n", "N", "Show at most this many.", type=int, default=50)
+@option("--cursor", "ID", "Continue after this job, as the last page says.")
+@flag("all_pages --all", "List every job.")
 async def list_jobs(
     session: CliSession, *, limit: int, cursor: str | None, all_pages: bool, **flags: Any
 ) -> None:
     """List jobs, newest first.
 
-    \b
-    Examples:
-      headrace jobs list --status failed,timeout --since 2h
-      headrace jobs list --queue mail --all --json | jq -r '.jobs[].job_id'
+    headrace jobs list --status failed,timeout --since 2h
+    headrace jobs list --queue mail --all --json | jq -r '.jobs[].job_id'
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
@@ -82,29 +92,24 @@ async def _print_json(pages: AsyncIterator[JobPage]) -> None:
 
 
 async def _print_table(pages: AsyncIterator[JobPage], backend: Backend) -> None:
-    headers = ("ID", "STATUS", "TASK", "QUEUE", "ATTEMPT", "CREATED", "LANE", "WHAT")
-    table = Table(headers, right=("ATTEMPT",))
+    now = time_now(backend)
+    columns: Columns[Job] = {
+        "ID": lambda job: job.id,
+        "STATUS": lambda job: job.status.value,
+        "TASK": lambda job: job.task,
+        "QUEUE": lambda job: job.queue,
+        ">ATTEMPT": lambda job: f"{job.attempt}/{job.max_attempts}",
+        "CREATED": lambda job: ago(job.created_at, now),
+        "LANE": lambda job: job.lane or "-",
+        "WHAT": summary,
+    }
+    table = Table(columns)
     count, cursor = 0, None
     async for page in pages:
         count += len(page.jobs)
-        cursor = page.cursor
+        cursor, now = page.cursor, time_now(backend)
         if count or not is_terminal():
-            now = time_now(backend)
-            table.add(
-                [
-                    (
-                        job.id,
-                        job.status.value,
-                        job.task,
-                        job.queue,
-                        f"{job.attempt}/{job.max_attempts}",
-                        ago(job.created_at, now),
-                        job.lane or "-",
-                        summary(job),
-                    )
-                    for job in page.jobs
-                ]
-            )
+            table.add(page.jobs)
     if is_terminal():
         if not count:
             print_line("No jobs match.")
@@ -128,17 +133,14 @@ def summary(job: Job) -> str:
 
 
 @commands.command("show")
-@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+@JOB
 async def show(session: CliSession, *, job_id: str) -> None:
     """Show everything about one job: arguments, result, error, attempts, stages.
 
-    \b
-    Example:
-      headrace jobs show 01980000-0000-7000-8000-000000000000
+    headrace jobs show 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
-        job = await backend.get(job_id)
-        found = await details(backend, job)
+        job, found = await details(backend, job_id)
     if session.json:
         print_json(found)
     else:
@@ -146,37 +148,91 @@ async def show(session: CliSession, *, job_id: str) -> None:
 
 
 @commands.command("why")
-@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
+@JOB
 async def why(session: CliSession, *, job_id: str) -> None:
     """Say why a job is not running, or what it is doing.
 
-    \b
-    Example:
-      headrace jobs why 01980000-0000-7000-8000-000000000000
+    headrace jobs why 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
-        job = await backend.get(job_id)
-        reasons = list(await backend.why(job_id))
-    if session.json:
-        print_json({"job_id": job.id, "status": job.status, "reasons": reasons})
-    else:
-        for reason in reasons:
-            print_line(reason)
+        job, reasons = await backend.get(job_id), list(await backend.why(job_id))
+    session.show({"job_id": job.id, "status": job.status, "reasons": reasons}, *reasons)
 
 
 @commands.command("watch")
-@argument("job_id", metavar="ID", help="The whole id, from `jobs list`.")
-@click.option("--timeout", metavar="SPAN", help="Give up after: 30s, 10m, …")
+@JOB
+@option("--timeout", "SPAN", "Give up after: 30s, 10m, …")
 async def watch_job(session: CliSession, *, job_id: str, timeout: str | None) -> int:
     """Follow a job until it is finished. The exit code is 1 if it did not complete.
 
     With --json each change is one line of JSON.
 
-    \b
-    Example:
       headrace jobs watch 01980000-0000-7000-8000-000000000000 --timeout 10m
     """
-    return await watch(session, job_id, timeout)
+    limit = None if timeout is None else time.monotonic() + parse_span("--timeout", timeout)
+    wait = SHORTEST
+    async with session.backend() as backend:
+        job = await backend.get(job_id)
+        _print(session, backend, job)
+        if job.status is Status.PENDING:
+            for reason in await backend.why(job_id):
+                notice(f"note: {reason}")
+        while not job.status.final:
+            if limit is not None and time.monotonic() > limit:
+                raise ResultTimeout(
+                    f"job {job.id} is still {job.status} after {timeout}; it goes on"
+                )
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.3, LONGEST)
+            before, job = job, await _again(backend, job)
+            if _compared(job) != _compared(before):
+                _print(session, backend, job)
+                wait = SHORTEST
+    return OK if job.status is Status.COMPLETED else FAILED
+
+
+async def _again(backend: Backend, job: Job) -> Job:
+    """Return the job as it is now, or as it was while the engine is away."""
+    try:
+        return await backend.get(job.id)
+    except EngineUnavailable as error:
+        notice(f"note: {error}; trying again")
+        await asyncio.sleep(LONGEST)
+        return job
+    except JobNotFound:
+        raise JobNotFound(f"job {job.id} was pruned while it was watched") from None
+
+
+def _print(session: CliSession, backend: Backend, job: Job) -> None:
+    now = time_now(backend)
+    if session.json:
+        print_json_line(job.to_dict())
+    else:
+        print_line(f"{now.astimezone():%H:%M:%S}  {job.status.value:<9}  {_describe(job, now)}")
+
+
+def _compared(job: Job) -> tuple[Any, ...]:
+    """Return what has to differ for a change to be printed."""
+    return (job.status, job.attempt, job.stage, round(job.progress), job.message, job.error)
+
+
+def _describe(job: Job, now: datetime) -> str:
+    """Return what matters in a job's status."""
+    attempt = f"attempt {job.attempt} of {job.max_attempts}"
+    match job.status:
+        case Status.RUNNING:
+            parts = [attempt, job.stage, job.message, f"{job.progress:.0f}%"]
+            return ", ".join(part for part in parts if part)
+        case Status.SCHEDULED if job.attempt:
+            return f"{attempt} failed, {retry_time(job, now)}: {failure(job)}"
+        case Status.SCHEDULED:
+            return f"due {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
+        case Status.PENDING:
+            return f"in queue {job.queue}" + (f", lane {job.lane}" if job.lane else "")
+        case Status.COMPLETED:
+            return f"in {took(job.started_at, job.completed_at)}, {attempt}"
+        case _:
+            return f"{attempt}: {failure(job)}"
 
 
 for each in (cancel, retry, signal):

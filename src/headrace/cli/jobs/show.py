@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headrace.cli.formatting import ago, span, took
-from headrace.cli.output import print_fields, print_line, print_table
+from headrace.cli.output import Columns, print_fields, print_line, print_section
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
-from headrace.monitor.wait_text import waits_for
+from headrace.model.outcome import AttemptEntry
+from headrace.monitor.why import waits_for
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
 
 
-async def details(backend: Backend, job: Job) -> dict[str, Any]:
-    """The job as `--json` shows it, with its stages and files."""
+async def details(backend: Backend, job_id: str) -> tuple[Job, dict[str, Any]]:
+    """Return a job, and the same as `--json` shows it, with its stages and files."""
+    job = await backend.get(job_id)
     entries = await backend.entries(job.id)
-    return {
+    return job, {
         **job.to_dict(),
         "stages": [_stage(entry) for entry in entries if entry.kind == "stage"],
         "entries": [
@@ -33,8 +35,7 @@ async def details(backend: Backend, job: Job) -> dict[str, Any]:
 
 def print_details(job: Job, found: dict[str, Any], now: datetime) -> None:
     """The same for people."""
-    fields = _fields(job, now)
-    print_fields([(name, value) for name, value in fields if value is not None])
+    print_fields(_fields(job, now))
     _section("Arguments", _pretty(found["args"]))
     if job.result_json is not None:
         _section("Result", _pretty(found["result"]))
@@ -43,56 +44,32 @@ def print_details(job: Job, found: dict[str, Any], now: datetime) -> None:
         traceback = _last_traceback(job)
         if traceback is not None:
             _section("Traceback", traceback.rstrip())
-    if job.attempts:
-        print_line()
-        print_line("Attempts")
-        print_table(
-            ("  #", "OUTCOME", "ENDED", "TOOK", "WORKER", "ERROR"),
-            [
-                (
-                    f"  {entry.attempt}",
-                    entry.outcome,
-                    ago(entry.ended_at, now),
-                    took(entry.started_at, entry.ended_at),
-                    entry.worker,
-                    _line(f"{entry.failure.type}: {entry.failure.message}")
-                    if entry.failure
-                    else "-",
-                )
-                for entry in job.attempts
-            ],
-        )
-    if found["stages"]:
-        print_line()
-        print_line("Stages")
-        print_table(
-            ("  STAGE", "ATTEMPT", "FINISHED", "TOOK", "RESULT"),
-            [
-                (
-                    f"  {stage['name']}",
-                    "-" if stage["attempt"] is None else str(stage["attempt"]),
-                    ago(stage["at"], now),
-                    "-" if stage["seconds"] is None else span(stage["seconds"]),
-                    _line(stage["artifact"] or _compact(stage["result"])),
-                )
-                for stage in found["stages"]
-            ],
-        )
-    if found["entries"]:
-        print_line()
-        print_line("Kept")
-        print_table(
-            ("  KIND", "NAME", "WRITTEN", "CONTENT"),
-            [
-                (
-                    f"  {entry['kind']}",
-                    entry["name"],
-                    ago(entry["at"], now),
-                    _line(_compact(entry["body"])),
-                )
-                for entry in found["entries"]
-            ],
-        )
+    attempts: Columns[AttemptEntry] = {
+        "  #": lambda entry: f"  {entry.attempt}",
+        "OUTCOME": lambda entry: entry.outcome,
+        "ENDED": lambda entry: ago(entry.ended_at, now),
+        "TOOK": lambda entry: took(entry.started_at, entry.ended_at),
+        "WORKER": lambda entry: entry.worker,
+        "ERROR": lambda entry: (
+            _line(f"{entry.failure.type}: {entry.failure.message}") if entry.failure else "-"
+        ),
+    }
+    stages: Columns[dict[str, Any]] = {
+        "  STAGE": lambda stage: f"  {stage['name']}",
+        "ATTEMPT": lambda stage: "-" if stage["attempt"] is None else stage["attempt"],
+        "FINISHED": lambda stage: ago(stage["at"], now),
+        "TOOK": lambda stage: "-" if stage["seconds"] is None else span(stage["seconds"]),
+        "RESULT": lambda stage: _line(stage["artifact"] or _compact(stage["result"])),
+    }
+    entries: Columns[dict[str, Any]] = {
+        "  KIND": lambda entry: f"  {entry['kind']}",
+        "NAME": lambda entry: entry["name"],
+        "WRITTEN": lambda entry: ago(entry["at"], now),
+        "CONTENT": lambda entry: _line(_compact(entry["body"])),
+    }
+    print_section(attempts, job.attempts, title="Attempts")
+    print_section(stages, found["stages"], title="Stages")
+    print_section(entries, found["entries"], title="Kept")
 
 
 def _fields(job: Job, now: datetime) -> list[tuple[str, object]]:

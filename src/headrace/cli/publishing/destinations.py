@@ -90,11 +90,14 @@ async def list_destinations(session: CliSession) -> None:
         print_line("No destinations: published events go nowhere. See: headrace destinations add")
     else:
         print_table(
-            ("NAME", "KIND", "STATE", "TYPES", "TO"),
-            [
-                (each.name, each.kind, _state(each), ",".join(each.types), _to(each))
-                for each in found
-            ],
+            {
+                "NAME": lambda each: each.name,
+                "KIND": lambda each: each.kind,
+                "STATE": _state,
+                "TYPES": lambda each: ",".join(each.types),
+                "TO": _to,
+            },
+            found,
         )
 
 

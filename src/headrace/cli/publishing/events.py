@@ -25,6 +25,10 @@ async def types(session: CliSession) -> None:
         print_line("No event types: a program declares them with app.event_type(…).")
     else:
         print_table(
-            ("TYPE", "DECLARED", "SUMMARY"),
-            [(each.name, f"{each.declared_at:%Y-%m-%d %H:%M}", each.summary) for each in found],
+            {
+                "TYPE": lambda each: each.name,
+                "DECLARED": lambda each: f"{each.declared_at:%Y-%m-%d %H:%M}",
+                "SUMMARY": lambda each: each.summary,
+            },
+            found,
         )

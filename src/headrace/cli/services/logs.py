@@ -6,6 +6,13 @@ import logging
 import time
 from collections.abc import Callable
 
+from headrace.cli.command import flag, together
+
+log_options = together(
+    flag("--verbose -v", "Log more details."),
+    flag("--quiet -q", "Log warnings and errors only."),
+)
+
 
 class _Format(logging.Formatter):
     converter: Callable[[float | None], time.struct_time] = time.gmtime

@@ -10,11 +10,12 @@ import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
-from headrace.cli.command import Command
+from headrace.cli.bundles.options import bundle_option
+from headrace.cli.command import Command, option
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
 from headrace.cli.output import print_json_line, print_line
-from headrace.cli.services.logs import log_to_stderr
+from headrace.cli.services.logs import log_options, log_to_stderr
 from headrace.cli.session import CliSession
 from headrace.engine.open import redacted
 from headrace.loops.free_memory import memory_given_back
@@ -23,11 +24,11 @@ from headrace.server import serve
 
 
 @click.command("server", cls=Command)
-@click.option("--host", metavar="HOST", help="Listen on this address (default 127.0.0.1).")
-@click.option("--port", metavar="PORT", type=int, help="Listen on this port (default 3989).")
-@click.option("--redact", metavar="A,B", help="Hide the values of these fields in responses.")
-@click.option("--verbose", "-v", is_flag=True, help="Log more details.")
-@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+@option("--host", "HOST", "Listen on this address (default 127.0.0.1).")
+@option("--port", "PORT", "Listen on this port (default 3989).", type=int)
+@option("--redact", "A,B", "Hide the values of these fields in responses.")
+@bundle_option
+@log_options
 async def server(
     session: CliSession,
     *,
@@ -41,8 +42,6 @@ async def server(
 
     Without keys it is open to programs on this machine, and refuses to listen on others.
 
-    \b
-    Examples:
       headrace server --app shop.jobs
       headrace server --app shop.jobs --host 0.0.0.0 --port 8080
     """

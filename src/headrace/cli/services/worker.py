@@ -13,7 +13,8 @@ import click
 
 from headrace.app import App
 from headrace.cli.app_loader import reconfigure
-from headrace.cli.command import Command
+from headrace.cli.bundles.options import bundle_option
+from headrace.cli.command import Command, flag, option
 from headrace.cli.errors import UNAVAILABLE
 from headrace.cli.filters import parts
 from headrace.cli.formatting import parse_span, plural
@@ -33,30 +34,21 @@ log = logging.getLogger("headrace.worker")
 
 
 @click.command("worker", cls=Command)
-@click.option(
-    "--queues", metavar="A,B", help="Serve only these queues (default WORKER_QUEUES, or all)."
-)
-@click.option(
-    "--max-workers", metavar="N", type=int, help="Run this many jobs at once (default 10)."
-)
-@click.option("--name", metavar="NAME", help="Name of this worker (default generated).")
-@click.option(
-    "--lease",
-    metavar="SPAN",
-    help="Jobs are taken over if the worker is silent this long (default 30s).",
-)
-@click.option(
-    "--grace", metavar="SPAN", help="Time for running jobs to finish after a signal (default 30s)."
-)
-@click.option(
+@option("--queues", "A,B", "Serve only these queues (default WORKER_QUEUES, or all).")
+@option("--max-workers", "N", "Run this many jobs at once (default 10).", type=int)
+@option("--name", "NAME", "Name of this worker (default generated).")
+@option("--lease", "SPAN", "Jobs are taken over if the worker is silent this long (default 30s).")
+@option("--grace", "SPAN", "Time for running jobs to finish after a signal (default 30s).")
+@option(
     "--connection-retries",
-    metavar="N",
+    "N",
     type=int,
     help="Exit after this many failed connections in a row (default never).",
 )
-@click.option("--exit-when-idle", is_flag=True, help="Run all jobs that are due, then stop.")
-@click.option("--verbose", "-v", is_flag=True, help="Log every job.")
-@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+@bundle_option
+@flag("--exit-when-idle", "Run all jobs that are due, then stop.")
+@flag("--verbose -v", "Log every job.")
+@flag("--quiet -q", "Log warnings and errors only.")
 @click.option("--stop-with-stdin", is_flag=True, hidden=True)
 async def worker(
     session: CliSession,
@@ -77,10 +69,9 @@ async def worker(
     Then running jobs may finish within the grace time, and unstarted ones are released. A second
     signal stops at once. The exit code is 3 if it gave up on the engine.
 
-    \b
-    Examples:
       headrace worker --app shop.jobs
       headrace worker --app shop.jobs:app --queues mail,scans --max-workers 20
+      headrace worker --bundle ingest
     """
     app = reconfigure(
         session.load_app(),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.command import Command
+from headrace.cli.command import Command, flag, option
 from headrace.cli.formatting import parse_span
 from headrace.cli.output import is_terminal, print_json, print_line
 from headrace.cli.session import CliSession
@@ -30,8 +30,8 @@ QUIT = (b"q", b"Q", b"\x03")
 
 
 @click.command("top", cls=Command)
-@click.option("--interval", metavar="SPAN", default="2s", help="Refresh this often: 1s, 500ms, …")
-@click.option("--once", is_flag=True, help="Show it once, then stop.")
+@option("--interval", "SPAN", "Refresh this often: 1s, 500ms, …", default="2s")
+@flag("--once", "Show it once, then stop.")
 async def top(session: CliSession, *, interval: str, once: bool) -> None:
     """Show queues, jobs, lanes and workers, live.
 
@@ -41,8 +41,6 @@ async def top(session: CliSession, *, interval: str, once: bool) -> None:
 
     With API_URL it asks that server.
 
-    \b
-    Examples:
       headrace top
       headrace top --json | jq .throughput
     """

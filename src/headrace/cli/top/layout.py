@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headrace.cli.formatting import bytes_of, clean, plural, span, width, worker_state
+from headrace.cli.admin.overview import LANES, QUEUES, WORKERS
+from headrace.cli.formatting import clean, plural, span, width
+from headrace.cli.output import Columns
 from headrace.cli.top.snapshot import Picture, Throughput
+from headrace.model.job import Job
+
+T = TypeVar("T")
 
 # The first column may be shortened to this before another column is left out.
 FIRST_COLUMN = 12
@@ -19,20 +25,16 @@ KEPT_ROWS = 2
 STYLES = {"lost": "red", "unhealthy": "red", "paused": "yellow"}
 
 
-class Column(msgspec.Struct, frozen=True):
-    """A column. Where room is short those with the highest `rank` are left out first."""
-
-    name: str
-    rank: int = 0
-    right: bool = False
-
-
 class Section(msgspec.Struct, frozen=True):
-    """A table with a title. There are `total` rows, of which the first are given."""
+    """A table with a title. There are `total` rows, of which the first are given.
+
+    Where room is short, the columns of `leave_out` are left out in this order.
+    """
 
     title: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
+    columns: Columns[Any]
+    items: Sequence[Any]
+    leave_out: Sequence[str]
     empty: str
     total: int = 0
 
@@ -42,7 +44,7 @@ def screen(
 ) -> Group:
     """Return the whole screen, no larger than the console."""
     head = _head(picture, speed, where, note)
-    sections = [_queues(picture), _running(picture), _lanes(picture), _workers(picture)]
+    sections = _sections(picture)
     # A title, the names of the columns, and an empty line before each.
     room = console.height - len(head) - 1 - 3 * len(sections)
     parts: list[RenderableType] = [*head]
@@ -56,19 +58,22 @@ def _line(text: str, style: str = "") -> Text:
 
 
 def _drawn(section: Section, rows: int, console: Console) -> list[RenderableType]:
-    total = section.total or len(section.rows)
-    shown = section.rows[:rows]
+    total = section.total or len(section.items)
+    shown = section.items[:rows]
     more = f", the first {len(shown)}" if len(shown) < total else ""
     title = _line(f"{section.title} ({total:,}{more})", "bold")
-    if not section.rows:
+    if not section.items:
         return [title, _line(section.empty, "dim")]
-    first = max(width(row[0]) for row in section.rows)
+    kept = dict(section.columns)
+    name = next(iter(kept.values()))
+    first = max(width(str(name(item))) for item in section.items)
     room = console.width + max(first - FIRST_COLUMN, 0)
-    kept = list(range(len(section.columns)))
-    table = _table(section, shown, kept)
-    while len(kept) > 2 and console.measure(table, options=WIDE).maximum > room:
-        kept.remove(max(kept, key=lambda index: section.columns[index].rank))
-        table = _table(section, shown, kept)
+    table = _table(kept, shown)
+    for header in section.leave_out:
+        if console.measure(table, options=WIDE).maximum <= room:
+            break
+        del kept[header]
+        table = _table(kept, shown)
     return [title, table]
 
 
@@ -76,25 +81,22 @@ def _drawn(section: Section, rows: int, console: Console) -> list[RenderableType
 WIDE = Console(width=100_000).options
 
 
-def _table(section: Section, rows: Sequence[Sequence[str]], kept: Sequence[int]) -> Table:
+def _table(columns: Columns[Any], items: Sequence[Any]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
-    for index in kept:
-        column = section.columns[index]
-        table.add_column(
-            column.name,
-            justify="right" if column.right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-        )
-    for row in rows:
+    for header in columns:
+        justify: Any = "right" if header.startswith(">") else "left"
+        name = header.removeprefix(">")
+        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")
+    for item in items:
+        row = [str(cell(item)) for cell in columns.values()]
         style = next((style for word, style in STYLES.items() if word in row), "")
-        table.add_row(*(_line(row[index]) for index in kept), style=style)
+        table.add_row(*map(_line, row), style=style)
     return table
 
 
 def _shares(sections: Sequence[Section], room: int) -> list[int]:
     """Return the rows of each section: a few for all, and the rest to those with more to show."""
-    wanted = [max(len(section.rows), 1) for section in sections]
+    wanted = [max(len(section.items), 1) for section in sections]
     shares = [min(each, KEPT_ROWS) for each in wanted]
     left = room - sum(shares)
     # Running jobs first: they are what one looks for.
@@ -126,113 +128,51 @@ def _head(picture: Picture, speed: Throughput | None, where: str, note: str) -> 
     return [*lines, _line(note, "red")] if note else lines
 
 
-def _age(seconds: float | None) -> str:
-    return "-" if seconds is None else span(seconds)
-
-
-def _queues(picture: Picture) -> Section:
-    return Section(
-        "Queues",
-        [
-            Column("QUEUE"),
-            Column("READY", 1, right=True),
-            Column("RUNNING", 0, right=True),
-            Column("WAITING", 3, right=True),
-            Column("SCHEDULED", 4, right=True),
-            Column("OLDEST", 2, right=True),
-            Column("STATE", 5),
-        ],
-        [
-            (
-                each.name,
-                f"{each.ready:,}",
-                f"{each.running:,}",
-                f"{each.waiting:,}",
-                f"{each.scheduled:,}",
-                _age(each.oldest_age),
-                "paused" if each.paused else "open",
-            )
-            for each in picture.queues
-        ],
-        "none yet; a queue is there once a job was put in it",
-    )
-
-
-def _running(picture: Picture) -> Section:
+def _sections(picture: Picture) -> list[Section]:
     found = picture.running
-    return Section(
-        "Running",
-        [
-            Column("TASK"),
-            Column("FOR", 0, right=True),
-            Column("PROGRESS", 1, right=True),
-            Column("STAGE", 2),
-            Column("QUEUE", 4),
-            Column("WORKER", 5),
-            Column("JOB", 3),
-        ],
-        [
-            (
-                job.task,
-                span(found.elapsed(job)),
-                f"{job.progress:.0f}%",
-                " ".join(filter(None, (job.stage, job.message))) or "-",
-                job.queue,
-                job.worker or "-",
-                job.id,
-            )
-            for job in found.jobs
-        ],
-        "nothing runs",
-        total=max(len(found.jobs), sum(each.running for each in picture.queues)),
-    )
+    running: Columns[Job] = {
+        "TASK": lambda job: job.task,
+        ">FOR": lambda job: span(found.elapsed(job)),
+        ">PROGRESS": lambda job: f"{job.progress:.0f}%",
+        "STAGE": lambda job: " ".join(filter(None, (job.stage, job.message))) or "-",
+        "QUEUE": lambda job: job.queue,
+        "WORKER": lambda job: job.worker or "-",
+        "JOB": lambda job: job.id,
+    }
+    return [
+        Section(
+            "Queues",
+            _pick(
+                QUEUES, "QUEUE", ">READY", ">RUNNING", ">WAITING", ">SCHEDULED", ">OLDEST", "STATE"
+            ),
+            picture.queues,
+            ("STATE", ">SCHEDULED", ">WAITING", ">OLDEST", ">READY"),
+            "none yet; a queue is there once a job was put in it",
+        ),
+        Section(
+            "Running",
+            running,
+            found.jobs,
+            ("WORKER", "QUEUE", "JOB", "STAGE", ">PROGRESS"),
+            "nothing runs",
+            total=max(len(found.jobs), sum(each.running for each in picture.queues)),
+        ),
+        Section(
+            "Lanes",
+            _pick(LANES, "LANE", ">USED", ">WAITING", ">OLDEST", "QUEUE"),
+            picture.lanes,
+            ("QUEUE", ">OLDEST", ">WAITING"),
+            "none is held or waited for",
+        ),
+        Section(
+            "Workers",
+            _pick(WORKERS, "WORKER", "STATE", ">BUSY", ">CPU", ">MEMORY", "QUEUES"),
+            picture.workers,
+            (">MEMORY", ">CPU", "QUEUES", "STATE"),
+            "none; start one with: headrace worker --app module:app",
+        ),
+    ]
 
 
-def _lanes(picture: Picture) -> Section:
-    return Section(
-        "Lanes",
-        [
-            Column("LANE"),
-            Column("USED", 0, right=True),
-            Column("WAITING", 1, right=True),
-            Column("OLDEST", 2, right=True),
-            Column("QUEUE", 3),
-        ],
-        [
-            (
-                each.lane,
-                f"{each.used}/{each.width}",
-                f"{each.waiting:,}",
-                _age(each.oldest_age),
-                each.queue,
-            )
-            for each in picture.lanes
-        ],
-        "none is held or waited for",
-    )
-
-
-def _workers(picture: Picture) -> Section:
-    return Section(
-        "Workers",
-        [
-            Column("WORKER"),
-            Column("STATE", 1),
-            Column("BUSY", 0, right=True),
-            Column("CPU", 3, right=True),
-            Column("MEMORY", 4, right=True),
-            Column("QUEUES", 2),
-        ],
-        [
-            (
-                each.name,
-                worker_state(each),
-                f"{each.running}/{each.slots}",
-                f"{each.cpu_percent:.0f}%",
-                bytes_of(each.memory_bytes),
-                ",".join(each.queues) or "all",
-            )
-            for each in picture.workers
-        ],
-        "none; start one with: headrace worker --app module:app",
-    )
+def _pick(columns: Columns[T], *headers: str) -> Columns[T]:
+    return {header: columns[header] for header in headers}

@@ -13,17 +13,17 @@ from collections import Counter
 import click
 
 from headrace.app import App
-from headrace.cli.app_loader import load_app, reconfigure
-from headrace.cli.command import Command
+from headrace.cli.bundles.options import bundle_option
+from headrace.cli.command import Command, flag, option
 from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr, without_jobs
 from headrace.cli.services.worker import serve, started
-from headrace.cli.session import TOUR, CliSession
+from headrace.cli.session import CliSession
+from headrace.cli.up.demos import run_demos
 from headrace.cli.up.feed import JobFeed
-from headrace.cli.up.processes import WorkerProcesses
-from headrace.cli.up.services import run_services
+from headrace.cli.up.processes import WorkerProcesses, run_services
 from headrace.engine.open import redacted
 from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
 from headrace.model.job import Job
@@ -38,11 +38,17 @@ POLL_SECONDS = 0.5
 
 @click.command("up", cls=Command)
 @click.option("--tour/--no-tour", default=None, help="Run the tour (default if no App is given).")
-@click.option("--workers", metavar="N", type=int, default=1, help="Number of worker processes.")
+@option("--workers", "N", "Number of worker processes.", type=int, default=1)
 @click.option("--server/--no-server", default=True, help="Serve the HTTP API as well.")
-@click.option("--exit-when-idle", is_flag=True, help="Stop when all jobs have run.")
+@bundle_option
+@flag("--exit-when-idle", "Stop when all jobs have run.")
 async def up(
-    session: CliSession, *, tour: bool | None, workers: int, server: bool, exit_when_idle: bool
+    session: CliSession,
+    *,
+    tour: bool | None,
+    workers: int,
+    server: bool,
+    exit_when_idle: bool,
 ) -> int:
     """Start a worker, the HTTP API, schedules and a short tour.
 
@@ -50,34 +56,32 @@ async def up(
 
     With --json each event is one line of JSON.
 
-    \b
-    Examples:
       headrace up
       headrace up --app shop.jobs --workers 2
+      headrace up --bundle ingest
     """
     if not 1 <= workers <= 64:
         raise InvalidInput(f"--workers must be between 1 and 64, got {workers}")
-    named = session.settings.app
-    if named is not None and tour:
+    named, bundles = session.settings.app, session.settings.bundles
+    if named is not None and tour and not bundles:
         raise InvalidInput("the tour has an App of its own; leave out --app, or --tour")
-    app = session.load_app() if named else reconfigure(load_app(TOUR), url=session.url, app=TOUR)
+    app = session.load_app() if named else session.load_app("tour.hello")
     log_to_stderr(quiet=True)
     for handler in logging.getLogger().handlers:
         handler.addFilter(without_jobs)
     await app.open()
     # The tour's App knows nobody else's tasks, so it must not take their jobs.
-    orchestrator = JobOrchestrator(app, queues=None if named else ["tour"])
+    orchestrator = JobOrchestrator(app, queues=None if named or bundles else ["tour"])
     children = WorkerProcesses(app, count=workers - 1, queues=orchestrator.queues)
     output = UpOutput(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
     async with run_services(app, server=server and not exit_when_idle) as address:
         output.banner(workers, address)
+        shown = named is None if tour is None else tour
         try:
-            code = await serve(
-                orchestrator, output.run(tour=named is None if tour is None else tour)
-            )
+            code = await serve(orchestrator, output.run(tour=shown and named is None, demos=shown))
         finally:
             await children.stop()
-    await output.print_last_changes()
+    await output.feed.end()
     await app.close()
     output.end(code)
     if orchestrator.stuck_threads:
@@ -108,7 +112,7 @@ class UpOutput:
         self._orchestrator = orchestrator
         self._children = children
         self._exit_when_idle = exit_when_idle
-        self._feed = JobFeed(app, json=session.json)
+        self.feed = JobFeed(app, json=session.json)
         self._address: str | None = None
 
     def banner(self, workers: int, address: str | None) -> None:
@@ -128,18 +132,27 @@ class UpOutput:
         print_line(f"  tasks         {', '.join(sorted(self._app.tasks)) or 'none'}")
         if address is not None:
             print_line(f"  HTTP API      {address}  (what it can do: {address}/docs)")
+            for loaded in self._app.bundles:
+                if loaded.bundle.page is not None:
+                    page = f"{address}{loaded.bundle.prefix}/"
+                    print_line(f"  {loaded.bundle.name:<12}  {page}  ({loaded.bundle.page.title})")
         print_line("  to stop       Ctrl-C")
         print_line()
 
-    async def run(self, *, tour: bool) -> None:
+    async def run(self, *, tour: bool, demos: bool = False) -> None:
         """Print what happens until the worker stops."""
         await started(self._orchestrator)
         self._children.start()
+        if demos:
+            for name in await run_demos(self._app):
+                if not self._json:
+                    print_line(f"The demo of bundle {name} has begun.")
         if tour:
             await self._tour()
         else:
-            await self._feed.begin()
-            self._say("Waiting for jobs.")
+            await self.feed.begin()
+            if not self._json:
+                print_line("Waiting for jobs.")
         if self._exit_when_idle:
             await self._finish()
             return
@@ -147,7 +160,7 @@ class UpOutput:
             self._children.check()
             await asyncio.sleep(POLL_SECONDS)
             with contextlib.suppress(EngineUnavailable):  # the worker logs it, and waits
-                await self._feed.print_changes()
+                await self.feed.print_changes()
         # Stopping: the other processes at the same time as our own worker.
         await self._children.stop()
 
@@ -155,7 +168,7 @@ class UpOutput:
         from headrace.cli.up.tour import CAST, tour_jobs  # noqa: PLC0415 - only if it runs
 
         jobs = tour_jobs()
-        await self._feed.begin({job.id: label for label, job in jobs})
+        await self.feed.begin({job.id: label for label, job in jobs})
         if not self._json:
             print_line("The tour, a few small jobs that show what it can do:")
             for name, what in CAST.items():
@@ -164,10 +177,10 @@ class UpOutput:
         await self._app.enqueue_many([job for _, job in jobs])
         ids = [job.id for _, job in jobs]
         while self._orchestrator.running:
-            await self._feed.print_changes()
+            await self.feed.print_changes()
             found = await self._app.engine.get(ids)
             if all(job.status.final for job in found):
-                await self._feed.print_changes()
+                await self.feed.print_changes()
                 self._tour_is_over(found)
                 return
             await asyncio.sleep(POLL_TOUR)
@@ -178,7 +191,7 @@ class UpOutput:
         except WorkerUnhealthy:
             if self._orchestrator.running:
                 raise
-        await self._feed.print_changes()
+        await self.feed.print_changes()
         await self._orchestrator.stop()
 
     def _tour_is_over(self, jobs: list[Job]) -> None:
@@ -207,14 +220,6 @@ class UpOutput:
             print_line(f"  {f'{program()} {words}{where}':<60}  {what}")
         print_line()
         print_line("Waiting for jobs; what happens to them shows here. Ctrl-C stops the worker.")
-
-    def _say(self, text: str) -> None:
-        if not self._json:
-            print_line(text)
-
-    async def print_last_changes(self) -> None:
-        """Print what happened at the end."""
-        await self._feed.end()
 
     def end(self, code: int) -> None:
         """Print how it ended."""

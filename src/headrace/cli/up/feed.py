@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from headrace.app import App
-from headrace.cli.formatting import ago, clean, span, took
+from headrace.cli.formatting import ago, clean, failure, retry_time, took
 from headrace.cli.output import COLOURS, is_terminal, print_json_line, print_line
 from headrace.errors import EngineUnavailable
 from headrace.model.job import Job
@@ -69,14 +69,11 @@ class JobFeed:
 
 def sentence(job: Job, now: datetime) -> str:
     """Return what happened to a job."""
-    error = f"{job.error_type}: {job.error}" if job.error_type else job.error or "no reason kept"
     match job.status:
         case Status.RUNNING:
             return f"{job.stage} ({job.progress:.0f}%)" if job.stage else "started"
         case Status.SCHEDULED if job.attempt:
-            left = (job.run_at - now).total_seconds()
-            again = f"again in {span(left)}" if left > 0 else "again now"
-            return f"attempt {job.attempt} failed, {again}: {error}"
+            return f"attempt {job.attempt} failed, {retry_time(job, now)}: {failure(job)}"
         case Status.SCHEDULED:
             return f"comes {ago(job.run_at, now)}"
         case Status.PENDING:
@@ -88,7 +85,7 @@ def sentence(job: Job, now: datetime) -> str:
             shown = "" if result == "null" else f" → {result if len(result) < 60 else '…'}"
             return f"completed{attempt} in {took(job.started_at, job.completed_at)}{shown}"
         case _:
-            return f"{job.status}: {error}"
+            return f"{job.status}: {failure(job)}"
 
 
 def _compared(job: Job) -> tuple[Any, ...]:

@@ -1,16 +1,22 @@
-"""Further worker processes of `headrace up`."""
+"""What `headrace up` runs beside its worker: further workers, the HTTP server, schedules."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from headrace.app import App
 from headrace.cli.errors import notice
+from headrace.config import Settings
+from headrace.errors import InvalidSetting
+
+log = logging.getLogger("headrace.up")
 
 
 class WorkerProcesses:
@@ -25,6 +31,7 @@ class WorkerProcesses:
     def start(self) -> None:
         settings = self._app.settings
         # The URL goes by the environment, because everybody can read a command line.
+        bundles = ["--bundle", ",".join(settings.bundles)] if settings.bundles else []
         environment = os.environ | {"HEADRACE_URL": settings.url}
         for _ in range(self._count):
             self._processes.append(
@@ -33,6 +40,7 @@ class WorkerProcesses:
                         *(sys.executable, "-m", "headrace.cli", "worker"),
                         *("--app", settings.app or "", "--quiet", "--stop-with-stdin"),
                         *self._queues,
+                        *bundles,
                     ],
                     stdin=subprocess.PIPE,
                     env=environment,
@@ -66,3 +74,41 @@ class WorkerProcesses:
                 await asyncio.to_thread(process.wait)
             if process in self._processes:  # not if two wait at once
                 self._processes.remove(process)
+
+
+@contextlib.asynccontextmanager
+async def run_services(app: App, *, server: bool) -> AsyncIterator[str | None]:
+    """Serve the API and fire schedules meanwhile. Yields the address of the API, if it is served.
+
+    Both need an extra; without it they are left out, and the worker works all the same.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        await _cron(app, stack)
+        yield await _server(app, stack) if server else None
+
+
+async def _server(app: App, stack: contextlib.AsyncExitStack) -> str | None:
+    try:
+        from headrace.server.listen import listening  # noqa: PLC0415 - needs the extra
+    except ModuleNotFoundError as error:
+        log.info("No HTTP server without %s: pip install 'headrace[server]'", error.name)
+        return None
+    try:
+        return await stack.enter_async_context(listening(app))
+    except InvalidSetting:
+        if app.settings.port != Settings().port:
+            raise
+        # Nobody asked for this very port, and a second `up` should not fail because of the first.
+        return await stack.enter_async_context(listening(app, port=0))
+
+
+async def _cron(app: App, stack: contextlib.AsyncExitStack) -> None:
+    try:
+        from headrace.dispatchers.cron.dispatcher import cron_dispatcher  # noqa: PLC0415 - the extra
+    except ModuleNotFoundError as error:
+        log.info("No schedules without %s: pip install 'headrace[cron]'", error.name)
+        return
+    dispatcher = cron_dispatcher(app)
+    await dispatcher.sync()
+    dispatcher.start()
+    stack.push_async_callback(dispatcher.stop)

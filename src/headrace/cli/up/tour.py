@@ -13,27 +13,27 @@ from headrace.app import App
 from headrace.errors import NotRetryable
 from headrace.model.context import Context
 from headrace.model.job import NewJob
-from headrace.model.retry import RetryPolicy
+from headrace.model.retry import BUGS, RetryPolicy
 
 app = App()
 
 ORDERS = ("pick", "pack", "label", "ship")
 
 
-@app.task("tour.hello", queue="tour")
+@app.task("tour.hello", queue="tour", never_retry=BUGS)
 def hello(name: str = "world") -> str:
     """The simplest task: a plain function, run in a thread."""
     return f"Hello, {name}!"
 
 
-@app.task("tour.order", queue="tour", lane="order:{number}")
+@app.task("tour.order", queue="tour", never_retry=BUGS, lane="order:{number}")
 async def order(number: int, step: str) -> str:
     """A lane of width 1: the steps of one order run one by one, in the order they came."""
     await asyncio.sleep(0.4)
     return f"{step}: done"
 
 
-@app.task("tour.flaky", queue="tour", retry=RetryPolicy(retries=3, base=0.5))
+@app.task("tour.flaky", queue="tour", never_retry=BUGS, retry=RetryPolicy(retries=3, base=0.5))
 async def flaky(ctx: Context) -> str:
     """Fails twice, then succeeds: retries come by themselves."""
     if ctx.attempt <= 2:
@@ -41,13 +41,13 @@ async def flaky(ctx: Context) -> str:
     return f"succeeded on attempt {ctx.attempt}"
 
 
-@app.task("tour.doomed", queue="tour")
+@app.task("tour.doomed", queue="tour", never_retry=BUGS)
 async def doomed() -> None:
     """Cannot succeed, and says so: no retry is wasted on it."""
     raise NotRetryable("this input can never work")
 
 
-@app.task("tour.stages", queue="tour")
+@app.task("tour.stages", queue="tour", never_retry=BUGS)
 async def stages(ctx: Context, pages: int = 3) -> dict[str, int]:
     """Named stages: each keeps its result, so that no later attempt does it again."""
     words = await ctx.stage("fetching", _fetch, pages, done="fetched")
@@ -65,7 +65,7 @@ def _count(texts: list[str]) -> int:
     return sum(len(text.split()) for text in texts)
 
 
-@app.task("tour.shout", queue="tour")
+@app.task("tour.shout", queue="tour", never_retry=BUGS)
 async def shout(greetings: list[str]) -> str:
     """The last step of the workflow: it gets what the others returned."""
     return " ".join(greetings).upper()

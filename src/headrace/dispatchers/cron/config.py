@@ -18,16 +18,8 @@ from typing import Any
 
 import msgspec
 
-from headrace.config_files import (
-    BadDocument,
-    Document,
-    NoDocument,
-    Place,
-    dotted,
-    hint,
-    read_document,
-)
-from headrace.dispatchers.cron.settings import CronSettings
+from headrace.config_files import Document, NoDocument, Place, dotted, hint, read_document
+from headrace.dispatchers.cron.schedules import CronSettings
 from headrace.errors import InvalidInput, InvalidSetting
 from headrace.model.schedule import Schedule
 from headrace.suggest import did_you_mean
@@ -55,12 +47,10 @@ def read_file(path: Path | None = None) -> DispatcherFile | None:
     where = DEFAULT if path is None else path
     try:
         document = read_document(where)
-    except NoDocument as error:
+    except NoDocument:
         if path is None:
             return None
-        raise InvalidSetting(str(error)) from None
-    except BadDocument as error:
-        raise InvalidSetting(str(error)) from None
+        raise
     if document.value is None:
         return DispatcherFile(where, CronSettings(), [], {})
     parts = _names(document, (), ("dispatcher", "schedules"))

@@ -11,14 +11,28 @@ import os
 import socket
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Protocol
 
+from headrace.dispatchers.cron.config import read_file
 from headrace.dispatchers.cron.firing import Firing
-from headrace.dispatchers.cron.schedules import Schedules
-from headrace.dispatchers.cron.settings import CronSettings
+from headrace.dispatchers.cron.schedules import CronSettings, Schedules
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
-from headrace.errors import EngineError, HeadraceError, InvalidSetting
+from headrace.errors import (
+    EngineError,
+    EngineUnavailable,
+    HeadraceError,
+    InvalidInput,
+    InvalidSetting,
+)
+from headrace.loops.free_memory import memory_given_back
 from headrace.loops.loop import Loop
+from headrace.loops.signals import (
+    check_failures,
+    on_stop_signals,
+    start_when_available,
+    wait_checking,
+)
 from headrace.model.ids import new_id
 from headrace.model.schedule import Schedule, ScheduleState
 from headrace.task.app_like import AppLike
@@ -209,3 +223,43 @@ class CronDispatcher(Loop):
         ends = [*self.next_times.values(), *([self._poll_at] if self._poll_at else [now])]
         pause = (min(ends) - now).total_seconds() + MARGIN
         return min(max(pause, 0.0), self.settings.max_sleep_seconds)
+
+
+def cron_dispatcher(app: ScheduledApp, config: Path | None = None) -> CronDispatcher:
+    """A dispatcher with the settings and schedules of a file; by default of the usual one, if it
+    exists. Everything in the file is checked, also against the tasks of the App.
+    """
+    file = read_file(config)
+    if file is None:
+        return CronDispatcher(app)
+    least = file.settings.min_cron_interval_seconds
+    for schedule in file.schedules:
+        try:
+            app.schedules.checked(schedule, least)
+        except InvalidInput as error:
+            error.add_note(file.at(schedule.name))
+            raise
+    return CronDispatcher(app, settings=file.settings, files={str(file.path): file.schedules})
+
+
+async def run_cron(dispatcher: CronDispatcher) -> int:
+    """Run until SIGTERM or SIGINT, then end after what is under way. Return the exit code.
+
+    Raises what is wrong with declared schedules, and `WorkerUnhealthy` if the engine is away for
+    longer than `connection_retries` allows.
+    """
+    stop = asyncio.Event()
+    retries = dispatcher.app.settings.connection_retries
+
+    def check() -> None:
+        if isinstance(dispatcher.last_error, EngineUnavailable):
+            check_failures(dispatcher.failures, dispatcher.last_error, retries=retries)
+
+    with on_stop_signals(lambda _: stop.set()), memory_given_back():
+        try:
+            if await start_when_available(dispatcher.sync, stop, retries=retries, log=log):
+                dispatcher.start()
+                await wait_checking(stop, check)
+        finally:
+            await dispatcher.stop()
+    return 0

@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from headrace.dispatchers.cron.schedules import Schedules
-from headrace.dispatchers.cron.settings import CronSettings
+from headrace.dispatchers.cron.schedules import CronSettings, Schedules
 from headrace.errors import RecordConflict
 from headrace.model.ids import new_id
 from headrace.model.job import NewJob

@@ -4,39 +4,58 @@ from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime
-from typing import Any
 
+import msgspec
+
+from headrace.api_types.responses import (
+    ScheduleRun,
+    ScheduleTime,
+    ScheduleTimes,
+    ScheduleView,
+    SkippedTimes,
+)
 from headrace.dispatchers.cron.schedules import Schedules
 from headrace.model.schedule import KeptSchedule, Schedule, ScheduleState
 from headrace.model.status import Status
 
 NEXT = 5
+FIELDS = ("name", "task", "expression", "tz", "params", "allow_overlap", "missed", "enabled")
+# Jobs of each schedule in a list, and of one that is shown alone.
 RUNS = 5
+MORE_RUNS = 10
 
 
-async def views(schedules: Schedules, now: datetime, *, runs: int = RUNS) -> list[dict[str, Any]]:
-    """Every schedule, by name."""
+async def schedule_views(schedules: Schedules, now: datetime) -> list[ScheduleView]:
+    """Return every schedule, by name."""
     kept = await schedules.records.all()
     states = await schedules.records.states()
     pairs = [(each, states.get(each.schedule.name, ScheduleState())) for each in kept]
-    statuses = await schedules.statuses([_cut(state, runs) for _, state in pairs])
-    return [_view(each, state, statuses, now, runs) for each, state in pairs]
+    statuses = await schedules.statuses([_cut(state, RUNS) for _, state in pairs])
+    return [_view(each, state, statuses, now, RUNS) for each, state in pairs]
 
 
-async def view(
-    schedules: Schedules, name: str, now: datetime, *, runs: int = RUNS
-) -> dict[str, Any]:
-    """One schedule, or an error that names the nearest ones."""
+async def schedule_view(schedules: Schedules, name: str, now: datetime) -> ScheduleView:
+    """Return one schedule, or raise an error that names the nearest ones."""
     kept = await schedules.get(name)
     state, _ = await schedules.records.state(name)
-    statuses = await schedules.statuses([_cut(state, runs)])
-    return _view(kept, state, statuses, now, runs)
+    statuses = await schedules.statuses([_cut(state, MORE_RUNS)])
+    return _view(kept, state, statuses, now, MORE_RUNS)
 
 
-def next_times(schedule: Schedule, after: datetime, count: int = NEXT) -> list[dict[str, datetime]]:
-    """Its times after a moment, in its own zone and in UTC."""
+def schedule_times(schedule: Schedule, now: datetime, count: int) -> ScheduleTimes:
+    """Return the next times of a schedule, stored or not."""
+    return ScheduleTimes(
+        expression=schedule.expression,
+        words=schedule.cron.words,
+        tz=schedule.tz,
+        next=_next_times(schedule, now, count),
+    )
+
+
+def _next_times(schedule: Schedule, after: datetime, count: int) -> list[ScheduleTime]:
+    """Return its times after a moment, in its own zone and in UTC."""
     return [
-        {"local": time.astimezone(schedule.zone), "utc": time}
+        ScheduleTime(local=time.astimezone(schedule.zone), utc=time)
         for time in itertools.islice(schedule.times(after), count)
     ]
 
@@ -47,40 +66,29 @@ def _view(
     statuses: dict[str, Status],
     now: datetime,
     runs: int,
-) -> dict[str, Any]:
+) -> ScheduleView:
     schedule = kept.schedule
     due = next(schedule.times(state.base(kept.since)), None) if schedule.enabled else None
-    return {
-        "name": schedule.name,
-        "task": schedule.task,
-        "expression": schedule.expression,
-        "words": schedule.cron.words,
-        "tz": schedule.tz,
-        "params": schedule.params,
-        "allow_overlap": schedule.allow_overlap,
-        "missed": schedule.missed,
-        "enabled": schedule.enabled,
-        "origin": kept.origin,
-        "since": kept.since.astimezone(UTC),
+    return ScheduleView(
+        **{name: getattr(schedule, name) for name in FIELDS},
+        words=schedule.cron.words,
+        origin=kept.origin,
+        since=kept.since.astimezone(UTC),
         # More than a moment late: no dispatcher runs, or none that knows the task.
-        "late_seconds": max(0.0, (now - due).total_seconds()) if due is not None else 0.0,
-        "next": next_times(schedule, now) if schedule.enabled else [],
-        "last_runs": [
-            {
-                "job_id": run.job_id,
-                "time": run.time,
-                "made_at": run.made_at,
-                "triggered": run.time is None,
-                "status": _status(statuses.get(run.job_id)),
-            }
+        late_seconds=0.0 if due is None else max(0.0, (now - due).total_seconds()),
+        next=_next_times(schedule, now, NEXT) if schedule.enabled else [],
+        last_runs=[
+            ScheduleRun(
+                job_id=run.job_id,
+                time=run.time,
+                made_at=run.made_at,
+                triggered=run.time is None,
+                status=str(statuses.get(run.job_id, "pruned")),
+            )
             for run in state.runs[:runs]
         ],
-        "skipped": state.skips,
-    }
-
-
-def _status(status: Status | None) -> str:
-    return "pruned" if status is None else status.value
+        skipped=[SkippedTimes(**msgspec.structs.asdict(skip)) for skip in state.skips],
+    )
 
 
 def _cut(state: ScheduleState, runs: int) -> ScheduleState:

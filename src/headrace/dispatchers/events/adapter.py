@@ -22,16 +22,29 @@ Rules that hold for all adapters:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from headrace.errors import EngineUnavailable
+from headrace.errors import EngineUnavailable, MissingDriver
 
 
 class BrokerUnavailable(EngineUnavailable):
     """The broker cannot be reached now."""
+
+
+@contextmanager
+def driver_for(broker: str, extra: str) -> Iterator[None]:
+    """Say what to install if the driver, which is imported inside, is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingDriver(
+            f'The driver "{error.name}" for {broker} is not installed. '
+            f'Install it with: pip install "headrace[{extra}]"'
+        ) from None
 
 
 class Message(msgspec.Struct, kw_only=True, gc=False):

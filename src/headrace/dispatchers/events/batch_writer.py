@@ -1,4 +1,4 @@
-"""Stores received messages, and only then acknowledges them to the broker."""
+"""Stores received messages over one or two connections, and only then acknowledges them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,83 @@ import time
 from collections.abc import Sequence
 
 from headrace.dispatchers.events.adapter import Message, QueueAdapter
-from headrace.dispatchers.events.batch_buffer import BatchBuffer
-from headrace.dispatchers.events.connections import EngineConnection
 from headrace.dispatchers.events.dead_letters import KIND, DeadLetters
 from headrace.dispatchers.events.insert import insert_all
 from headrace.dispatchers.events.message_parser import ParsedBatch
+from headrace.dispatchers.events.receiver import BatchBuffer
+from headrace.engine.base import Engine
+from headrace.engine.open import open_engine
+from headrace.errors import EngineUnavailable
 from headrace.loops.loop import Loop
+from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.events")
 
 LOOK_AGAIN = 1.0
+# After the server refused a second connection.
+TRY_AGAIN_SECONDS = 60.0
+
+
+class EngineConnection:
+    """The App's own connection to the engine."""
+
+    def __init__(self, host: AppLike) -> None:
+        self.host = host
+
+    async def open(self) -> Engine:
+        """Return the connected engine. May be called again."""
+        await self.host.open()
+        return self.host.engine
+
+    async def close(self) -> None:
+        """Do nothing: the connection is the App's."""
+
+
+class ExtraConnection(EngineConnection):
+    """A connection of its own, opened at the first use.
+
+    If the server allows no more connections, the App's own is used, which is slower.
+    """
+
+    def __init__(self, host: AppLike) -> None:
+        super().__init__(host)
+        self._engine: Engine | None = None
+        self._try_at = 0.0
+
+    async def open(self) -> Engine:
+        """Return the connected engine. May be called again."""
+        if self._engine is None:
+            main = await super().open()
+            if time.monotonic() < self._try_at:
+                return main
+            settings = self.host.settings
+            engine = open_engine(settings.url, clock=self.host.clock, migrate=settings.migrate)
+            try:
+                await engine.open()
+            except EngineUnavailable as error:
+                log.warning("Messages are stored over one connection for now: %s", error)
+                self._try_at = time.monotonic() + TRY_AGAIN_SECONDS
+                await engine.close()
+                return main
+            self._engine = engine
+        return self._engine
+
+    async def close(self) -> None:
+        """Close the extra connection."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.close()
+
+
+def engine_connections(host: AppLike) -> list[EngineConnection]:
+    """Return two connections for PostgreSQL: while one call is made durable or its reply is read,
+    the other goes on. Other engines take one call at a time.
+    """
+    return (
+        [EngineConnection(host), ExtraConnection(host)]
+        if host.engine.name == "postgres"
+        else [EngineConnection(host)]
+    )
 
 
 class BatchWriter(Loop):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from headrace.api_types.responses import DeadLetterView
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.insert import insert, key_with_time, same_moment
 from headrace.dispatchers.events.message_parser import MessageParser, RejectedMessage, bounded
@@ -30,31 +31,24 @@ class DeadLetterNotFound(HeadraceError):
     """No dead letter has this id; it may have been replayed or removed."""
 
 
-class DeadLetter(msgspec.Struct, kw_only=True):
-    """A message that was set aside.
+class DeadLetter(DeadLetterView, kw_only=True):
+    """A message that was set aside, as it is stored.
 
-    `raw` is the message itself, in base64 where it is shown; `size` tells how long it was, and is
-    more than `raw` has if it had to be cut. `known` tells whether `id` is the broker's own name
-    for it, by which a redelivery is recognised.
+    `raw` is the message itself; `size` tells how long it was, and is more than `raw` has if it had
+    to be cut. `known` tells whether `id` is the broker's own name for it, by which a redelivery is
+    recognised.
     """
 
-    id: str
-    adapter: str
-    topic: str
-    partition: int | None = None
-    offset: int | str | None = None
-    error: str
-    reason: str
-    raw: bytes
-    size: int
-    sent_at: float | None = None
-    set_aside_at: datetime
+    kept_bytes: int = 0
     known: bool = True
+
+    def __post_init__(self) -> None:
+        self.kept_bytes = len(self.raw)
 
     @property
     def cut(self) -> bool:
         """Whether the message was too long to be kept whole."""
-        return len(self.raw) < self.size
+        return self.kept_bytes < self.size
 
     def message(self) -> Message:
         """The message as it came, for another try."""

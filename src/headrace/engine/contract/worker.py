@@ -71,7 +71,8 @@ class Working(Protocol):
         counts, and the others are refused. One refused or impossible settlement does not disturb
         the others; a delay that is not a number counts as none, one without end as a very long one.
         A job whose cancel was requested is not tried again: Retry, Snoozed, Released and Reserved
-        cancel it.
+        cancel it. A job that completes has the progress 100; the last message stays with it only if
+        it was written with that, since any other is about a part of the work.
 
         The jobs that follow a settlement (`follow`) are stored in the same step as its outcome, as
         by `insert`: they exist if and only if the outcome counted, whatever else happens. One whose

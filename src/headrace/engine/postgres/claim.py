@@ -7,12 +7,10 @@ import contextlib
 from collections.abc import Iterable
 
 from headrace.engine.postgres.connection.connection import Link
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.errors import HeadraceError
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Settlement
-
-_VACUUM = query("vacuum_jobs")
 
 # At most a twentieth of the time goes into full scans, a fifth if a partial one found too little.
 SHARE = 20
@@ -139,4 +137,4 @@ class VacuumAfterClaims:
     async def run(self) -> None:
         """Vacuum the jobs now."""
         with contextlib.suppress(HeadraceError):
-            await self._link.fetch(_VACUUM)
+            await self._link.fetch(sql.vacuum_jobs)

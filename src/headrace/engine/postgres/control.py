@@ -6,16 +6,9 @@ from collections.abc import Sequence
 
 from headrace.engine.postgres.connection.connection import Connection
 from headrace.engine.postgres.connection.store import Store
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.engine.text import is_id, storable
 from headrace.model.views import Delivery, RecordChange
-
-_CANCEL = query("cancel")
-_RERUN = query("rerun")
-_SIGNAL = query("signal")
-_RERUN_WITHOUT = query("rerun_without")
-_RECORD_PUT = query("record_put")
-_PAUSE = query("pause")
 
 
 class Steering(Store):
@@ -25,14 +18,14 @@ class Steering(Store):
         asked = [each for each in dict.fromkeys(ids) if is_id(each)]
         if not asked:
             return {}
-        found = await self._common.fetch(_CANCEL, self.clock.offset, asked, storable(reason))
+        found = await self._common.fetch(sql.cancel, self.clock.offset, asked, storable(reason))
         return {row[0]: row[1] for row in found}
 
     async def rerun(self, ids: Sequence[str]) -> list[str]:
         asked = [each for each in dict.fromkeys(ids) if is_id(each)]
         if not asked:
             return []
-        found = await self._common.fetch(_RERUN, self.clock.offset, asked)
+        found = await self._common.fetch(sql.rerun, self.clock.offset, asked)
         moved = {row[0] for row in found}
         return [each for each in asked if each in moved]
 
@@ -40,7 +33,7 @@ class Steering(Store):
         if not is_id(job_id):
             return "unknown"
         [(found,)] = await self._common.fetch(
-            _SIGNAL, self.clock.offset, job_id, storable(event), body
+            sql.signal, self.clock.offset, job_id, storable(event), body
         )
         delivery: Delivery = found
         return delivery
@@ -69,13 +62,13 @@ class Steering(Store):
         named = [storable(name) for _, name in names]
         run, offset = self._common.run, self.clock.offset
         async with connection.transaction():
-            [(accepted,)] = await run(connection, _RERUN_WITHOUT, job_id, token, kinds, named)
+            [(accepted,)] = await run(connection, sql.rerun_without, job_id, token, kinds, named)
             if not accepted:
                 return False
             if record is not None:
-                await run(connection, _RECORD_PUT, offset, record.kind, record.key, record.body)
-            await run(connection, _RERUN, offset, [job_id])
+                await run(connection, sql.record_put, offset, record.kind, record.key, record.body)
+            await run(connection, sql.rerun, offset, [job_id])
         return True
 
     async def pause(self, queue: str, paused: bool) -> None:
-        await self._common.fetch(_PAUSE, self.clock.offset, queue, paused)
+        await self._common.fetch(sql.pause, self.clock.offset, queue, paused)

@@ -8,14 +8,11 @@ from headrace.engine.postgres.connection.migrate import migrate, schema_state
 from headrace.engine.postgres.control import Steering
 from headrace.engine.postgres.insert import Producing
 from headrace.engine.postgres.report import findings
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.engine.postgres.upkeep import Upkeep
 from headrace.engine.postgres.views import Viewing
 from headrace.engine.postgres.worker import Working
 from headrace.model.views import EngineReport, Finding, SchemaState
-
-_REPORT = query("report")
-_AUDIT = query("audit")
 
 _REMEDY = "report this with the version of Headrace; `headrace jobs show` tells how the jobs stand"
 
@@ -51,7 +48,7 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
 
     async def report(self) -> EngineReport:
         before = time.time()
-        [row] = await self._common.fetch(_REPORT)
+        [row] = await self._common.fetch(sql.report)
         skew = row["now"] - (before + time.time()) / 2
         return EngineReport(
             engine=self.name,
@@ -64,5 +61,5 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
     async def audit(self) -> list[Finding]:
         """Check the invariants over the whole store in one snapshot. Empty means all is well."""
         return [
-            Finding("error", row[0], row[1], _REMEDY) for row in await self._views.fetch(_AUDIT)
+            Finding("error", row[0], row[1], _REMEDY) for row in await self._views.fetch(sql.audit)
         ]

@@ -9,12 +9,10 @@ from headrace.engine.following import followers
 from headrace.engine.postgres.columns import insert_columns, once, settlement_columns
 from headrace.engine.postgres.connection.connection import Link
 from headrace.engine.postgres.keys_in_doubt import KeysInDoubt, keys_of
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.errors import InvalidInput, KeyInDoubt
 from headrace.model.job import NewJob
 from headrace.model.outcome import Settlement
-
-_SETTLE_AND_INSERT = query("settle_and_insert")
 
 
 class Following(KeysInDoubt):
@@ -68,7 +66,7 @@ class Following(KeysInDoubt):
                 [(stale,)] = await self._fetch_in_queues(
                     link,
                     {job.queue for job in jobs},
-                    _SETTLE_AND_INSERT,
+                    sql.settle_and_insert,
                     self.clock.offset,
                     *settlement_columns(left),
                     [job.queue for job in due],

@@ -20,16 +20,10 @@ from headrace.engine.postgres.columns import (
 from headrace.engine.postgres.connection.connection import Link, Rows
 from headrace.engine.postgres.keys_in_doubt import KeysInDoubt
 from headrace.engine.postgres.records import Records, conflict
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.errors import EngineError
 from headrace.model.job import Inserted, NewJob
 from headrace.model.views import RecordChange
-
-_INSERT = query("insert")
-_INSERT_ONE = query("insert_one")
-_INSERT_ALIKE = query("insert_alike")
-_INSERT_AND_RECORD = query("insert_and_record")
-_ENSURE_QUEUES = query("ensure_queues")
 
 
 class Producing(KeysInDoubt, Records):
@@ -60,7 +54,7 @@ class Producing(KeysInDoubt, Records):
             await self._fetch_in_queues(
                 self._common,
                 (job.queue,),
-                _INSERT_ONE,
+                sql.insert_one,
                 self.clock.offset,
                 job.id,
                 job.args,
@@ -77,10 +71,10 @@ class Producing(KeysInDoubt, Records):
         offset, common = self.clock.offset, alike(jobs)
         if common is None:
             return await self._fetch_in_queues(
-                link, _queues(jobs), _INSERT, offset, *insert_columns(jobs)
+                link, _queues(jobs), sql.insert, offset, *insert_columns(jobs)
             )
         return await self._fetch_in_queues(
-            link, (jobs[0].queue,), _INSERT_ALIKE, offset, *differing(jobs), *common
+            link, (jobs[0].queue,), sql.insert_alike, offset, *differing(jobs), *common
         )
 
     async def _insert_and_change(
@@ -89,7 +83,7 @@ class Producing(KeysInDoubt, Records):
         found = await self._fetch_in_queues(
             link,
             _queues(jobs),
-            _INSERT_AND_RECORD,
+            sql.insert_and_record,
             record.kind,
             record.key,
             record.body,
@@ -114,7 +108,7 @@ class Producing(KeysInDoubt, Records):
         )
         if found and found[0][0] == 0:
             # Not in the caller's transaction: a new queue would be locked until that ends.
-            await self._common.fetch(_ENSURE_QUEUES, self.clock.offset, sorted(_queues(fresh)))
+            await self._common.fetch(sql.ensure_queues, self.clock.offset, sorted(_queues(fresh)))
             found = found[1:]
         return _answer(jobs, fresh, found)
 

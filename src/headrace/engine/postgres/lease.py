@@ -1,20 +1,17 @@
-"""Renewing a lease from a thread of its own, whatever the event loop is doing."""
+"""Renewing a lease on a connection of its own."""
 
 from __future__ import annotations
 
-import asyncio
-
 from headrace.clock import Clock
+from headrace.engine.lease import LoopLeaseKeeper
 from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.connection.connection import LOOK_UP, Link
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.model.worker import Renewal, WorkerStats
 
-_RENEW = query("renew")
 
-
-class PostgresLeaseKeeper:
-    """A connection in an event loop that runs only inside `renew`, on the caller's thread."""
+class PostgresLeaseKeeper(LoopLeaseKeeper):
+    """Renews one worker's lease."""
 
     def __init__(
         self, address: Address, clock: Clock, worker_id: str, lease_seconds: float
@@ -24,22 +21,10 @@ class PostgresLeaseKeeper:
         self._lease_seconds = lease_seconds
         # A reply that takes a third of the lease is too late to be of use; try again then.
         self._link = Link(address, "lease", settings=LOOK_UP, timeout=max(lease_seconds / 3, 1.0))
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def renew(self, stats: WorkerStats) -> Renewal:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(self._renew(stats))
-
-    def close(self) -> None:
-        if self._loop is not None:
-            self._loop.run_until_complete(self._link.close())
-            self._loop.close()
-            self._loop = None
 
     async def _renew(self, stats: WorkerStats) -> Renewal:
         found = await self._link.fetch(
-            _RENEW,
+            sql.renew,
             self._clock.offset,
             self._worker_id,
             self._lease_seconds,
@@ -49,3 +34,6 @@ class PostgresLeaseKeeper:
             stats.healthy,
         )
         return Renewal(True, tuple(found[0][0])) if found else Renewal(False)
+
+    async def _close(self) -> None:
+        await self._link.close()

@@ -8,10 +8,8 @@ from collections.abc import Callable
 
 from headrace.engine.base import CancelSignal, WorkSignal
 from headrace.engine.postgres.connection.connection import Connection, Link
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.errors import HeadraceError
-
-_NOTIFY = query("notify_work")
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 5.0
@@ -109,4 +107,4 @@ class Signals:
     async def _notify(self) -> None:
         await asyncio.sleep(NOTIFY_SECONDS)
         with contextlib.suppress(HeadraceError):
-            await self._link.fetch(_NOTIFY)
+            await self._link.fetch(sql.notify_work)

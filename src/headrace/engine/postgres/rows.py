@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.model.durable.awaited import decode_awaited
-from headrace.model.job import ClaimedJob, Job, LostJob
-from headrace.model.status import State
+from headrace.engine.rows import claimed, job_values
+from headrace.model.job import Job, LostJob
 from headrace.model.views import LaneView, QueueView, Record
 from headrace.model.worker import Worker
 
 # An asyncpg Record. Claimed jobs are read by position, because names cost a lookup each.
 Row = Any
-
-_STATES = {int(state): state for state in State}
-
-
-def _id_or_none(value: object) -> str | None:
-    return None if value is None else str(value)
-
 
 # The columns of a claimed job in `exchange`, `held` and `lost`, which are read by position. In the
 # place of `seq` the latter two have whether its cancel was requested.
@@ -34,31 +26,6 @@ def start_order(row: Row) -> tuple[int, int]:
     return -row[PRIORITY], row[SEQ]
 
 
-def claimed(row: Row, *, cancel_requested: bool = False) -> ClaimedJob:
-    """Return the job of a row with the columns `CLAIMED`."""
-    job = ClaimedJob(
-        id=str(row[0]),
-        token=row[1],
-        attempt=row[2],
-        task=row[3],
-        queue=row[4],
-        args=row[5],
-        max_attempts=row[6],
-        timeout=row[7],
-        on_crash="fail" if row[8] else "retry",
-        priority=row[9],
-        lane=row[10],
-        key=row[11],
-        meta=row[12],
-        wait=row[13],
-        cancel_requested=cancel_requested,
-    )
-    if row[15] is not None:
-        # Few have one, and a call with one more keyword takes Python three times as long.
-        job.parent = str(row[15])
-    return job
-
-
 def lost(row: Row) -> LostJob:
     """Return the job of a row of `lost`."""
     return LostJob(
@@ -70,42 +37,11 @@ def lost(row: Row) -> LostJob:
 
 
 def job(row: Row) -> Job:
-    """Return the job of a row of the view `every_job`."""
-    return Job(
-        id=str(row["id"]),
-        task=row["task"],
-        queue=row["queue"],
-        state=_STATES[row["state"]],
-        args_json=row["args"],
-        priority=row["priority"],
-        lane=row["lane"],
-        width=row["width"],
-        hold=row["hold"],
-        key=row["key"],
-        source=row["source"],
-        attempt=row["attempt"],
-        max_attempts=row["max_attempts"],
-        token=row["token"],
-        timeout=row["timeout"],
-        on_crash="fail" if row["fail_on_crash"] else "retry",
-        stage=row["stage"],
-        progress=row["progress"],
-        message=row["message"],
-        created_at=row["created_at"],
-        run_at=row["run_at"],
-        started_at=row["started_at"],
-        completed_at=row["completed_at"],
-        worker=row["worker"],
-        error_type=row["error_type"],
-        error=row["error"],
-        result_json=row["result"],
-        cancel_requested=row["cancel_reason"] is not None,
-        meta_json=row["meta"],
-        log=row["log"] or b"",
-        parent=_id_or_none(row["parent"]),
-        group=row["child_group"],
-        awaits=decode_awaited(row["awaits"]),
-    )
+    """Return the job of a row with the columns of fragments/shown_job.sql."""
+    values = job_values(row)
+    parent = values["parent"]
+    values["parent"] = None if parent is None else str(parent)
+    return Job(**values)
 
 
 def queue(row: Row) -> QueueView:

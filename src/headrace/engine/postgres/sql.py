@@ -69,5 +69,9 @@ def with_set_names(statement: str) -> str:
     return _renamed(statement, _functions(), function_set().hash)
 
 
+# Statements call the functions of this program's set.
+sql = sql_files.Statements(sql_files.queries(_PACKAGE), with_set_names)
+
+
 def _renamed(text: str, functions: dict[str, str], digest: str) -> str:
     return re.sub(rf"\b({'|'.join(functions)})(?=\()", rf"\1_{digest}", text)

@@ -9,21 +9,13 @@ from headrace.engine.parts import SHORT_BYTES
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.connection.connection import Rows
 from headrace.engine.postgres.connection.store import Store
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
 from headrace.engine.text import checked_cursor, is_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State
 from headrace.model.times import in_utc
 from headrace.model.views import JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
-
-_GET = query("get")
-_GET_PART = query("get_part")
-_LIST = query("list")
-_LIST_CHILDREN = query("list_children")
-_QUEUES = query("queues")
-_LANES = query("lanes")
-_WORKERS = query("workers")
 
 _UNSUCCESSFUL = {State.FAILED, State.TIMEOUT, State.CANCELLED}
 
@@ -35,17 +27,17 @@ class Viewing(Store):
         asked = [each for each in ids if is_id(each)]
         if not asked:
             return []
-        found = {job.id: job for job in map(rows.job, await self._common.fetch(_GET, asked))}
+        found = {job.id: job for job in map(rows.job, await self._common.fetch(sql.get, asked))}
         return [found[each] for each in asked if each in found]
 
     async def get_part(self, ids: Sequence[str], most_bytes: int) -> tuple[list[Job], list[str]]:
         asked = sorted({each for each in ids if is_id(each)})
         if not asked:
             return [], []
-        short = await self._common.fetch(_GET_PART, asked, min(SHORT_BYTES, most_bytes), False)
+        short = await self._common.fetch(sql.get_part, asked, min(SHORT_BYTES, most_bytes), False)
         jobs, rest = _part(short, asked)
         if rest:
-            more, rest = _part(await self._views.fetch(_GET_PART, rest, most_bytes, True), rest)
+            more, rest = _part(await self._views.fetch(sql.get_part, rest, most_bytes, True), rest)
             # If nothing was found now, then there is nothing.
             return [*jobs, *more], rest if more else []
         return jobs, []
@@ -70,12 +62,14 @@ class Viewing(Store):
             limit + 1,
         )
         if filter.parent is None and filter.group is None:
-            found = await self._views.fetch(_LIST, unfinished, unsuccessful, completed, *conditions)
+            found = await self._views.fetch(
+                sql.list, unfinished, unsuccessful, completed, *conditions
+            )
         elif filter.parent is not None and not is_id(filter.parent):
             found = []
         else:
             found = await self._views.fetch(
-                _LIST_CHILDREN,
+                sql.list_children,
                 filter.parent,
                 filter.group,
                 unfinished,
@@ -86,16 +80,18 @@ class Viewing(Store):
         return JobPage(jobs, jobs[-1].id if len(found) > limit and jobs else None)
 
     async def queues(self) -> list[QueueView]:
-        return [rows.queue(row) for row in await self._views.fetch(_QUEUES, self.clock.offset)]
+        return [rows.queue(row) for row in await self._views.fetch(sql.queues, self.clock.offset)]
 
     async def lanes(
         self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
     ) -> list[LaneView]:
-        found = await self._views.fetch(_LANES, self.clock.offset, queue, lane, limit)
+        found = await self._views.fetch(sql.lanes, self.clock.offset, queue, lane, limit)
         return [rows.lane(row) for row in found]
 
     async def workers(self) -> list[Worker]:
-        return [rows.worker(row) for row in await self._common.fetch(_WORKERS, self.clock.offset)]
+        return [
+            rows.worker(row) for row in await self._common.fetch(sql.workers, self.clock.offset)
+        ]
 
 
 def _part(found: Rows, asked: list[str]) -> tuple[list[Job], list[str]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
+from typing import TypeVar
 
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
 from headrace.engine.following import first_of_each, steps
@@ -13,7 +14,8 @@ from headrace.engine.postgres.columns import merged_notes, note_columns, settlem
 from headrace.engine.postgres.connection import migrate
 from headrace.engine.postgres.follow import Following
 from headrace.engine.postgres.lease import PostgresLeaseKeeper
-from headrace.engine.postgres.sql import query
+from headrace.engine.postgres.sql import sql
+from headrace.engine.rows import claimed as claimed_job
 from headrace.engine.text import is_id, storable
 from headrace.errors import InvalidInput
 from headrace.model.durable.writes import Note, StoredEntry
@@ -22,14 +24,7 @@ from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange
 from headrace.model.worker import WorkerInfo
 
-_REGISTER = query("register")
-_KNOW = query("know")
-_RETIRE = query("retire")
-_EXCHANGE = query("exchange")
-_NOTE = query("note")
-_HELD = query("held")
-_NOW = query("now")
-_ENTRIES = query("entries")
+T = TypeVar("T", Settlement, Note)
 
 
 class Working(Following):
@@ -37,7 +32,7 @@ class Working(Following):
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
         await self._common.fetch(
-            _REGISTER,
+            sql.register,
             self.clock.offset,
             worker.id,
             storable(worker.name),
@@ -52,13 +47,13 @@ class Working(Following):
         )
 
     async def know(self, worker: WorkerInfo) -> None:
-        await self._common.fetch(_KNOW, worker.id, worker.tasks)
+        await self._common.fetch(sql.know, worker.id, worker.tasks)
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
         return PostgresLeaseKeeper(self.address, self.clock, worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
-        await self._common.fetch(_RETIRE, self.clock.offset, worker_id)
+        await self._common.fetch(sql.retire, self.clock.offset, worker_id)
 
     async def exchange(
         self,
@@ -87,7 +82,11 @@ class Working(Following):
             # A value that the server cannot store. Nothing has happened: go one by one.
             if not settlements:
                 raise
-        refused = await self._settle_singly(settlements)
+
+        async def settle(one: Settlement) -> tuple[str, ...]:
+            return (await self._exchange_once([one], None, None, 0)).refused
+
+        refused = await _one_by_one(settlements, settle)
         claimed = await self._exchange_once([], worker_id, queues, limit)
         return Exchange(refused, claimed.jobs)
 
@@ -118,15 +117,6 @@ class Working(Following):
         refused += (await self.exchange(later)).refused
         return Exchange(tuple(refused), claimed.jobs)
 
-    async def _settle_singly(self, settlements: Sequence[Settlement]) -> tuple[str, ...]:
-        refused: list[str] = []
-        for each in settlements:
-            try:
-                refused.extend((await self._exchange_once([each], None, None, 0)).refused)
-            except InvalidInput:
-                refused.append(each.job_id)
-        return tuple(refused)
-
     async def _exchange_once(
         self,
         settlements: Sequence[Settlement],
@@ -140,7 +130,7 @@ class Working(Following):
         # Outcomes that come beside a claim need not wait for it.
         link = self._common if limit <= 0 and self._exchanges.busy else self._exchanges
         found = await link.fetch(
-            _EXCHANGE,
+            sql.exchange,
             self.clock.offset,
             *settlement_columns(settlements),
             self._lanes_seen,
@@ -167,7 +157,7 @@ class Working(Following):
             found.sort(key=rows.start_order)
             self._lanes_seen = 2 * sum(row[rows.LANE] is not None for row in found) > len(found)
             self._vacuum.count(len(found))
-        jobs = [rows.claimed(row) for row in found]
+        jobs = [claimed_job(row) for row in found]
         self._claimed_lanes.remember(jobs)
         return Exchange(refused, jobs)
 
@@ -178,33 +168,27 @@ class Working(Following):
         try:
             return await self._write_notes(merged)
         except InvalidInput:
-            refused: list[str] = []
-            for each in merged:
-                try:
-                    refused.extend(await self._write_notes([each]))
-                except InvalidInput:
-                    refused.append(each.job_id)
-            return tuple(refused)
+            return await _one_by_one(merged, lambda one: self._write_notes([one]))
 
     async def _write_notes(self, notes: list[Note]) -> tuple[str, ...]:
-        [(taken,)] = await self._common.fetch(_NOTE, self.clock.offset, *note_columns(notes))
+        [(taken,)] = await self._common.fetch(sql.note, self.clock.offset, *note_columns(notes))
         numbers = set(taken)
         return tuple(each.job_id for n, each in enumerate(notes, start=1) if n not in numbers)
 
     async def claimed_by(self, worker_id: str) -> list[ClaimedJob]:
         return [
-            rows.claimed(row, cancel_requested=row["cancel_requested"])
-            for row in await self._common.fetch(_HELD, worker_id)
+            claimed_job(row, cancel_requested=row["cancel_requested"])
+            for row in await self._common.fetch(sql.held, worker_id)
         ]
 
     async def now(self) -> float:
-        [(now,)] = await self._common.fetch(_NOW)
+        [(now,)] = await self._common.fetch(sql.now)
         return float(now) + self.clock.offset
 
     async def entries(self, job_id: str, kind: str | None = None) -> list[StoredEntry]:
         if not is_id(job_id):
             return []
-        return [StoredEntry(*row) for row in await self._common.fetch(_ENTRIES, job_id, kind)]
+        return [StoredEntry(*row) for row in await self._common.fetch(sql.entries, job_id, kind)]
 
     async def listen(
         self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
@@ -214,3 +198,16 @@ class Working(Following):
     @property
     def listening(self) -> bool:
         return self._signals.listening
+
+
+async def _one_by_one(
+    items: Sequence[T], call: Callable[[T], Awaitable[tuple[str, ...]]]
+) -> tuple[str, ...]:
+    """Make a call for each item, and return the ids that were refused or cannot be stored."""
+    refused: list[str] = []
+    for each in items:
+        try:
+            refused.extend(await call(each))
+        except InvalidInput:
+            refused.append(each.job_id)
+    return tuple(refused)

@@ -228,7 +228,7 @@ def seen(parts: Sequence[bytes]) -> Job:
         on_crash="fail" if body.fails_on_crash else "retry",
         stage=None if stage is False else stage,
         progress=100.0 if completed else float(progress),
-        message=None if message is False else message,
+        message=None if message is False or (completed and progress < 100) else message,
         created_at=at(record.created),
         run_at=at(record.run_at),
         started_at=at(record.started) if record.started else None,

@@ -52,10 +52,7 @@ def check(state: SchemaState, address: RedisAddress, *, allowed: bool) -> None:
     """Raise if this program must not use a store in this state."""
     check_program(
         f"namespace {address.namespace!r} at {address}",
-        version=state.version,
-        min_program=state.min_program,
-        known=state.known,
-        pending=state.pending,
+        state,
         allowed=allowed,
         elsewhere="another namespace",
     )

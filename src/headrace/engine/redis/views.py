@@ -38,7 +38,7 @@ class Viewing(RedisStore):
         looked_at, *parts = await self.run("get_part", min(SHORT_BYTES, most_bytes), 0, *ids)
         rest = list(ids[looked_at:])
         if rest:
-            answer = await self._run_by(self._large, "get_part", most_bytes, 1, *rest)
+            answer = await self.run_by(self._large, "get_part", most_bytes, 1, *rest)
             rest = rest[answer[0] :]
             parts += answer[1:]
         return [seen(parts[n : n + 8]) for n in range(0, len(parts), 8)], rest

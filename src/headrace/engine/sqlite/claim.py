@@ -7,23 +7,11 @@ from typing import Any
 
 import msgspec
 
+from headrace.engine.rows import claimed
 from headrace.engine.sqlite.connection.thread import Transaction
-from headrace.engine.sqlite.rows import Claimable, claimed, decode_claimable
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.rows import Claimable, decode_claimable
+from headrace.engine.sqlite.sql import sql
 from headrace.model.job import ClaimedJob
-
-CLAIM = query("claim")
-CLAIMABLE = query("claimable")
-CLAIMABLE_KEYS = query("claimable_keys")
-CLAIMABLE_CHOSEN = query("claimable_chosen")
-CLAIMABLE_LARGE = query("claimable_large")
-RESERVED_LINES = query("reserved_lines")
-RESERVED_KEYS = query("reserved_keys")
-WORKER_ALIVE = query("worker_alive")
-OFFER = query("worker_offer")
-HELD = query("held")
-QUEUES_READY = query("queues_ready")
-QUEUES_NAMED = query("queues_named")
 
 # Arguments of more bytes than this are not worth the detour through JSON.
 SMALL = 4_096
@@ -40,23 +28,25 @@ def claim(
 ) -> list[ClaimedJob]:
     """Lease up to `limit` ready jobs to a living worker, by priority, then arrival."""
     connection, now = transaction.connection, transaction.now
-    alive = connection.execute(WORKER_ALIVE, (worker_id,)).fetchone() if limit > 0 else None
+    alive = connection.execute(sql.worker_alive, (worker_id,)).fetchone() if limit > 0 else None
     if alive is None:
         return []
     names = _open_queues(transaction, queues)
     offered = [] if alive[0] == NOTHING else _offered(transaction, worker_id, alive[0])
     if len(names) == 1 and not offered:
-        found = _read(transaction, CLAIMABLE, (*names, limit, now))
+        found = _read(transaction, sql.claimable, (*names, limit, now))
     else:
         lines: list[tuple[str, tuple[Any, ...]]]
-        lines = [(CLAIMABLE_KEYS, (name, limit)) for name in names]
-        lines += [(RESERVED_KEYS, (*line, limit)) for line in _open(transaction, offered, queues)]
+        lines = [(sql.claimable_keys, (name, limit)) for name in names]
+        lines += [
+            (sql.reserved_keys, (*line, limit)) for line in _open(transaction, offered, queues)
+        ]
         best, empty = _best(transaction, lines, limit)
         if not empty.isdisjoint(offered):
             # Offered no more: who reserves a job for one of them again has every worker look.
             _offer(transaction, worker_id, [line for line in offered if line not in empty])
         chosen = msgspec.json.encode(best).decode()
-        found = _read(transaction, CLAIMABLE_CHOSEN, (chosen, now))
+        found = _read(transaction, sql.claimable_chosen, (chosen, now))
     if len(found) < limit:
         # Nothing is left in these queues: nobody has to be told of what this call made ready.
         transaction.made_ready -= names - transaction.reserved
@@ -64,7 +54,7 @@ def claim(
         return []
     found.sort(key=Claimable.place)
     chosen = msgspec.json.encode([each.seq for each in found]).decode()
-    connection.execute(CLAIM, (worker_id, now, chosen))
+    connection.execute(sql.claim, (worker_id, now, chosen))
     return _complete(transaction, found)
 
 
@@ -76,9 +66,9 @@ def _open_queues(transaction: Transaction, queues: Sequence[str] | None) -> set[
     """
     execute = transaction.connection.execute
     if queues is None:
-        return {name for (name,) in execute(QUEUES_READY)}
+        return {name for (name,) in execute(sql.queues_ready)}
     asked = msgspec.json.encode(queues).decode()
-    return {name for (name,) in execute(QUEUES_NAMED, (asked,))}
+    return {name for (name,) in execute(sql.queues_named, (asked,))}
 
 
 def _read(transaction: Transaction, statement: str, asked: tuple[Any, ...]) -> list[Claimable]:
@@ -99,7 +89,7 @@ def _complete(transaction: Transaction, found: list[Claimable]) -> list[ClaimedJ
     large = {each.seq: job for each, job in zip(found, jobs, strict=True) if each.args is None}
     if large:
         asked = msgspec.json.encode(list(large)).decode()
-        for seq, args, meta in transaction.connection.execute(CLAIMABLE_LARGE, (asked,)):
+        for seq, args, meta in transaction.connection.execute(sql.claimable_large, (asked,)):
             large[seq].args, large[seq].meta = args, meta
     return jobs
 
@@ -110,14 +100,14 @@ def _offered(transaction: Transaction, worker_id: str, known: str | None) -> lis
     """
     if known is not None:
         return _decode_lines(known)
-    lines = transaction.connection.execute(RESERVED_LINES, (worker_id,)).fetchall()
+    lines = transaction.connection.execute(sql.reserved_lines, (worker_id,)).fetchall()
     _offer(transaction, worker_id, lines)
     return lines
 
 
 def _offer(transaction: Transaction, worker_id: str, lines: list[_Line]) -> None:
     text = msgspec.json.encode(lines).decode()
-    transaction.connection.execute(OFFER, (worker_id, text))
+    transaction.connection.execute(sql.worker_offer, (worker_id, text))
 
 
 def _open(
@@ -153,6 +143,9 @@ def _best(
     return [seq for _, seq in best], empty
 
 
-def held(transaction: Transaction, worker_id: str) -> list[ClaimedJob]:
+def claimed_by(transaction: Transaction, worker_id: str) -> list[ClaimedJob]:
     """The jobs that are leased to a worker."""
-    return [claimed(row) for row in transaction.connection.execute(HELD, (worker_id,))]
+    return [
+        claimed(row, cancel_requested=bool(row[14]))
+        for row in transaction.connection.execute(sql.held, (worker_id,))
+    ]

@@ -12,28 +12,18 @@ from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.settle import (
     CANCELLED,
-    FINISH,
-    FINISH_REMOVE,
     READY,
     RUNNING,
     WAITING,
 )
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 from headrace.engine.text import storable
 from headrace.model.views import RecordChange
 
-CANCEL_LOOK = query("cancel_look")
-CANCEL_ASK = query("cancel_ask")
-RERUN_LOOK = query("rerun_look")
-RERUN = query("rerun")
-FINISHED = query("finished")
-FORGET = query("forget")
-RERUN_SCHEDULED_LOOK = query("rerun_scheduled_look")
-REMOVE_FINISHED = query("prune_job")
-PAUSE = query("pause")
 
-
-def cancel(transaction: Transaction, ids: Sequence[str], reason: str) -> dict[str, bool]:
+def cancel(
+    transaction: Transaction, ids: Sequence[str], reason: str = "cancelled"
+) -> dict[str, bool]:
     """Cancel jobs that do not run, ask those that do to stop."""
     connection, now = transaction.connection, transaction.now
     reason = storable(reason)
@@ -41,19 +31,19 @@ def cancel(transaction: Transaction, ids: Sequence[str], reason: str) -> dict[st
     gone: list[int] = []
     freed: Counter[lanes.Place] = Counter()
     unique = list(dict.fromkeys(ids))
-    for row in connection.execute(CANCEL_LOOK, (id_list(unique),)).fetchall():
+    for row in connection.execute(sql.cancel_look, (id_list(unique),)).fetchall():
         job_id, seq, state, queue, lane, pinned = row
         if state == RUNNING:
-            connection.execute(CANCEL_ASK, (reason, seq))
+            connection.execute(sql.cancel_ask, (reason, seq))
             transaction.cancelling.append(job_id)
             answer[job_id] = False
             continue
-        connection.execute(FINISH, (CANCELLED, now, None, reason, None, None, seq))
+        connection.execute(sql.finish, (CANCELLED, now, None, reason, None, None, seq))
         gone.append(seq)
         answer[job_id] = True
         if lane is not None and (state == READY or pinned):
             freed[queue, lane] += 1
-    connection.execute(FINISH_REMOVE, (msgspec.json.encode(gone).decode(),))
+    connection.execute(sql.finish_remove, (msgspec.json.encode(gone).decode(),))
     upkeep.end_suspense(transaction, gone)
     lanes.release(transaction, freed)
     return answer
@@ -70,31 +60,32 @@ def rerun_without(
     transaction: Transaction,
     job_id: str,
     names: Sequence[tuple[str, str]],
+    *,
     token: int,
-    record: RecordChange | None,
+    record: RecordChange | None = None,
 ) -> bool:
     """Run a finished job again without some of its entries; False if it has another token."""
     connection = transaction.connection
-    if connection.execute(FINISHED, (job_id, token)).fetchone() is None:
+    if connection.execute(sql.finished, (job_id, token)).fetchone() is None:
         return False
     connection.executemany(
-        FORGET, [(job_id, storable(kind), storable(name)) for kind, name in names]
+        sql.forget, [(job_id, storable(kind), storable(name)) for kind, name in names]
     )
     if record is not None:
-        records.put(transaction, record.kind, record.key, record.body, None)
+        records.put(transaction, record.kind, record.key, record.body)
     return bool(_rerun_finished(transaction, [job_id]))
 
 
 def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
     connection, now = transaction.connection, transaction.now
-    rows = connection.execute(RERUN_LOOK, (id_list(ids),)).fetchall()
+    rows = connection.execute(sql.rerun_look, (id_list(ids),)).fetchall()
     if not rows:
         return set()
     first = next_arrivals(connection, len(rows))
     arrivals = lanes.LaneArrivals()
     for seq, (number, _, queue, lane, width) in enumerate(rows, first):
-        connection.execute(RERUN, (seq, READY if lane is None else WAITING, now, number))
-        connection.execute(REMOVE_FINISHED, (number,))
+        connection.execute(sql.rerun, (seq, READY if lane is None else WAITING, now, number))
+        connection.execute(sql.prune_job, (number,))
         if lane is None:
             transaction.made_ready.add(queue)
         else:
@@ -104,13 +95,13 @@ def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
 
 
 def _run_now(transaction: Transaction, ids: list[str]) -> set[str]:
-    rows = transaction.connection.execute(RERUN_SCHEDULED_LOOK, (id_list(ids),)).fetchall()
+    rows = transaction.connection.execute(sql.rerun_scheduled_look, (id_list(ids),)).fetchall()
     upkeep.hurry(transaction, [row[:6] for row in rows])
     return {row[6] for row in rows}
 
 
 def pause(transaction: Transaction, queue: str, paused: bool) -> None:
     """Stop or resume handing out a queue's jobs."""
-    transaction.connection.execute(PAUSE, (queue, paused, transaction.now))
+    transaction.connection.execute(sql.pause, (queue, paused, transaction.now))
     if not paused:
         transaction.made_ready.add(queue)

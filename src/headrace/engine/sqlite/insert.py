@@ -8,17 +8,10 @@ from typing import Any
 from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, next_arrivals
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 from headrace.model.job import Inserted, NewJob
 from headrace.model.times import kept_delay, kept_time
 from headrace.model.views import RecordChange
-
-INSERT = query("insert")
-INSERT_CHILD = query("insert_child")
-KNOWN_IDS = query("known_ids")
-KEY_TAKE = query("key_take")
-KEY_OWNER = query("key_owner")
-QUEUE_SEEN = query("queue_seen")
 
 SCHEDULED, WAITING, READY = 0, 1, 2
 # As in the statement queue_seen. Much shorter than a queue is kept, so none is forgotten meanwhile.
@@ -26,16 +19,22 @@ MARKED_SECONDS = 3_600.0
 
 
 def insert(
-    transaction: Transaction, jobs: Sequence[NewJob], record: RecordChange | None = None
+    transaction: Transaction,
+    jobs: Sequence[NewJob],
+    *,
+    record: RecordChange | None = None,
+    wait: bool = True,
 ) -> list[Inserted]:
-    """Store jobs in this order; one whose key or id exists is not stored again."""
+    """Store jobs in this order; one whose key or id exists is not stored again. No key is ever in
+    doubt here, so there is nothing to `wait` for.
+    """
     if record is not None:
-        records.put(transaction, record.kind, record.key, record.body, record.version)
+        records.put(transaction, record.kind, record.key, record.body, version=record.version)
     if not jobs:
         return []
     connection = transaction.connection
     ids = id_list([job.id for job in jobs])
-    known = {job_id: job_id for (job_id,) in connection.execute(KNOWN_IDS, (ids,))}
+    known = {job_id: job_id for (job_id,) in connection.execute(sql.known_ids, (ids,))}
     answers: list[Inserted] = []
     fresh: list[NewJob] = []
     for job in jobs:
@@ -43,7 +42,7 @@ def insert(
             answers.append(Inserted(known[job.id], False))
             continue
         if job.key is not None and not _take_key(transaction, job):
-            [(owner,)] = connection.execute(KEY_OWNER, (job.key, job.task)).fetchall()
+            [(owner,)] = connection.execute(sql.key_owner, (job.key, job.task)).fetchall()
             known[job.id] = owner
             answers.append(Inserted(owner, False))
             continue
@@ -56,7 +55,7 @@ def insert(
 
 
 def _take_key(transaction: Transaction, job: NewJob) -> bool:
-    cursor = transaction.connection.execute(KEY_TAKE, (job.key, job.task, job.id))
+    cursor = transaction.connection.execute(sql.key_take, (job.key, job.task, job.id))
     return cursor.rowcount == 1
 
 
@@ -69,7 +68,7 @@ def _mark_used(transaction: Transaction, names: set[str]) -> None:
         if name not in lately or abs(now - lately[name]) > MARKED_SECONDS
     ]
     if unknown:
-        transaction.connection.executemany(QUEUE_SEEN, unknown)
+        transaction.connection.executemany(sql.queue_seen, unknown)
         transaction.used |= names
 
 
@@ -119,9 +118,9 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
         else:
             children.append((*row, job.parent, job.group))
         seq += 1
-    connection.executemany(INSERT, rows)
+    connection.executemany(sql.insert, rows)
     if children:
-        connection.executemany(INSERT_CHILD, children)
+        connection.executemany(sql.insert_child, children)
     if arrivals is not None:
         arrivals.admit(transaction)
 

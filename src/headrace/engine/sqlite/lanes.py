@@ -16,21 +16,10 @@ from typing import Any
 import msgspec
 
 from headrace.engine.sqlite.connection.thread import Transaction
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 
 Place = tuple[str, str]
 """A queue and a lane in it."""
-
-LANES_LOOK = query("lanes_look")
-LANES_LOOK_HEADS = query("lanes_look_heads")
-LANE_WRITE = query("lane_write")
-PROMOTE = query("promote")
-PROMOTE_CHOSEN = query("promote_chosen")
-BEST_WAITING = query("best_waiting")
-WORST_HEAD = query("worst_head")
-PUT_BACK = query("put_back")
-LANES_IDLE = query("lanes_idle")
-LANE_FORGET = query("lane_forget")
 
 
 class LaneChanges:
@@ -55,9 +44,9 @@ class LaneChanges:
         connection = self._transaction.connection
         if self._promoted:
             chosen = msgspec.json.encode(self._promoted).decode()
-            connection.execute(PROMOTE_CHOSEN, (chosen,))
+            connection.execute(sql.promote_chosen, (chosen,))
         if self._lanes:
-            connection.executemany(LANE_WRITE, self._lanes)
+            connection.executemany(sql.lane_write, self._lanes)
 
 
 class LaneArrivals:
@@ -83,7 +72,7 @@ class LaneArrivals:
         changes = LaneChanges(transaction)
         places = list(self.widths)
         for key, width_before, used_before, first, beats in _look(
-            transaction, LANES_LOOK_HEADS, places
+            transaction, sql.lanes_look_heads, places
         ):
             place = places[key]
             brought, new = self.widths[place]
@@ -103,7 +92,7 @@ def release(transaction: Transaction, freed: Mapping[Place, int]) -> None:
     """Give freed places to those who wait."""
     changes = LaneChanges(transaction)
     places = list(freed)
-    for key, width, used_before, first in _look(transaction, LANES_LOOK, places):
+    for key, width, used_before, first in _look(transaction, sql.lanes_look, places):
         place = places[key]
         used = used_before - freed[place]
         if first is not None:
@@ -131,7 +120,7 @@ def promote(transaction: Transaction, place: Place, count: int) -> int:
     """Make up to `count` waiting jobs ready, the best first; answers how many."""
     if count <= 0:
         return 0
-    moved = transaction.connection.execute(PROMOTE, (*place, count)).rowcount
+    moved = transaction.connection.execute(sql.promote, (*place, count)).rowcount
     if moved:
         transaction.made_ready.add(place[0])
     return moved
@@ -145,19 +134,19 @@ def _look(transaction: Transaction, statement: str, places: list[Place]) -> list
 
 
 def _put_back_beaten(transaction: Transaction, place: Place) -> bool:
-    worst = transaction.connection.execute(WORST_HEAD, place).fetchone()
-    best = transaction.connection.execute(BEST_WAITING, place).fetchone()
+    worst = transaction.connection.execute(sql.worst_head, place).fetchone()
+    best = transaction.connection.execute(sql.best_waiting, place).fetchone()
     if worst is None or best is None or (-best[0], best[1]) > (-worst[0], worst[1]):
         return False
-    transaction.connection.execute(PUT_BACK, (worst[1],))
+    transaction.connection.execute(sql.put_back, (worst[1],))
     return True
 
 
 def find_idle(transaction: Transaction, after: Place, limit: int) -> list[Place]:
     """Idle lanes behind one of them, in their order. Only reads."""
-    return transaction.connection.execute(LANES_IDLE, (*after, limit)).fetchall()
+    return transaction.connection.execute(sql.lanes_idle, (*after, limit)).fetchall()
 
 
 def forget(transaction: Transaction, places: list[Place]) -> None:
     """Forget those of these lanes that are still idle."""
-    transaction.connection.executemany(LANE_FORGET, places)
+    transaction.connection.executemany(sql.lane_forget, places)

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from headrace.engine.rows import claimed
+from headrace.engine.sqlite import rows
 from headrace.engine.sqlite.connection import migrate
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
-from headrace.engine.sqlite.rows import claimed, moment, worker
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.rows import moment
+from headrace.engine.sqlite.sql import sql
 from headrace.engine.text import storable
 from headrace.model.job import LostJob
 from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
-
-REPLACE = query("worker_replace")
-REGISTER = query("worker_register")
-KNOW = query("worker_know")
-RENEW = query("worker_renew")
-REMOVE = query("worker_remove")
-BURY = query("worker_bury")
-WORKER_CANCELLING = query("worker_cancelling")
-WORKERS = query("workers")
-LAPSED = query("workers_lapsed")
-AHEAD = query("workers_ahead")
-LOST = query("lost")
 
 
 class SqliteLeaseKeeper:
@@ -43,37 +33,37 @@ class SqliteLeaseKeeper:
         """Nothing to give back: the connection is the writer's."""
 
 
-def register(transaction: Transaction, info: WorkerInfo, lease_seconds: float) -> None:
+def register(transaction: Transaction, worker: WorkerInfo, lease_seconds: float) -> None:
     """Introduce a worker; earlier ones of its name are dead."""
     connection, now = transaction.connection, transaction.now
-    name = storable(info.name)
-    connection.execute(REPLACE, (name, info.id, now))
-    queues = msgspec.json.encode(info.queues).decode()
+    name = storable(worker.name)
+    connection.execute(sql.worker_replace, (name, worker.id, now))
+    queues = msgspec.json.encode(worker.queues).decode()
     connection.execute(
-        REGISTER,
+        sql.worker_register,
         (
-            info.id,
+            worker.id,
             name,
-            storable(info.host),
-            info.pid,
-            storable(info.version),
+            storable(worker.host),
+            worker.pid,
+            storable(worker.version),
             queues,
-            info.slots,
+            worker.slots,
             now,
             now + lease_seconds,
-            _tasks(info),
+            _tasks(worker),
             migrate.NEWEST,
         ),
     )
 
 
-def know(transaction: Transaction, info: WorkerInfo) -> None:
+def know(transaction: Transaction, worker: WorkerInfo) -> None:
     """A worker knows other tasks than it said, if it is alive."""
-    transaction.connection.execute(KNOW, (info.id, _tasks(info)))
+    transaction.connection.execute(sql.worker_know, (worker.id, _tasks(worker)))
 
 
-def _tasks(info: WorkerInfo) -> str | None:
-    return None if info.tasks is None else msgspec.json.encode(info.tasks).decode()
+def _tasks(worker: WorkerInfo) -> str | None:
+    return None if worker.tasks is None else msgspec.json.encode(worker.tasks).decode()
 
 
 def renew(
@@ -90,44 +80,44 @@ def renew(
         stats.cpu_percent,
         stats.healthy,
     )
-    if connection.execute(RENEW, values).rowcount == 0:
+    if connection.execute(sql.worker_renew, values).rowcount == 0:
         # It has been told that it is dead, so dead it is, even if no sweep has noticed yet.
         bury(transaction, worker_id)
         return Renewal(False)
     return Renewal(
-        True, tuple(row[0] for row in connection.execute(WORKER_CANCELLING, (worker_id,)))
+        True, tuple(row[0] for row in connection.execute(sql.worker_cancelling, (worker_id,)))
     )
 
 
 def retire(transaction: Transaction, worker_id: str) -> None:
     """A worker is gone: forgotten, or dead as long as jobs of it have to be taken over."""
-    transaction.connection.execute(REMOVE, (worker_id,))
+    transaction.connection.execute(sql.worker_remove, (worker_id,))
     bury(transaction, worker_id)
 
 
 def bury(transaction: Transaction, worker_id: str) -> None:
     """Declare a worker dead."""
-    transaction.connection.execute(BURY, (worker_id, transaction.now))
+    transaction.connection.execute(sql.worker_bury, (worker_id, transaction.now))
 
 
-def lost(transaction: Transaction, limit: int) -> list[LostJob]:
+def take_lost(transaction: Transaction, limit: int) -> list[LostJob]:
     """Declare workers with a lapsed lease dead; answers jobs that dead workers hold. No lease lasts
     longer from now than it was to last when it was written, whatever the clock said then.
     """
-    transaction.connection.execute(AHEAD, (transaction.now,))
-    transaction.connection.execute(LAPSED, (transaction.now,))
+    transaction.connection.execute(sql.workers_ahead, (transaction.now,))
+    transaction.connection.execute(sql.workers_lapsed, (transaction.now,))
     return [
         LostJob(
-            job=claimed(row),
+            job=claimed(row, cancel_requested=bool(row[14])),
             worker=row[17],
             started_at=moment(row[16]),
             age=max(transaction.now - row[16], 0.0),
         )
-        for row in transaction.connection.execute(LOST, (limit,))
+        for row in transaction.connection.execute(sql.lost, (limit,))
     ]
 
 
 def workers(transaction: Transaction) -> list[Worker]:
     """Every worker that is remembered."""
     now = transaction.now
-    return [worker(row, now) for row in transaction.connection.execute(WORKERS, (now,))]
+    return [rows.worker(row, now) for row in transaction.connection.execute(sql.workers, (now,))]

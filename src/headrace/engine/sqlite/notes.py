@@ -6,16 +6,12 @@ from collections.abc import Sequence
 
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import moment
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 from headrace.engine.text import storable
 from headrace.model.durable.writes import Note, StoredEntry
 
-NOTE = query("note")
-ENTRY_WRITE = query("entry_write")
-ENTRIES = query("entries")
 
-
-def note(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
+def write_progress(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
     """Record notes; answers the ids of those that were refused."""
     connection, now = transaction.connection, transaction.now
     refused: dict[str, None] = {}
@@ -24,11 +20,11 @@ def note(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
         message = None if one.message is None else storable(one.message)
         # What is not a number becomes NULL on its way in: not told.
         values = (stage, one.progress, message, one.job_id, one.token)
-        if connection.execute(NOTE, values).rowcount == 0:
+        if connection.execute(sql.note, values).rowcount == 0:
             refused[one.job_id] = None
             continue
         connection.executemany(
-            ENTRY_WRITE,
+            sql.entry_write,
             [
                 (
                     one.job_id,
@@ -44,7 +40,7 @@ def note(transaction: Transaction, notes: Sequence[Note]) -> tuple[str, ...]:
     return tuple(refused)
 
 
-def entries(transaction: Transaction, job_id: str, kind: str | None) -> list[StoredEntry]:
+def entries(transaction: Transaction, job_id: str, kind: str | None = None) -> list[StoredEntry]:
     """What was kept with a job."""
-    rows = transaction.connection.execute(ENTRIES, (job_id, kind))
+    rows = transaction.connection.execute(sql.entries, (job_id, kind))
     return [StoredEntry(row[0], row[1], row[2], row[3], moment(row[4])) for row in rows]

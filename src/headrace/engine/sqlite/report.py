@@ -10,7 +10,7 @@ from pathlib import Path
 from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.migrate import schema_version
 from headrace.engine.sqlite.connection.thread import Transaction
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 from headrace.model.views import EngineReport, Finding
 
 LOW_DISK_BYTES = 500_000_000
@@ -22,13 +22,13 @@ REMEDY = "This is a defect in Headrace: keep a copy of the file and report it."
 
 # What a row of each check means.
 CHECKS = (
-    (query("audit_places"), "lane {1!r} of queue {0!r} counts {2} used places but {3} are held"),
-    (query("audit_stuck"), "lane {1!r} of queue {0!r} uses {3} of {2} places while {4} jobs wait"),
-    (query("audit_beaten"), "a waiting job of lane {1!r} of queue {0!r} beats a ready one"),
-    (query("audit_twice"), "job {0} is both finished and unfinished"),
-    (query("audit_keys"), "key {0!r} of task {1!r} and job {2} do not belong together"),
-    (query("audit_suspended"), "job {0} waits for something, but is not scheduled"),
-    (query("audit_entries"), "job {0} is gone but its entries are kept"),
+    (sql.audit_places, "lane {1!r} of queue {0!r} counts {2} used places but {3} are held"),
+    (sql.audit_stuck, "lane {1!r} of queue {0!r} uses {3} of {2} places while {4} jobs wait"),
+    (sql.audit_beaten, "a waiting job of lane {1!r} of queue {0!r} beats a ready one"),
+    (sql.audit_twice, "job {0} is both finished and unfinished"),
+    (sql.audit_keys, "key {0!r} of task {1!r} and job {2} do not belong together"),
+    (sql.audit_suspended, "job {0} waits for something, but is not scheduled"),
+    (sql.audit_entries, "job {0} is gone but its entries are kept"),
 )
 
 

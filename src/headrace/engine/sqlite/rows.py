@@ -8,16 +8,13 @@ from typing import Any
 
 import msgspec
 
-from headrace.engine.sqlite.sql import query
-from headrace.model.durable.awaited import decode_awaited
+from headrace.engine.rows import job_values
+from headrace.engine.sqlite.sql import sql
 from headrace.model.job import ClaimedJob, Job, OnCrash
-from headrace.model.status import State
 from headrace.model.times import EARLIEST, LATEST, moment_of
 from headrace.model.worker import Worker
 
 Row = tuple[Any, ...]
-
-_STATES = {int(state): state for state in State}
 
 
 def moment(seconds: float) -> datetime:
@@ -27,79 +24,20 @@ def moment(seconds: float) -> datetime:
     return moment_of(seconds)
 
 
-def moment_or_none(seconds: float | None) -> datetime | None:
-    """The same for a time that may be missing."""
-    return None if seconds is None else moment(seconds)
-
-
 def id_list(ids: list[str] | tuple[str, ...]) -> str:
     """Ids as the JSON array that a statement reads with json_each."""
     return msgspec.json.encode(ids).decode()
 
 
 def job(row: Row) -> Job:
-    """A row of the views `unfinished_job` and `finished_job`."""
-    return Job(
-        id=row[0],
-        task=row[1],
-        queue=row[2],
-        state=_STATES[row[3]],
-        args_json=row[4],
-        priority=row[5],
-        lane=row[6],
-        width=row[7],
-        hold=bool(row[8]),
-        key=row[9],
-        source=row[10],
-        attempt=row[11],
-        max_attempts=row[12],
-        token=row[13],
-        timeout=row[14],
-        on_crash=row[15],
-        stage=row[16],
-        progress=row[17],
-        message=row[18],
-        created_at=moment(row[19]),
-        run_at=moment(row[20]),
-        started_at=moment_or_none(row[21]),
-        completed_at=moment_or_none(row[22]),
-        worker=row[23],
-        error_type=row[24],
-        error=row[25],
-        result_json=row[26],
-        cancel_requested=bool(row[27]),
-        meta_json=row[28],
-        log=row[29],
-        parent=row[30],
-        group=row[31],
-        awaits=decode_awaited(row[32]) if row[32] else (),
-    )
-
-
-def claimed(row: Row) -> ClaimedJob:
-    """A row of held.sql or lost.sql; what follows the first 16 columns is theirs."""
-    job = ClaimedJob(
-        id=row[0],
-        token=row[1],
-        attempt=row[2],
-        task=row[3],
-        queue=row[4],
-        args=row[5],
-        max_attempts=row[6],
-        timeout=row[7],
-        on_crash=row[8],
-        priority=row[9],
-        lane=row[10],
-        key=row[11],
-        meta=row[12],
-        wait=row[13],
-        cancel_requested=row[14] is not None,
-    )
-    if row[15] is not None:
-        # Not above: with more than 15 keywords Python makes a dictionary of them, at the cost of
-        # all the rest together.
-        job.parent = row[15]
-    return job
+    """Return the job of a row of the views `unfinished_job` and `finished_job`."""
+    values = job_values(row)
+    for name in ("created_at", "run_at", "started_at", "completed_at"):
+        if values[name] is not None:
+            values[name] = moment(values[name])
+    for name in ("hold", "cancel_requested"):
+        values[name] = bool(values[name])
+    return Job(**values)
 
 
 class Claimable(msgspec.Struct, array_like=True, gc=False):
@@ -144,7 +82,7 @@ class Claimable(msgspec.Struct, array_like=True, gc=False):
             key=self.key,
             wait=self.wait,
         )
-        # Few have these; see `claimed`.
+        # Few have these; see `claimed` in headrace.engine.rows.
         if self.meta is not None:
             job.meta = self.meta.encode()
         if self.cancel_reason is not None:
@@ -180,10 +118,7 @@ def worker(row: Row, now: float) -> Worker:
     )
 
 
-_ARRIVE = query("arrive")
-
-
 def next_arrivals(connection: sqlite3.Connection, count: int) -> int:
     """Take `count` numbers of arrival; answers the first of them."""
-    [(last,)] = connection.execute(_ARRIVE, (count,)).fetchall()
+    [(last,)] = connection.execute(sql.arrive, (count,)).fetchall()
     return int(last) - count + 1

@@ -14,7 +14,7 @@ from headrace.engine.sqlite import lanes
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.insert import insert
 from headrace.engine.sqlite.rows import id_list
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 from headrace.engine.text import storable
 from headrace.errors import InvalidInput
 from headrace.model.durable.awaited import Awaited, encode_awaited
@@ -31,16 +31,6 @@ from headrace.model.outcome import (
     TimedOut,
 )
 from headrace.model.times import kept_delay
-
-LOOK = query("settle_look")
-COMPLETE = query("complete")
-FINISH = query("finish")
-FINISH_REMOVE = query("finish_remove")
-REQUEUE = query("requeue")
-RESERVE_NEXT = query("reserve_next")
-RESERVED_EXISTS = query("reserved_exists")
-OFFER_ANEW = query("workers_offer_anew")
-SUSPEND = query("suspend")
 
 # Id, seq, token, queue, lane, width, hold, pinned, reason of a cancel, task.
 _Looked = tuple[str, int, int, str, str | None, int, int, int, str | None, str]
@@ -108,7 +98,7 @@ class SettleBatch:
         """Judge each settlement, then write all that were accepted."""
         connection = self.transaction.connection
         ids = id_list([settlement.job_id for settlement in settlements])
-        [(text,)] = connection.execute(LOOK, (ids,)).fetchall()
+        [(text,)] = connection.execute(sql.settle_look, (ids,)).fetchall()
         found = {row[0]: row for row in _decode_looked(text)}
         refused = []
         for settlement in settlements:
@@ -127,17 +117,17 @@ class SettleBatch:
         gone = [*self.completed, *(row[-1] for row in self.finished)]
         if self.completed:
             results = msgspec.json.encode(self.completed).decode()
-            connection.execute(COMPLETE, (results, self.transaction.now))
+            connection.execute(sql.complete, (results, self.transaction.now))
         if self.finished:
-            connection.executemany(FINISH, self.finished)
+            connection.executemany(sql.finish, self.finished)
         if gone:
-            connection.execute(FINISH_REMOVE, (msgspec.json.encode(gone).decode(),))
+            connection.execute(sql.finish_remove, (msgspec.json.encode(gone).decode(),))
         if self.reserved and self.begins_line():
-            connection.execute(OFFER_ANEW)
+            connection.execute(sql.workers_offer_anew)
         if self.requeued:
-            connection.executemany(REQUEUE, self.requeued)
+            connection.executemany(sql.requeue, self.requeued)
         if self.suspended:
-            connection.executemany(SUSPEND, self.suspended)
+            connection.executemany(sql.suspend, self.suspended)
         if self.arrivals is not None:
             self.arrivals.admit(self.transaction, self.freed)
             for place in self.arrivals.widths:
@@ -146,14 +136,14 @@ class SettleBatch:
             lanes.release(self.transaction, self.freed)
         for queue, tasks in self.reserved.items():
             named = msgspec.json.encode(sorted(tasks)).decode()
-            connection.execute(RESERVE_NEXT, (queue, named))
+            connection.execute(sql.reserve_next, (queue, named))
             self.transaction.reserved.add(queue)
 
     def begins_line(self) -> bool:
         """Whether reserved jobs come where there were none of their queue and task."""
         execute = self.transaction.connection.execute
         return any(
-            not execute(RESERVED_EXISTS, (queue, task)).fetchone()[0]
+            not execute(sql.reserved_exists, (queue, task)).fetchone()[0]
             for queue, tasks in self.reserved.items()
             for task in tasks
         )

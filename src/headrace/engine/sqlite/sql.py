@@ -8,6 +8,8 @@ from headrace.engine import sql_files
 
 _PACKAGE = "headrace.engine.sqlite"
 
+sql = sql_files.Statements(sql_files.queries(_PACKAGE))
+
 
 def query(name: str) -> str:
     """Return a statement of queries/."""

@@ -13,38 +13,10 @@ from headrace.engine.sqlite import lanes
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import Row, id_list
 from headrace.engine.sqlite.settle import READY, WAITING
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 from headrace.engine.text import storable
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent, decode_awaited
 from headrace.model.views import Delivery, Due
-
-DUE = query("due")
-DUE_MOVE = query("due_move")
-DUE_NEXT = query("due_next")
-DUE_NOW = query("due_now")
-SUSPEND_END = query("suspend_end")
-SUSPENDED = query("suspended")
-WAKE_LOOK = query("wake_look")
-WAKE_EVENT = query("wake_event")
-WAKE_CHILDREN = query("wake_children")
-WAKE_GROUP = query("wake_group")
-SIGNAL_LOOK = query("signal_look")
-SIGNAL = query("signal")
-PRUNE_OLD = query("prune_old")
-PRUNE_AGAIN = query("prune_again")
-PRUNE_ARTIFACTS = query("prune_artifacts")
-PRUNE_JOB = query("prune_job")
-PRUNE_ENTRIES = query("prune_entries")
-PRUNE_KEY = query("prune_key")
-PRUNE_WORKERS = query("prune_workers")
-HISTORY_COUNT = query("history_count")
-HISTORY_AT = query("history_at")
-PRUNE_PARENT = query("prune_parent")
-UNFINISHED = query("unfinished")
-HISTORY_BEYOND = query("history_beyond")
-HISTORY_LAST = query("history_last")
-QUEUES_UNUSED = query("queues_unused")
-QUEUE_FORGET = query("queue_forget")
 
 WORKERS_KEPT_SECONDS = 86_400.0
 QUEUES_KEPT_SECONDS = 86_400.0
@@ -55,19 +27,19 @@ QueueUse = tuple[float, str]
 SAMPLES = 64
 
 
-def due(transaction: Transaction, limit: int) -> Due:
+def promote_due(transaction: Transaction, limit: int) -> Due:
     """Make scheduled jobs pending whose time has come."""
     connection, now = transaction.connection, transaction.now
-    rows = connection.execute(DUE, (now, limit)).fetchall()
+    rows = connection.execute(sql.due, (now, limit)).fetchall()
     move(transaction, rows)
-    [(next_at,)] = connection.execute(DUE_NEXT).fetchall()
+    [(next_at,)] = connection.execute(sql.due_next).fetchall()
     return Due(len(rows), None if next_at is None else max(next_at - now, 0.0))
 
 
 def hurry(transaction: Transaction, rows: list[Row]) -> None:
     """Make these scheduled jobs, rows of due.sql, due at once."""
     # The time first: a job may be moved on in the same transaction, but it was due from now.
-    transaction.connection.executemany(DUE_NOW, [(transaction.now, row[0]) for row in rows])
+    transaction.connection.executemany(sql.due_now, [(transaction.now, row[0]) for row in rows])
     move(transaction, rows)
 
 
@@ -75,7 +47,7 @@ def end_suspense(transaction: Transaction, seqs: list[int]) -> None:
     """These jobs are not scheduled any more: forget what they waited for, if they did."""
     if seqs:
         asked = msgspec.json.encode(seqs).decode()
-        transaction.connection.execute(SUSPEND_END, (asked,))
+        transaction.connection.execute(sql.suspend_end, (asked,))
 
 
 def move(transaction: Transaction, rows: list[Row]) -> None:
@@ -89,7 +61,7 @@ def move(transaction: Transaction, rows: list[Row]) -> None:
         else:
             moves.append((WAITING, seq))
             arrivals.add((queue, lane), width, new=token == 0)
-    transaction.connection.executemany(DUE_MOVE, moves)
+    transaction.connection.executemany(sql.due_move, moves)
     # One that has never run has never been suspended.
     end_suspense(transaction, [row[0] for row in rows if row[5]])
     arrivals.admit(transaction)
@@ -100,7 +72,7 @@ def wake(transaction: Transaction, ids: Sequence[str]) -> list[str]:
     asked = id_list(list(dict.fromkeys(ids)))
     rows = [
         row
-        for row in transaction.connection.execute(WAKE_LOOK, (asked,)).fetchall()
+        for row in transaction.connection.execute(sql.wake_look, (asked,)).fetchall()
         if any(_has_come_about(transaction, row[6], each) for each in decode_awaited(row[7]))
     ]
     hurry(transaction, [row[:6] for row in rows])
@@ -112,28 +84,28 @@ def _has_come_about(transaction: Transaction, job_id: str, awaited: Awaited) -> 
     match awaited:
         case AwaitedEvent(name=name):
             values = (job_id, storable(name))
-            return connection.execute(WAKE_EVENT, values).fetchone() is not None
+            return connection.execute(sql.wake_event, values).fetchone() is not None
         case AwaitedChildren(group=None, left=left):
-            return connection.execute(WAKE_CHILDREN, (job_id, left)).fetchone() is None
+            return connection.execute(sql.wake_children, (job_id, left)).fetchone() is None
         case AwaitedChildren(group=group, left=left):
-            return connection.execute(WAKE_GROUP, (job_id, group, left)).fetchone() is None
+            return connection.execute(sql.wake_group, (job_id, group, left)).fetchone() is None
 
 
-def suspended(transaction: Transaction, after: str, limit: int) -> list[str]:
+def suspended(transaction: Transaction, *, after: str = "", limit: int = 1_000) -> list[str]:
     """Ids of suspended jobs, after one of them."""
-    return [job_id for (job_id,) in transaction.connection.execute(SUSPENDED, (after, limit))]
+    return [job_id for (job_id,) in transaction.connection.execute(sql.suspended, (after, limit))]
 
 
 def signal(transaction: Transaction, job_id: str, event: str, body: bytes) -> Delivery:
     """Keep an event with its job, if it is the first of its name and the job is unfinished."""
     connection, event = transaction.connection, storable(event)
-    [(token, finished)] = connection.execute(SIGNAL_LOOK, (job_id,)).fetchall()
+    [(token, finished)] = connection.execute(sql.signal_look, (job_id,)).fetchall()
     if token is not None:
         values = (job_id, event, body, token, transaction.now)
-        return "delivered" if connection.execute(SIGNAL, values).rowcount == 1 else "already"
+        return "delivered" if connection.execute(sql.signal, values).rowcount == 1 else "already"
     if not finished:
         return "unknown"
-    known = connection.execute(WAKE_EVENT, (job_id, event)).fetchone()
+    known = connection.execute(sql.wake_event, (job_id, event)).fetchone()
     return "finished" if known is None else "already"
 
 
@@ -149,7 +121,7 @@ def find_old(
     before = -math.inf if older_than is None else transaction.now - older_than
     excess = 0
     if keep is not None:
-        [(count,)] = connection.execute(HISTORY_COUNT).fetchall()
+        [(count,)] = connection.execute(sql.history_count).fetchall()
         excess = count - keep
     parents = _Parents(connection, before, excess)
     found, rest = _walk(connection, 0, before, excess, limit, parents=parents)
@@ -183,10 +155,10 @@ class _Parents:
                 answer = known
                 break
             passed.append(job_id)
-            if self._connection.execute(UNFINISHED, (job_id,)).fetchone() is not None:
+            if self._connection.execute(sql.unfinished, (job_id,)).fetchone() is not None:
                 answer = True
                 break
-            row = self._connection.execute(PRUNE_PARENT, (job_id,)).fetchone()
+            row = self._connection.execute(sql.prune_parent, (job_id,)).fetchone()
             if row is None:
                 break
             number, completed_at, job_id = row
@@ -201,7 +173,7 @@ class _Parents:
         if self._last is None:
             row = None
             if self._excess > 0:
-                row = self._connection.execute(HISTORY_BEYOND, (self._excess - 1,)).fetchone()
+                row = self._connection.execute(sql.history_beyond, (self._excess - 1,)).fetchone()
             self._last = -1 if row is None else row[0]
         return self._last
 
@@ -218,7 +190,7 @@ def _walk(
     """Those that may go from a number on, and the number at which only young ones were met."""
     found: list[tuple[int, str]] = []
     young = 0
-    rows = connection.execute(PRUNE_OLD, (start,))
+    rows = connection.execute(sql.prune_old, (start,))
     try:
         for position, (number, job_id, completed_at, parent) in enumerate(rows):
             if completed_at >= before and position >= excess:
@@ -239,7 +211,7 @@ def _old_behind(connection: sqlite3.Connection, young: int, before: float) -> in
 
     They are at other places each time, so none is missed for ever.
     """
-    [(last,)] = connection.execute(HISTORY_LAST).fetchall()
+    [(last,)] = connection.execute(sql.history_last).fetchall()
     step = (last - young) / SAMPLES
     shift = random.random()  # noqa: S311 - not for secrets
     for sample in [*(int(young + step * (n + shift)) for n in range(SAMPLES)), last]:
@@ -259,7 +231,7 @@ def _old_behind(connection: sqlite3.Connection, young: int, before: float) -> in
 
 
 def _finished_before(connection: sqlite3.Connection, number: int, before: float) -> bool:
-    row = connection.execute(HISTORY_AT, (number,)).fetchone()
+    row = connection.execute(sql.history_at, (number,)).fetchone()
     return row is not None and row[1] < before
 
 
@@ -267,14 +239,14 @@ def prune(transaction: Transaction, found: list[tuple[int, str]]) -> int:
     """Delete these finished jobs with their keys and entries; clear long dead workers."""
     connection, now = transaction.connection, transaction.now
     asked = msgspec.json.encode(found).decode()
-    rows = connection.execute(PRUNE_AGAIN, (asked,)).fetchall()
-    connection.execute(PRUNE_ARTIFACTS, (id_list([row[1] for row in rows]), now))
-    connection.executemany(PRUNE_JOB, [(number,) for number, *_ in rows])
-    connection.executemany(PRUNE_ENTRIES, [(job_id,) for _, job_id, _, _ in rows])
+    rows = connection.execute(sql.prune_again, (asked,)).fetchall()
+    connection.execute(sql.prune_artifacts, (id_list([row[1] for row in rows]), now))
+    connection.executemany(sql.prune_job, [(number,) for number, *_ in rows])
+    connection.executemany(sql.prune_entries, [(job_id,) for _, job_id, _, _ in rows])
     connection.executemany(
-        PRUNE_KEY, [(key, task, job_id) for _, job_id, key, task in rows if key is not None]
+        sql.prune_key, [(key, task, job_id) for _, job_id, key, task in rows if key is not None]
     )
-    connection.execute(PRUNE_WORKERS, (now - WORKERS_KEPT_SECONDS,))
+    connection.execute(sql.prune_workers, (now - WORKERS_KEPT_SECONDS,))
     return len(rows)
 
 
@@ -285,18 +257,18 @@ def find_unused_queues(transaction: Transaction, after: QueueUse, limit: int) ->
     before, ahead = _lately(transaction)
     rows: list[QueueUse] = []
     if after[0] < before:
-        rows = transaction.connection.execute(QUEUES_UNUSED, (*after, before, limit)).fetchall()
+        rows = transaction.connection.execute(sql.queues_unused, (*after, before, limit)).fetchall()
         if len(rows) == limit:
             return rows
     # A time that is far ahead is of a clock that was wrong.
     after, limit = max(after, (ahead, "")), limit - len(rows)
-    return [*rows, *transaction.connection.execute(QUEUES_UNUSED, (*after, math.inf, limit))]
+    return [*rows, *transaction.connection.execute(sql.queues_unused, (*after, math.inf, limit))]
 
 
 def forget_queues(transaction: Transaction, uses: list[QueueUse]) -> None:
     """Forget these queues, except those that were used or paused in the meantime."""
     lately = _lately(transaction)
-    transaction.connection.executemany(QUEUE_FORGET, [(name, *lately) for _, name in uses])
+    transaction.connection.executemany(sql.queue_forget, [(name, *lately) for _, name in uses])
 
 
 def _lately(transaction: Transaction) -> tuple[float, float]:

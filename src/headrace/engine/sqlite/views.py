@@ -8,33 +8,12 @@ from typing import Any
 import msgspec
 
 from headrace.engine.sqlite.connection.thread import Transaction
-from headrace.engine.sqlite.rows import id_list, job, moment
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.rows import id_list, job
+from headrace.engine.sqlite.sql import sql
 from headrace.engine.text import checked_cursor
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State, Status
-from headrace.model.views import JobPage, LaneView, QueueView, Record
-
-GET_UNFINISHED = query("get_unfinished")
-GET_FINISHED = query("get_finished")
-LIST_UNFINISHED = query("list_unfinished")
-LIST_RUNNING = query("list_running")
-LIST_FINISHED = query("list_finished")
-LIST_UNSUCCESSFUL = query("list_unsuccessful")
-LIST_UNFINISHED_KEYED = query("list_unfinished_keyed")
-LIST_FINISHED_KEYED = query("list_finished_keyed")
-LIST_UNFINISHED_CHILDREN = query("list_unfinished_children")
-LIST_FINISHED_CHILDREN = query("list_finished_children")
-QUEUE_NAMES = query("queue_names")
-QUEUE_READY = query("queue_ready")
-QUEUE_RESERVED = query("queue_reserved")
-QUEUE_WAITING = query("queue_waiting")
-QUEUE_RUNNING = query("queue_running")
-QUEUE_SCHEDULED = query("queue_scheduled")
-LANES = query("lanes")
-LANE_HOLDERS = query("lane_holders")
-RECORD_GET = query("record_get")
-RECORD_LIST = query("record_list")
+from headrace.model.views import JobPage, LaneView, QueueView
 
 # Above every id: ids are hexadecimal.
 AFTER_EVERY_ID = "~"
@@ -43,8 +22,8 @@ AFTER_EVERY_ID = "~"
 def get(transaction: Transaction, ids: Sequence[str]) -> list[Job]:
     """The jobs with these ids, in that order."""
     asked = (id_list(list(dict.fromkeys(ids))),)
-    rows = transaction.connection.execute(GET_UNFINISHED, asked).fetchall()
-    rows += transaction.connection.execute(GET_FINISHED, asked).fetchall()
+    rows = transaction.connection.execute(sql.get_unfinished, asked).fetchall()
+    rows += transaction.connection.execute(sql.get_finished, asked).fetchall()
     found = {row[0]: job(row) for row in rows}
     return [found[job_id] for job_id in ids if job_id in found]
 
@@ -58,7 +37,7 @@ def get_part(
     asked = list(dict.fromkeys(ids))
     found: dict[str, Job] = {}
     left = most_bytes
-    for statement in (GET_UNFINISHED, GET_FINISHED):
+    for statement in (sql.get_unfinished, sql.get_finished):
         for row in transaction.connection.execute(statement, (id_list(asked),)):
             one = job(row)
             left -= len(one.args_json) + len(one.result_json or b"")
@@ -69,7 +48,7 @@ def get_part(
 
 
 def list_jobs(
-    transaction: Transaction, filter: JobFilter, cursor: str | None, limit: int
+    transaction: Transaction, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
 ) -> JobPage:
     """A page of jobs by descending id."""
     states = {state for status in filter.statuses or tuple(Status) for state in STATES[status]}
@@ -103,22 +82,22 @@ def _statements(states: set[State], filter: JobFilter) -> Iterator[tuple[str, li
     unfinished = sorted(state for state in states if state <= State.RUNNING)
     finished = sorted(state for state in states if state > State.RUNNING)
     if filter.key is not None:
-        yield LIST_UNFINISHED_KEYED, unfinished
-        yield LIST_FINISHED_KEYED, finished
+        yield sql.list_unfinished_keyed, unfinished
+        yield sql.list_finished_keyed, finished
         return
     if filter.parent is not None:
-        yield LIST_UNFINISHED_CHILDREN, unfinished
-        yield LIST_FINISHED_CHILDREN, finished
+        yield sql.list_unfinished_children, unfinished
+        yield sql.list_finished_children, finished
         return
     if unfinished == [State.RUNNING]:
-        yield LIST_RUNNING, unfinished
+        yield sql.list_running, unfinished
     elif unfinished:
-        yield LIST_UNFINISHED, unfinished
+        yield sql.list_unfinished, unfinished
     if State.COMPLETED in finished:
-        yield LIST_FINISHED, finished
+        yield sql.list_finished, finished
     else:
         for state in finished:
-            yield LIST_UNSUCCESSFUL, [state]
+            yield sql.list_unsuccessful, [state]
 
 
 def _array(values: Sequence[Any]) -> str | None:
@@ -130,26 +109,26 @@ def queues(transaction: Transaction) -> list[QueueView]:
     connection, now = transaction.connection, transaction.now
     views = {
         name: QueueView(name=name, paused=bool(paused))
-        for name, paused in connection.execute(QUEUE_NAMES)
+        for name, paused in connection.execute(sql.queue_names)
     }
 
     def view(name: str) -> QueueView:
         return views.setdefault(name, QueueView(name=name, paused=False))
 
     oldest: dict[str, float] = {}
-    for name, count, since in connection.execute(QUEUE_READY):
+    for name, count, since in connection.execute(sql.queue_ready):
         view(name).ready = count
         oldest[name] = since
-    for name, task, count, since in connection.execute(QUEUE_RESERVED):
+    for name, task, count, since in connection.execute(sql.queue_reserved):
         view(name).ready += count
         view(name).reserved[task] = count
         oldest[name] = min(since, oldest.get(name, since))
-    for name, count, since in connection.execute(QUEUE_WAITING):
+    for name, count, since in connection.execute(sql.queue_waiting):
         view(name).waiting = count
         oldest[name] = min(since, oldest.get(name, since))
-    for name, count in connection.execute(QUEUE_RUNNING):
+    for name, count in connection.execute(sql.queue_running):
         view(name).running = count
-    for name, count in connection.execute(QUEUE_SCHEDULED):
+    for name, count in connection.execute(sql.queue_scheduled):
         view(name).scheduled = count
     for name, since in oldest.items():
         view(name).oldest_age = max(now - since, 0.0)
@@ -157,7 +136,11 @@ def queues(transaction: Transaction) -> list[QueueView]:
 
 
 def lanes(
-    transaction: Transaction, queue: str | None, lane: str | None, limit: int
+    transaction: Transaction,
+    *,
+    queue: str | None = None,
+    lane: str | None = None,
+    limit: int = 100,
 ) -> list[LaneView]:
     """Lanes with holders or waiting jobs."""
     connection, now = transaction.connection, transaction.now
@@ -169,26 +152,9 @@ def lanes(
             used=row[3],
             waiting=row[4],
             holders=tuple(
-                job_id for (job_id,) in connection.execute(LANE_HOLDERS, (row[0], row[1]))
+                job_id for (job_id,) in connection.execute(sql.lane_holders, (row[0], row[1]))
             ),
             oldest_age=None if row[5] is None else max(now - row[5], 0.0),
         )
-        for row in connection.execute(LANES, (queue, lane, limit)).fetchall()
+        for row in connection.execute(sql.lanes, (queue, lane, limit)).fetchall()
     ]
-
-
-def record_get(transaction: Transaction, kind: str, key: str) -> Record | None:
-    """One record."""
-    row = transaction.connection.execute(RECORD_GET, (kind, key)).fetchone()
-    return None if row is None else record(row)
-
-
-def record_list(transaction: Transaction, kind: str, after: str, limit: int) -> list[Record]:
-    """Records of a kind by key."""
-    rows = transaction.connection.execute(RECORD_LIST, (kind, after, limit))
-    return [record(row) for row in rows]
-
-
-def record(row: tuple[Any, ...]) -> Record:
-    """A row of record_get.sql and its like."""
-    return Record(row[0], row[1], row[2], row[3], moment(row[4]))

@@ -73,6 +73,8 @@ class Stages:
         context.show_stage(stage=name)
         began = time.perf_counter()
         try:
+            if context.has_stage_hooks:
+                await context.tell_stage(name, done=False)
             value, tries = await call_stage(
                 name,
                 call,
@@ -95,6 +97,8 @@ class Stages:
             progress=self._progress(),
             entry=Entry(STAGE, name, msgspec.json.encode(record)),
         )
+        if context.has_stage_hooks:
+            await context.tell_stage(done or name, done=True)
         return value
 
     def _progress(self) -> float | None:

@@ -28,6 +28,7 @@ from headrace.orchestrator.running.attempt import Attempt, Reason
 from headrace.orchestrator.running.threads import Threads
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.task import Task
+from headrace.task.stage_hooks import StageHooks
 
 log = logging.getLogger("headrace.job")
 
@@ -46,6 +47,7 @@ class Services(msgspec.Struct, kw_only=True, eq=False):
     clock: Clock
     tasks: Mapping[str, Task[..., Any]]
     event_job: Callable[[str, bytes, str | None, str | None], NewJob]
+    stage_hooks: StageHooks
 
 
 class JobContext(DurableContext):
@@ -172,6 +174,15 @@ class JobContext(DurableContext):
     def show_stage(self, *, stage: str) -> None:
         """Show the stage that runs now in views of the job."""
         self._services.writer.progress(self._attempt.job, stage=stage)
+
+    @property
+    def has_stage_hooks(self) -> bool:
+        """Return whether somebody wants to be told about stages."""
+        return bool(self._services.stage_hooks)
+
+    async def tell_stage(self, stage: str, *, done: bool) -> None:
+        """Call the hooks on stages. Raises what one of them raises."""
+        await self.on_worker_loop(self._services.stage_hooks.call(self._attempt.job, stage, done))
 
     async def entries(self, kind: str | None = None) -> list[StoredEntry]:
         """Return what attempts have recorded. Waits while the engine is unavailable."""

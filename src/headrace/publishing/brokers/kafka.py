@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.dispatchers.events.adapters.tls import tls_context
+from headrace.dispatchers.events.adapters.kafka import tls_context
 from headrace.errors import MissingDriver
 from headrace.publishing.destinations import KafkaOptions
 from headrace.publishing.events import PublishedEvent

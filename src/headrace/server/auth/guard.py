@@ -1,34 +1,25 @@
-"""Authentication and scopes. Every route is behind `guarded`, before its body is read."""
+"""Authentication and scopes: who sent a request, and what that caller may do."""
 
 from __future__ import annotations
 
-import functools
 import ipaddress
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
-from fastapi import APIRouter
-from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
 from starlette.requests import Request
-from starlette.responses import Response
 
 from headrace.admin.keys import SCOPES
 from headrace.api_types.requests import Scope
 from headrace.errors import JobNotFound
 from headrace.model.job import Job, JobFilter
-from headrace.server.http.problems import Refused, invalid
+from headrace.server.http.problems import Refused, forbidden
 from headrace.server.service import service_of
-from headrace.suggest import did_you_mean
 
 # `local`: like read, but without a key on this machine. `open`: without a key, everywhere.
 Access = Scope | Literal["local", "open"]
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
-_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="headrace"'}
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,23 +38,29 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     def check_queue(self, queue: str) -> None:
         """Refuse a queue that this caller may not use."""
         if not self.may_touch(queue):
-            raise Refused(
-                403,
-                "forbidden",
+            raise forbidden(
                 f"this key may not use queue {queue!r}",
+                f"use one of {', '.join(sorted(self.queues))}, or a key for this queue",
                 field="queue",
                 value=queue,
-                remedy=f"use one of {', '.join(sorted(self.queues))}, or a key for this queue",
             )
 
     def check_unrestricted(self, what: str) -> None:
         """Refuse a key that is for some queues only."""
         if self.queues:
-            raise Refused(
-                403,
-                "forbidden",
+            raise forbidden(
                 f"this key is for some queues only, and {what} concern all",
-                remedy="use a key without a restriction to queues",
+                "use a key without a restriction to queues",
+            )
+
+    def check_user(self, field: str, given: object) -> None:
+        """Refuse what names another user than the one that this key acts for."""
+        if str(given) != self.user:
+            raise forbidden(
+                f"this key acts for user {self.user!r} only",
+                f"leave {field.rpartition('.')[2]} out, or use a key of that user",
+                field=field,
+                value=given,
             )
 
     def check_job(self, job: Job) -> Job:
@@ -89,38 +86,6 @@ LOCAL = Caller(name="local", scope="admin")
 NOBODY = Caller(name="nobody", scope="read")
 
 
-def caller_of(request: Request) -> Caller:
-    """Return who sent the request, as `guarded` has found out."""
-    caller: Caller = request.scope["headrace.caller"]
-    return caller
-
-
-def router(access: Access) -> APIRouter:
-    """Return a router whose routes need this access. Every route is made by one of these."""
-    return APIRouter(route_class=guarded(access), redirect_slashes=False)
-
-
-@functools.cache
-def guarded(access: Access) -> type[APIRoute]:
-    """Return a kind of route that needs this access."""
-
-    class Guarded(APIRoute):
-        def get_route_handler(self) -> Handler:
-            handle = super().get_route_handler()
-            known = set(_query_names(self.dependant))
-
-            async def guard(request: Request) -> Response:
-                request.scope["headrace.caller"] = await admit(request, access)
-                if request.scope["query_string"]:
-                    _check_names(request, known)
-                return await handle(request)
-
-            return guard
-
-    Guarded.access = access  # type: ignore[attr-defined]
-    return Guarded
-
-
 async def admit(request: Request, access: Access) -> Caller:
     """Return who sent the request; refuse those who lack the access."""
     if access == "open":
@@ -133,29 +98,21 @@ async def admit(request: Request, access: Access) -> Caller:
     if presented is None:
         if access == "local" and is_local(request):
             return NOBODY
-        raise Refused(
-            401,
-            "unauthorized",
+        raise _unauthorized(
             "a key is needed",
-            remedy="send Authorization: Bearer hr_…; make one with: headrace keys create",
-            headers=_CHALLENGE,
+            "send Authorization: Bearer hr_…; make one with: headrace keys create",
         )
     key = await service.keys.find(presented)
     if key is None:
-        raise Refused(
-            401,
-            "unauthorized",
+        raise _unauthorized(
             "this key is not valid: it is wrong, or was revoked",
-            remedy="make one with: headrace keys create",
-            headers=_CHALLENGE,
+            "make one with: headrace keys create",
         )
     needed: Scope = "read" if access == "local" else access
     if SCOPES.index(key.scope) < SCOPES.index(needed):
-        raise Refused(
-            403,
-            "forbidden",
+        raise forbidden(
             f"this needs a key with scope {needed}, but this one has {key.scope}",
-            remedy=f"make one with: headrace keys create --scope {needed}",
+            f"make one with: headrace keys create --scope {needed}",
         )
     service.rate_limit.check(key)
     return Caller(
@@ -165,6 +122,11 @@ async def admit(request: Request, access: Access) -> Caller:
         user=key.user,
         queues=frozenset(key.queues),
     )
+
+
+def _unauthorized(detail: str, remedy: str) -> Refused:
+    challenge = {"WWW-Authenticate": 'Bearer realm="headrace"'}
+    return Refused(401, "unauthorized", detail, remedy=remedy, headers=challenge)
 
 
 def presented_key(request: Request) -> str | None:
@@ -180,21 +142,17 @@ def presented_key(request: Request) -> str | None:
 def check_local(request: Request) -> None:
     """Without keys the API is open to this machine alone, and not to web pages opened on it."""
     if not is_local(request):
-        raise Refused(
-            403,
-            "forbidden",
+        raise forbidden(
             "this server has no keys, so it answers only to programs on its own machine",
-            remedy="make a key there with: headrace keys create --scope admin",
+            "make a key there with: headrace keys create --scope admin",
         )
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-        raise Refused(
-            403,
-            "forbidden",
+        raise forbidden(
             "this server has no keys, so it answers to no web page of another origin",
+            "make a key with: headrace keys create",
             field="Origin",
             value=origin,
-            remedy="make a key with: headrace keys create",
         )
 
 
@@ -223,18 +181,3 @@ def _loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _query_names(dependant: Dependant) -> Iterator[str]:
-    """The query parameters of a route and of what it depends on."""
-    for parameter in dependant.query_params:
-        yield parameter.alias
-    for each in dependant.dependencies:
-        yield from _query_names(each)
-
-
-def _check_names(request: Request, known: set[str]) -> None:
-    """Refuse unknown parameters: a misspelt filter must not list everything."""
-    for name in request.query_params:
-        if name not in known:
-            raise invalid(f"unknown query parameter; {did_you_mean(name, known)}", field=name[:60])

@@ -1,14 +1,16 @@
-"""The API keys that a server accepts, read from the store now and then."""
+"""The API keys that a server accepts, read now and then, and how often each may ask."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import math
 import re
 import time
 
 from headrace.admin.keys import Key, hashed, list_keys
 from headrace.app import App
+from headrace.server.http.problems import Refused
 
 _FORM = re.compile(r"hr_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 
@@ -89,3 +91,48 @@ def _seen(reading: asyncio.Task[None]) -> None:
     """Mark the error as retrieved: waiters got it, and the next request tries again."""
     if not reading.cancelled():
         reading.exception()
+
+
+class TokenBucket:
+    """`rate` requests a second, and twice as many at once."""
+
+    __slots__ = ("_level", "_most", "_then", "rate")
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self._most = max(2 * rate, 1.0)
+        self._level = self._most
+        self._then = time.monotonic()
+
+    def take(self) -> float:
+        """Take one token: return 0 if there was one, else the seconds until there is."""
+        now = time.monotonic()
+        self._level = min(self._most, self._level + (now - self._then) * self.rate)
+        self._then = now
+        if self._level >= 1:
+            self._level -= 1
+            return 0.0
+        return (1 - self._level) / self.rate
+
+
+class RateLimit:
+    """A bucket for each key. `rate` is for keys that have none of their own."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._buckets: dict[str, TokenBucket] = {}
+
+    def check(self, key: Key) -> None:
+        """Refuse a key that has sent more requests than it may."""
+        rate = key.rate or self._rate
+        bucket = self._buckets.get(key.id)
+        if bucket is None or bucket.rate != rate:
+            bucket = self._buckets[key.id] = TokenBucket(rate)
+        if wait := bucket.take():
+            raise Refused(
+                429,
+                "too-many-requests",
+                "this key has sent more requests than it may",
+                remedy=f"try again in {wait:.3f} s",
+                headers={"Retry-After": str(math.ceil(wait))},
+            )

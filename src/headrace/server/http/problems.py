@@ -18,6 +18,7 @@ from starlette.routing import Match, Route
 from headrace import errors
 from headrace.admin.keys import KeyNotFound
 from headrace.api_types.responses import ProblemDetails
+from headrace.bundles.refusal import Refusal
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import HeadraceError
 
@@ -85,6 +86,13 @@ def invalid(detail: str, *, field: str | None = None, value: object = None) -> R
     return Refused(422, "invalid-input", detail, field=field, value=value, remedy=_remedy(detail))
 
 
+def forbidden(
+    detail: str, remedy: str, *, field: str | None = None, value: object = None
+) -> Refused:
+    """Return the refusal of what this caller may not do."""
+    return Refused(403, "forbidden", detail, field=field, value=value, remedy=remedy)
+
+
 # The status for each kind of error; the first that fits counts.
 _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.PayloadTooLarge, 413),
@@ -108,6 +116,16 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
 
 def refused(error: HeadraceError) -> Refused:
     """Return the refusal for an error of Headrace."""
+    if isinstance(error, Refusal):
+        return Refused(
+            error.status,
+            error.word,
+            str(error),
+            field=error.field,
+            value=error.value,
+            remedy=error.remedy,
+            headers=error.headers,
+        )
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     detail = str(error)
     return Refused(
@@ -138,48 +156,51 @@ def unreadable(error: Exception) -> Refused:
 
 def install(api: FastAPI) -> None:
     """Turn every error of an application into a problem document."""
-    api.add_exception_handler(Refused, _on_refused)
-    api.add_exception_handler(HeadraceError, _on_headrace_error)
-    api.add_exception_handler(RequestValidationError, _on_validation_error)
-    api.add_exception_handler(HTTPException, _on_http_exception)
-    api.add_exception_handler(ClientDisconnect, _on_disconnect)
-    api.add_exception_handler(Exception, _on_exception)
+    for kind in (
+        Refused,
+        HeadraceError,
+        RequestValidationError,
+        HTTPException,
+        ClientDisconnect,
+        Exception,
+    ):
+        api.add_exception_handler(kind, _answer)
 
 
-async def _on_refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)  # noqa: S101 - the handler is registered for it
-    return error.response()
-
-
-async def _on_headrace_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HeadraceError)  # noqa: S101 - the handler is registered for it
-    refusal = refused(error)
-    if refusal.problem.status == 500:
-        log.error("unexpected %s: %s", type(error).__name__, error, exc_info=error)
+async def _answer(request: Request, error: Exception) -> Response:
+    match error:
+        case Refused():
+            refusal = error
+        case HeadraceError():
+            refusal = refused(error)
+            if refusal.problem.status == 500:
+                log.error("unexpected %s: %s", type(error).__name__, error, exc_info=error)
+        case RequestValidationError():
+            first: Mapping[str, Any] = error.errors()[0]
+            place, *path = [str(part) for part in first["loc"]]
+            field = ".".join(path) or place
+            detail = f"{place} parameter {field}: {first['msg']}"
+            refusal = Refused(422, "invalid-input", detail, field=field, value=first.get("input"))
+        case HTTPException():
+            refusal = _of_http(request, error)
+        case ClientDisconnect():
+            refusal = Refused(400, "malformed-request", "the body ended early")
+        case _:
+            # Starlette raises it again after the response, so that the server logs the traceback.
+            detail = "something went wrong here; see the server's log"
+            refusal = Refused(500, "server-error", detail)
     return refusal.response()
 
 
-async def _on_validation_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler is registered for it
-    first: Mapping[str, Any] = error.errors()[0]
-    place, *path = [str(part) for part in first["loc"]]
-    field = ".".join(path) or place
-    given = first.get("input")
-    detail = f"{place} parameter {field}: {first['msg']}"
-    return Refused(422, "invalid-input", detail, field=field, value=given).response()
-
-
-async def _on_http_exception(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - the handler is registered for it
+def _of_http(request: Request, error: HTTPException) -> Refused:
     path = shown(request.url.path)
     match error.status_code:
         case 404:
-            refusal = Refused(
-                404, "not-found", f"there is nothing at {path}", remedy="see /openapi.json"
-            )
+            detail = f"there is nothing at {path}"
+            return Refused(404, "not-found", detail, remedy="see /openapi.json")
         case 405:
             allowed = allowed_methods(request)
-            refusal = Refused(
+            return Refused(
                 405,
                 "method-not-allowed",
                 f"{shown(request.method)} is not possible at {path}",
@@ -188,8 +209,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
             )
         case status:
             word = "malformed-request" if status < 500 else "server-error"
-            refusal = Refused(status, word, shown(str(error.detail)), headers=error.headers)
-    return refusal.response()
+            return Refused(status, word, shown(str(error.detail)), headers=error.headers)
 
 
 def allowed_methods(request: Request) -> str:
@@ -202,17 +222,6 @@ def allowed_methods(request: Request) -> str:
     # /jobs/bulk also looks like a job with that id; the first route is the one that is meant.
     meant = [route.methods or set() for route in found if route.path == found[0].path]
     return ", ".join(sorted(set().union(*meant)))
-
-
-async def _on_disconnect(_: Request, __: Exception) -> Response:
-    return Refused(400, "malformed-request", "the body ended early").response()
-
-
-async def _on_exception(_: Request, error: Exception) -> Response:
-    # Starlette raises it again after the response, so that the server logs the traceback.
-    return Refused(
-        500, "server-error", "something went wrong here; see the server's log"
-    ).response()
 
 
 def _word(kind: type[Exception]) -> str:

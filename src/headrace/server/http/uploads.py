@@ -48,7 +48,7 @@ async def enqueue_upload(service: Service, caller: Caller, request: Request) -> 
     """Store the files and the job, or neither. Also return whether the job is new."""
     limit = service.upload_limit + SLACK
     check_length(request, limit)
-    bounded = Request(request.scope, _bounded(request, limit))
+    bounded = Request(request.scope, bounded_receive(request, limit))
     async with bounded.form(
         max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=service.body_limit
     ) as form:
@@ -174,7 +174,7 @@ def _file_name(given: str | None) -> str:
     return name if name.strip(".") else "file"
 
 
-def _bounded(request: Request, limit: int) -> Any:
+def bounded_receive(request: Request, limit: int) -> Any:
     """Return a `receive` that refuses the body as soon as it is too large."""
     size = 0
 

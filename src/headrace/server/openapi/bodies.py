@@ -120,47 +120,31 @@ def argument_schema(task: Task[..., Any], references: str) -> tuple[Schema, dict
         if properties[name].get("type") == "string":
             # It becomes the name of a lane, or a part of it.
             properties[name]["pattern"] = r"^[^\x00-\x1f\x7f]+$"
-    schema = {
+    return _object(properties, task.signature.required), definitions
+
+
+def _object(properties: Schema, required: list[str]) -> Schema:
+    return {
         "type": "object",
         "properties": properties,
-        "required": task.signature.required,
+        "required": required,
         "additionalProperties": False,
     }
-    return schema, definitions
 
 
 def _request(task: Task[..., Any], arguments: Schema, options: Mapping[str, Schema]) -> Schema:
     """The body of `POST /jobs` for one task."""
-    return _described(
-        task,
-        {
-            "type": "object",
-            "properties": {
-                "task": {"const": task.name},
-                "args": arguments,
-                **options,
-                "lane": {"anyOf": [_lane(arguments), {"type": "null"}]},
-            },
-            "required": ["task", "args"] if arguments["required"] else ["task"],
-            "additionalProperties": False,
-            "not": _TWO_TIMES,
-        },
-    )
+    lane = {"anyOf": [_lane(arguments), {"type": "null"}]}
+    properties = {"task": {"const": task.name}, "args": arguments, **options, "lane": lane}
+    required = ["task", "args"] if arguments["required"] else ["task"]
+    return _described(task, _object(properties, required) | {"not": _TWO_TIMES})
 
 
 def _schedule(task: Task[..., Any], arguments: Schema, fields: Mapping[str, Schema]) -> Schema:
     """The body of `PUT /schedules/{name}` for one task."""
     properties = {**fields, "task": {"const": task.name}, "params": arguments}
     required = ["expression", "task", *(["params"] if arguments["required"] else [])]
-    return _described(
-        task,
-        {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        },
-    )
+    return _described(task, _object(properties, required))
 
 
 def _uploads(
@@ -176,26 +160,17 @@ def _uploads(
         others = {each: kind for each, kind in arguments["properties"].items() if each != name}
         required = [each for each in arguments["required"] if each != name]
         rest = arguments | {"properties": others, "required": required}
-        yield _described(
-            task,
-            {
-                "type": "object",
-                "properties": {
-                    "task": {"const": task.name},
-                    "args": rest,
-                    # Of the two ways to say when, forms have one.
-                    **{
-                        each: _without_null(kind)
-                        for each, kind in options.items()
-                        if each != "run_at"
-                    },
-                    "lane": _lane(arguments),
-                    name: {"type": "string", "format": "binary"},
-                },
-                "required": ["task", name, *(["args"] if required else [])],
-                "additionalProperties": False,
-            },
-        )
+        # Of the two ways to say when, forms have one.
+        others = {each: kind for each, kind in options.items() if each != "run_at"}
+        properties = {
+            "task": {"const": task.name},
+            "args": rest,
+            **{each: _without_null(kind) for each, kind in others.items()},
+            "lane": _lane(arguments),
+            name: {"type": "string", "format": "binary"},
+        }
+        needed = ["task", name, *(["args"] if required else [])]
+        yield _described(task, _object(properties, needed))
 
 
 _FILE = re.compile("file|path")
@@ -239,33 +214,22 @@ def _foreign(kind: type) -> dict[str, Any]:
 
 def _execution(workflow: Workflow, fields: dict[str, Schema]) -> Schema:
     """The schema of a request to run this workflow. `fields` are those of any such request."""
-    required = ["workflow_id"]
-    if any(param.default is msgspec.UNSET for param in workflow.params.values()):
-        required.append("params")
-    return {
-        "type": "object",
-        "title": workflow.id,
-        "properties": {
-            **fields,
-            "workflow_id": {"const": workflow.id},
-            "version": {"enum": [workflow.version, None]},
-            "params": _params(workflow),
-        },
-        "required": required,
-        "additionalProperties": False,
+    needs = any(param.default is msgspec.UNSET for param in workflow.params.values())
+    properties = {
+        **fields,
+        "workflow_id": {"const": workflow.id},
+        "version": {"enum": [workflow.version, None]},
+        "params": _params(workflow),
     }
+    required = ["workflow_id", *(["params"] if needs else [])]
+    return {"title": workflow.id, **_object(properties, required)}
 
 
 def _params(workflow: Workflow) -> Schema:
     if not workflow.params:
         return {"type": "object"}
-    names = workflow.params.items()
-    return {
-        "type": "object",
-        "properties": {name: _param(param) for name, param in names},
-        "required": [name for name, param in names if param.default is msgspec.UNSET],
-        "additionalProperties": False,
-    }
+    required = [name for name, each in workflow.params.items() if each.default is msgspec.UNSET]
+    return _object({name: _param(each) for name, each in workflow.params.items()}, required)
 
 
 def _param(param: Param) -> Schema:
@@ -278,25 +242,14 @@ def _param(param: Param) -> Schema:
 
 
 def _policy(policy: TaskPolicy) -> dict[str, Any]:
-    lane = policy.lane
-    return {
+    lane, retry = policy.lane, msgspec.structs.asdict(policy.retry)
+    never = [each if isinstance(each, str) else each.__name__ for each in policy.never_retry]
+    # Those that come first on the wire, then the others.
+    first = {
         "queue": policy.queue,
         "priority": policy.priority,
-        "lane": None
-        if lane is None
-        else {"template": lane.template, "width": lane.width, "hold": lane.hold},
-        "retries": policy.retry.retries,
-        "retry": {
-            "base": policy.retry.base,
-            "factor": policy.retry.factor,
-            "maximum": policy.retry.maximum,
-            "jitter": policy.retry.jitter,
-        },
-        "timeout": policy.timeout,
-        "on_crash": policy.on_crash,
-        "never_retry": [
-            each if isinstance(each, str) else each.__name__ for each in policy.never_retry
-        ],
-        "isolate": policy.isolate,
-        "memory_limit": policy.memory_limit,
+        "lane": lane and {"template": lane.template, "width": lane.width, "hold": lane.hold},
+        "retries": retry.pop("retries"),
     }
+    rest = msgspec.structs.asdict(policy) | {"retry": retry, "never_retry": never}
+    return first | rest | first

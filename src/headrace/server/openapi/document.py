@@ -9,6 +9,8 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from headrace.app import App
+from headrace.server.bundles.route import openapi_access
+from headrace.server.bundles.schemas import bundle_schemas
 from headrace.server.http.problems import MEDIA_TYPE
 from headrace.server.openapi.bodies import add_bodies
 from headrace.server.openapi.registry import reference, schemas
@@ -28,7 +30,12 @@ def document(api: FastAPI, app: App) -> dict[str, Any]:
         description="Background jobs: enqueue, follow, change.",
         routes=api.routes,
     )
-    made["components"] = {"schemas": add_bodies(schemas(), app), "securitySchemes": _SECURITY}
+    # What FastAPI has found in routes of bundles, without its own errors.
+    others = made.get("components", {}).get("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        others.pop(name, None)
+    found = others | bundle_schemas(api) | add_bodies(schemas(), app)
+    made["components"] = {"schemas": found, "securitySchemes": _SECURITY}
     for route in api.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
             for method in route.methods or ():
@@ -37,7 +44,7 @@ def document(api: FastAPI, app: App) -> dict[str, Any]:
 
 
 def _complete(operation: dict[str, Any], route: APIRoute) -> None:
-    access = getattr(type(route), "access", "open")
+    access = openapi_access(route)
     operation["x-access"] = access
     keys: list[dict[str, Any]] = [{name: []} for name in _SECURITY]
     operation["security"] = {"open": [], "local": [{}, *keys]}.get(access, keys)

@@ -52,20 +52,15 @@ def answers(
 
 
 def accepts(
-    kind: type[msgspec.Struct],
-    *,
-    optional: bool = False,
-    multipart: str | None = None,
-    **extra: Any,
+    kind: type[msgspec.Struct], *, multipart: str | None = None, **extra: Any
 ) -> dict[str, Any]:
-    """Describe the body of a route."""
+    """Describe the body of a route. It may be left out if all its fields may."""
     _requests[kind] = None
+    required = any(field.required for field in msgspec.structs.fields(kind))
     content: dict[str, Any] = {JSON: {"schema": reference(kind.__name__)}}
     if multipart is not None:
         content["multipart/form-data"] = {"schema": reference(multipart)}
-    return {
-        "openapi_extra": {"requestBody": {"required": not optional, "content": content}, **extra}
-    }
+    return {"openapi_extra": {"requestBody": {"required": required, "content": content}, **extra}}
 
 
 def reference(name: str) -> Schema:

@@ -1,35 +1,39 @@
-"""One job: show, wait, cancel, retry."""
+"""One job: show, wait, cancel, retry, signal; its files, and changes as they happen."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Path, Query
-from starlette.requests import Request
+from fastapi import Header, Path, Query
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from headrace.api_types.job import JobBody
-from headrace.api_types.requests import CancelRequest, RetryRequest
-from headrace.api_types.responses import EntryView, JobResult, Reasons
-from headrace.errors import JobFailed, ResultTimeout
+from headrace.api_types.requests import TEXT, CancelRequest, RetryRequest
+from headrace.api_types.responses import Delivered, EntryView, JobResult, Reasons
+from headrace.artifacts import LAYERS
+from headrace.artifacts.index import file_of, files_of
+from headrace.artifacts.names import NAME_LIMIT
+from headrace.errors import ArtifactNotFound, InvalidName, JobFailed, ResultTimeout
+from headrace.model.artifact import Artifact
 from headrace.model.durable.entries import STAGE, stage_view
 from headrace.model.job import Job
-from headrace.server.auth.guard import caller_of, router
+from headrace.monitor.change_reconstruction import parse_fingerprint
+from headrace.monitor.subscribers import Change
+from headrace.server.filters import Names
 from headrace.server.http.body import read_optional_json
+from headrace.server.http.downloads import BYTES, Download
 from headrace.server.http.problems import Refused
-from headrace.server.openapi.registry import accepts, answers, page
+from headrace.server.http.sse import MEDIA_TYPE, EventStream, StillWelcome, check_room
+from headrace.server.openapi.registry import JSON, page
 from headrace.server.responses import answer, listed
-from headrace.server.service import service_of
+from headrace.server.routing import Call, Router
 
-reading, writing = router("read"), router("write")
+routes: list[BaseRoute] = []
+reading, writing = Router("read", routes), Router("write", routes)
 
 JobId = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
 LONGEST_POLL = 60.0
-
-
-async def the_job(request: Request, job_id: str) -> Job:
-    """Return the job in the path, if this caller may see it."""
-    return caller_of(request).check_job(await service_of(request).reader.get(job_id))
 
 
 def _may_have_stages(job: Job) -> bool:
@@ -37,38 +41,33 @@ def _may_have_stages(job: Job) -> bool:
     return job.token > 1 or (job.token == 1 and (job.stage is not None or not job.status.final))
 
 
-@reading.get("/jobs/{job_id}", summary="Show a job", **answers(JobBody))
-async def show(request: Request, job_id: JobId) -> Response:
+@reading("GET /jobs/{job_id}", "Show a job", JobBody)
+async def show(call: Call, job_id: JobId) -> Response:
     """A job with its status, progress, attempts, finished stages, error and result."""
-    service = service_of(request)
-    job = await the_job(request, job_id)
-    body = service.answers.job(job)
-    kept = await service.app.engine.entries(job.id, STAGE) if _may_have_stages(job) else []
+    job = await call.job(job_id)
+    body = call.service.answers.job(job)
+    kept = await call.service.app.engine.entries(job.id, STAGE) if _may_have_stages(job) else []
     body.stages = [stage_view(entry) for entry in kept]
     return answer(body)
 
 
-@reading.get(
-    "/jobs/{job_id}/result",
-    summary="Wait for a job's result",
-    **answers(JobResult, also={202: JobBody}),
-)
+@reading("GET /jobs/{job_id}/result", "Wait for a job's result", JobResult, also={202: JobBody})
 async def result(
-    request: Request,
+    call: Call,
     job_id: JobId,
     timeout: Annotated[float, Query(ge=0, le=LONGEST_POLL, allow_inf_nan=False)] = 0.0,
 ) -> Response:
     """200 with the result; 202 with the job if it has not finished; 409 if it did not complete."""
-    service = service_of(request)
-    job = await the_job(request, job_id)
+    service = call.service
+    job = await call.job(job_id)
     try:
         if not job.status.final:
             await service.long_poll(service.app.result(job.id, timeout))
-            job = await the_job(request, job_id)
+            job = await call.job(job_id)
     except ResultTimeout:
-        return answer(service.answers.job(await the_job(request, job_id)), 202)
+        return answer(service.answers.job(await call.job(job_id)), 202)
     except JobFailed:
-        job = await the_job(request, job_id)
+        job = await call.job(job_id)
     body = service.answers.job(job)
     if not job.status.final:  # it was retried meanwhile
         return answer(body, 202)
@@ -76,66 +75,192 @@ async def result(
         raise Refused(
             409,
             "job-failed",
-            f"job {job.id} ended as {job.status}: {body.error_message or 'no reason kept'}",
+            f"job {job.id} ended as {job.status}: {body.error or 'no reason kept'}",
             remedy=f"POST /jobs/{job.id}/retry runs it again",
         )
-    return answer(JobResult(body.result))
+    return answer(JobResult(body.result_json))
 
 
-@reading.get("/jobs/{job_id}/why", summary="Why is it not running?", **answers(Reasons))
-async def why(request: Request, job_id: JobId) -> Response:
+@reading("GET /jobs/{job_id}/why", "Why is it not running?", Reasons)
+async def why(call: Call, job_id: JobId) -> Response:
     """The reasons in sentences, the most important first."""
-    job = await the_job(request, job_id)
-    service = service_of(request)
-    hide = service.answers.redactor.text
+    job = await call.job(job_id)
+    hide = call.service.answers.redactor.text
     documents = (job.args_json, job.result_json, job.meta_json)
-    reasons = await service.app.why(job.id)
+    reasons = await call.service.app.why(job.id)
     return answer(Reasons([hide(reason, *documents) for reason in reasons]))
 
 
-@reading.get(
-    "/jobs/{job_id}/entries",
-    summary="List the entries of a job",
-    **answers(page("entries", EntryView)),
-)
-async def entries(request: Request, job_id: JobId) -> Response:
+@reading("GET /jobs/{job_id}/entries", "List the entries of a job", page("entries", EntryView))
+async def entries(call: Call, job_id: JobId) -> Response:
     """Stages and other entries, in the order they were first written."""
-    service = service_of(request)
-    job = await the_job(request, job_id)
-    kept = await service.app.engine.entries(job.id)
-    return listed("entries", [service.answers.entry(entry) for entry in kept])
+    job = await call.job(job_id)
+    kept = await call.service.app.engine.entries(job.id)
+    return listed("entries", map(call.service.answers.entry, kept))
 
 
-@writing.post(
-    "/jobs/{job_id}/cancel",
-    summary="Cancel a job",
-    **answers(JobBody),
-    **accepts(CancelRequest, optional=True),
-)
-async def cancel(request: Request, job_id: JobId) -> Response:
+@writing("POST /jobs/{job_id}/cancel", "Cancel a job", JobBody, CancelRequest)
+async def cancel(call: Call, job_id: JobId) -> Response:
     """At once, or as soon as its running handler has stopped. 409 if it is finished."""
-    service, caller = service_of(request), caller_of(request)
-    asked = await read_optional_json(request, CancelRequest)
-    job = await the_job(request, job_id)
-    job = await service.app.cancel(job.id, asked.reason)
-    await service.audit.changed(caller, "job.cancel", job.id, reason=asked.reason)
-    return answer(service.answers.job(job))
+    asked = await read_optional_json(call, CancelRequest)
+    job = await call.job(job_id)
+    job = await call.service.app.cancel(job.id, asked.reason)
+    await call.changed("job.cancel", job.id, reason=asked.reason)
+    return answer(call.service.answers.job(job))
 
 
-@writing.post(
-    "/jobs/{job_id}/retry",
-    summary="Run a job again",
-    **answers(JobBody),
-    **accepts(RetryRequest, optional=True),
-)
-async def retry(request: Request, job_id: JobId) -> Response:
+@writing("POST /jobs/{job_id}/retry", "Run a job again", JobBody, RetryRequest)
+async def retry(call: Call, job_id: JobId) -> Response:
     """A finished one from its first unfinished stage, or from the one that is given; or a scheduled
     one now. Else 409.
     """
-    service, caller = service_of(request), caller_of(request)
-    asked = await read_optional_json(request, RetryRequest)
-    job = await the_job(request, job_id)
-    job = await service.app.retry(job.id, from_stage=asked.from_stage)
+    asked = await read_optional_json(call, RetryRequest)
+    job = await call.job(job_id)
+    job = await call.service.app.retry(job.id, from_stage=asked.from_stage)
     detail = {} if asked.from_stage is None else {"from": asked.from_stage}
-    await service.audit.changed(caller, "job.retry", job.id, **detail)
-    return answer(service.answers.job(job))
+    await call.changed("job.retry", job.id, **detail)
+    return answer(call.service.answers.job(job))
+
+
+_ANY_JSON = {"requestBody": {"required": False, "content": {JSON: {"schema": {}}}}}
+
+
+@writing(
+    "POST /jobs/{job_id}/events/{event}",
+    "Deliver an event to a job",
+    Delivered,
+    openapi_extra=_ANY_JSON,
+)
+async def signal(call: Call, job_id: JobId, event: Annotated[str, Path(pattern=TEXT)]) -> Response:
+    """The body, any JSON, is what `ctx.wait` returns; without one it is null. The first event of a
+    name counts: `delivery` is `delivered`, or `already` if there was one. 409 if it is finished.
+    """
+    value = await read_optional_json(call, object, empty=b"null")
+    job = await call.job(job_id)
+    if await call.service.app.signal(job.id, event, value) != "delivered":
+        return answer(Delivered(job.id, event, "already"))
+    await call.changed("job.signal", job.id, event=event)
+    return answer(Delivered(job.id, event, "delivered"))
+
+
+# -- files -------------------------------------------------------------------------------------
+
+Layer = Annotated[str, Path(json_schema_extra={"enum": list(LAYERS)})]
+Name = Annotated[str, Path(max_length=NAME_LIMIT)]
+DOWNLOAD = "/jobs/{job_id}/artifacts/{layer}/{name:path}"
+FILE = {"type": "string", "format": "binary"}
+
+
+@reading("GET /jobs/{job_id}/artifacts", "List a job's files", page("artifacts", Artifact))
+async def find(call: Call, job_id: JobId) -> Response:
+    """The files that a job has stored, and those that were sent with it."""
+    files = await files_of(call.service.app.engine, await call.job(job_id))
+    return listed("artifacts", files.values())
+
+
+@reading(f"GET {DOWNLOAD}", "Download a file", FILE, also={206: FILE}, media_type=BYTES)
+async def download(call: Call, job_id: JobId, layer: Layer, name: Name) -> Response:
+    """The content of one file, or with `Range` a part of it. Its `ETag` is the SHA-256 checksum."""
+    return await (await _asked(call, job_id, layer, name)).response()
+
+
+@reading(f"HEAD {DOWNLOAD}", "Ask about a file", FILE, include_in_schema=False)
+async def head(call: Call, job_id: JobId, layer: Layer, name: Name) -> Response:
+    """What a download would say, without the content."""
+    return await (await _asked(call, job_id, layer, name)).response()
+
+
+async def _asked(call: Call, job_id: str, layer: str, name: str) -> Download:
+    app = call.service.app
+    job = await call.job(job_id)
+    try:
+        file: Artifact | None = await file_of(app.engine, job, layer, name)
+        if file is not None:
+            # Before the response begins: after that it could only break off.
+            size = await app.artifacts.size(file.path)
+            return Download(call, app.artifacts, file, size=size)
+    except (InvalidName, ArtifactNotFound):
+        pass
+    raise Refused(
+        404,
+        "artifact-not-found",
+        f"job {job.id} has no file {layer[:20]}/{name[:60]}, or it is not in the store any more",
+        remedy=f"see /jobs/{job.id}/artifacts",
+    )
+
+
+# -- changes, as server-sent events ------------------------------------------------------------
+
+LastEventId = Annotated[
+    str | None, Header(alias="Last-Event-ID", description="Go on after this event.")
+]
+STREAM: dict[str, Any] = {"returns": {"type": "string"}, "media_type": MEDIA_TYPE}
+GAP = -1
+
+
+@reading("GET /jobs/{job_id}/events", "Follow one job", **STREAM)
+async def follow(call: Call, job_id: JobId, last: LastEventId = None) -> Response:
+    """The job as it is, then as it is after every change; ends with the change that finishes it."""
+    check_room(call.service)
+    job = await call.job(job_id)
+    changes = call.service.changes
+    subscriber = changes.follow(job, after=None if last is None else parse_fingerprint(last))
+    return EventStream(
+        call.service,
+        subscriber,
+        leave=lambda: changes.leave(subscriber, job.id),
+        identify=lambda change: change.seen.text,
+        still_welcome=_still_welcome(call),
+    )
+
+
+@reading("GET /events", "Follow all jobs", **STREAM)
+async def follow_all(
+    call: Call, task: Names = None, queue: Names = None, last: LastEventId = None
+) -> Response:
+    """Every change of every job from now on, or after `Last-Event-ID`.
+
+    An event `gap` says that changes were lost: list the jobs.
+    """
+    check_room(call.service)
+    tasks, queues = frozenset(task or ()), frozenset(queue or ()) or call.caller.queues
+    for each in queues:
+        call.caller.check_queue(each)
+
+    def wanted(change: Change) -> bool:
+        return (not tasks or change.task in tasks) and (not queues or change.queue in queues)
+
+    changes = call.service.changes
+    after = _number(changes.epoch, last)
+    subscriber = await changes.follow_all(wanted, after=after) if after != GAP else None
+    gap = subscriber is None
+    if subscriber is None:
+        subscriber = await changes.follow_all(wanted)
+    assert subscriber is not None  # noqa: S101 - only with `after` there may be none
+    followed = subscriber
+    return EventStream(
+        call.service,
+        followed,
+        leave=lambda: changes.leave(followed),
+        identify=lambda change: f"{changes.epoch}.{change.number}",
+        still_welcome=_still_welcome(call),
+        gap=gap,
+    )
+
+
+def _number(epoch: str, last: str | None) -> int | None:
+    """The number after which to go on; GAP if this process cannot know it."""
+    if last is None:
+        return None
+    own, _, number = last.partition(".")
+    return int(number) if own == epoch and number.isdecimal() and len(number) < 18 else GAP
+
+
+def _still_welcome(call: Call) -> StillWelcome:
+    """Whether the key that opened a stream is still valid."""
+    keys, key_id = call.service.keys, call.caller.key_id
+
+    async def still_welcome() -> bool:
+        return key_id is None or await keys.valid(key_id)
+
+    return still_welcome

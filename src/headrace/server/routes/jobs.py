@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends
-from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from headrace.api_types.job import BatchAnswer, JobBody
 from headrace.api_types.requests import BatchRequest, BulkRequest, JobRequest
@@ -14,17 +14,17 @@ from headrace.api_types.responses import BulkAnswer
 from headrace.errors import HeadraceError
 from headrace.model.job import Job, JobFilter
 from headrace.monitor.paging import fitting, weight
-from headrace.server.auth.guard import caller_of, router
 from headrace.server.build_job import make_job
 from headrace.server.filters import Cursor, Limit, body_filter, job_cursor, job_filter
 from headrace.server.http.body import media_type, read_json
 from headrace.server.http.problems import Refused, refused
 from headrace.server.http.uploads import enqueue_upload, with_header_key
-from headrace.server.openapi.registry import accepts, answers, page
+from headrace.server.openapi.registry import accepts, page
 from headrace.server.responses import answer, listed
-from headrace.server.service import service_of
+from headrace.server.routing import Call, Router
 
-reading, writing = router("read"), router("write")
+routes: list[BaseRoute] = []
+reading, writing = Router("read", routes), Router("write", routes)
 
 PAGE = 500
 FIRST = 50
@@ -37,46 +37,43 @@ IDEMPOTENCY_KEY = {
 }
 
 
-@writing.post(
-    "/jobs",
-    summary="Enqueue a job",
-    **answers(JobBody, 202, also={200: JobBody}),
+@writing(
+    "POST /jobs",
+    "Enqueue a job",
+    JobBody,
+    status=202,
+    also={200: JobBody},
     **accepts(JobRequest, multipart="JobUpload", parameters=[IDEMPOTENCY_KEY]),
 )
-async def create(request: Request) -> Response:
+async def create(call: Call) -> Response:
     """Returns 202 with the job, or 200 with the one that has the same task and key already.
 
     As a form with files, each file becomes an artifact, and the argument of its name its path.
     """
-    service, caller = service_of(request), caller_of(request)
-    if media_type(request.headers.get("content-type", "")) == "multipart/form-data":
-        job, created = await enqueue_upload(service, caller, request)
+    service, caller = call.service, call.caller
+    if media_type(call.headers.get("content-type", "")) == "multipart/form-data":
+        job, created = await enqueue_upload(service, caller, call)
     else:
-        wanted = await read_json(request, JobRequest)
-        new = make_job(service, caller, with_header_key(request, wanted))
+        wanted = await read_json(call, JobRequest)
+        new = make_job(service, caller, with_header_key(call, wanted))
         job = await service.app.enqueue_job(new)
         created = job.id == new.id
     if created:
         service.audit.enqueued(caller, job.task, job.id)
     else:
         caller.check_queue(job.queue)
-    place = f"{request.scope.get('root_path', '')}/jobs/{job.id}"
+    place = f"{call.scope.get('root_path', '')}/jobs/{job.id}"
     return answer(service.answers.job(job), 202 if created else 200, {"Location": place})
 
 
-@writing.post(
-    "/jobs/batch",
-    summary="Enqueue up to 1,000 jobs",
-    **answers(BatchAnswer, 202),
-    **accepts(BatchRequest),
-)
-async def create_many(request: Request) -> Response:
+@writing("POST /jobs/batch", "Enqueue up to 1,000 jobs", BatchAnswer, BatchRequest, status=202)
+async def create_many(call: Call) -> Response:
     """All are checked before the first is stored, and stored together.
 
     `created` tells for each job whether it is new, or was there already by its key.
     """
-    service, caller = service_of(request), caller_of(request)
-    batch = await read_json(request, BatchRequest, limit=service.batch_limit)
+    service, caller = call.service, call.caller
+    batch = await read_json(call, BatchRequest, limit=service.batch_limit)
     new = []
     for index, wanted in enumerate(batch.jobs):
         try:
@@ -95,19 +92,18 @@ async def create_many(request: Request) -> Response:
     return answer(BatchAnswer(service.answers.jobs(jobs), created), 202)
 
 
-@reading.get("/jobs", summary="List jobs, the newest first", **answers(page("jobs", JobBody)))
+@reading("GET /jobs", "List jobs, the newest first", page("jobs", JobBody))
 async def find(
-    request: Request,
+    call: Call,
     wanted: Annotated[JobFilter, Depends(job_filter)],
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response:
     """`status`, `queue`, `task` may be repeated. `cursor` of a page asks for the next one."""
-    service = service_of(request)
-    app = service.app
+    app = call.service.app
     await app.open()
     after = job_cursor(cursor)
-    wanted = caller_of(request).narrowed(wanted)
+    wanted = call.caller.narrowed(wanted)
     shown: list[JobBody] = []
     size = 0
     some: list[Job] = []
@@ -116,23 +112,18 @@ async def find(
         count = min(limit - len(shown), fitting(some, FIRST if not shown else PAGE))
         found = await app.engine.list_jobs(wanted, cursor=after, limit=count)
         some, after = found.jobs, found.cursor
-        shown += service.answers.jobs(some)
+        shown += call.service.answers.jobs(some)
         size += sum(map(weight, some))
         if after is None:
             break
     return listed("jobs", shown, after)
 
 
-@writing.post(
-    "/jobs/bulk",
-    summary="Cancel or retry all jobs that match",
-    **answers(BulkAnswer),
-    **accepts(BulkRequest),
-)
-async def bulk(request: Request) -> Response:
+@writing("POST /jobs/bulk", "Cancel or retry all jobs that match", BulkAnswer, BulkRequest)
+async def bulk(call: Call) -> Response:
     """Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones."""
-    service, caller = service_of(request), caller_of(request)
-    asked = await read_json(request, BulkRequest)
+    service, caller = call.service, call.caller
+    asked = await read_json(call, BulkRequest)
     done = await service.app.bulk(
         asked.action,
         caller.narrowed(body_filter(asked.filter)),
@@ -140,8 +131,7 @@ async def bulk(request: Request) -> Response:
         reason=asked.reason,
     )
     if done.changed:
-        await service.audit.changed(
-            caller,
+        await call.changed(
             f"jobs.{asked.action}",
             f"{done.changed} jobs",
             filter=asked.filter,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Literal
 
-from headrace.dispatchers.events.adapter import Message, QueueAdapter
-from headrace.dispatchers.events.adapters.tls import tls_context
-from headrace.errors import InvalidSetting, MissingDriver
+from headrace.dispatchers.events.adapter import Message, QueueAdapter, driver_for
+from headrace.errors import InvalidSetting
 
-try:
+with driver_for("Kafka", "kafka"):
     from aiokafka import (  # type: ignore[import-untyped]
         AIOKafkaConsumer,
         ConsumerRebalanceListener,
@@ -24,11 +24,6 @@ try:
         IllegalStateError,
         KafkaError,
     )
-except ModuleNotFoundError as error:
-    raise MissingDriver(
-        f'The driver "{error.name}" for Kafka is not installed. '
-        'Install it with: pip install "headrace[kafka]"'
-    ) from None
 
 log = logging.getLogger("headrace.events")
 
@@ -296,3 +291,16 @@ class _Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
         log.info(
             "Kafka gave us %s", ", ".join(f"{t}/{p}" for t, p in sorted(assigned)) or "nothing"
         )
+
+
+def tls_context(
+    ca_file: str | None, certificate_file: str | None, key_file: str | None
+) -> ssl.SSLContext:
+    """How to know the broker, and how to be known to it. The system's authorities by default."""
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+        if certificate_file is not None:
+            context.load_cert_chain(certificate_file, key_file)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidSetting(f"the TLS files cannot be used: {error}") from None
+    return context

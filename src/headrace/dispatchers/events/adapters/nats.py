@@ -6,21 +6,15 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from headrace.dispatchers.events.adapter import Message, QueueAdapter
-from headrace.errors import MissingDriver
+from headrace.dispatchers.events.adapter import Message, QueueAdapter, driver_for
 
-try:
+with driver_for("NATS", "nats"):
     import nats
     from nats.errors import Error as NatsError
     from nats.errors import MsgAlreadyAckdError
     from nats.errors import TimeoutError as NatsTimeout
     from nats.js.api import AckPolicy, ConsumerConfig
     from nats.js.errors import NotFoundError
-except ModuleNotFoundError as error:
-    raise MissingDriver(
-        f'The driver "{error.name}" for NATS is not installed. '
-        'Install it with: pip install "headrace[nats]"'
-    ) from None
 
 ASK_SECONDS = 1.0
 CONNECT_SECONDS = 10

@@ -7,17 +7,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.dispatchers.events.adapter import Message, QueueAdapter
-from headrace.errors import MissingDriver
+from headrace.dispatchers.events.adapter import Message, QueueAdapter, driver_for
 
-try:
+with driver_for("RabbitMQ", "rabbitmq"):
     import aio_pika
     from aio_pika.exceptions import AMQPError, ChannelInvalidStateError
-except ModuleNotFoundError as error:
-    raise MissingDriver(
-        f'The driver "{error.name}" for RabbitMQ is not installed. '
-        'Install it with: pip install "headrace[rabbitmq]"'
-    ) from None
 
 if TYPE_CHECKING:
     from aio_pika.abc import (

@@ -11,18 +11,13 @@ from typing import Any
 
 import msgspec
 
-from headrace.dispatchers.events.adapter import Message, QueueAdapter
-from headrace.errors import InvalidSetting, MissingDriver
+from headrace.dispatchers.events.adapter import Message, QueueAdapter, driver_for
+from headrace.errors import InvalidSetting
 from headrace.model.ids import new_id
 
-try:
+with driver_for("Redis Streams", "redis-streams"):
     import redis.asyncio as redis
     from redis.exceptions import ResponseError
-except ModuleNotFoundError as error:
-    raise MissingDriver(
-        f'The driver "{error.name}" for Redis Streams is not installed. '
-        'Install it with: pip install "headrace[redis-streams]"'
-    ) from None
 
 ASK_MS = 1_000
 # A consumer that has nothing and was not heard of for so long belonged to a dispatcher that died.

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from headrace.dispatchers.events.adapter import Message, QueueAdapter
-from headrace.errors import InvalidSetting, MissingDriver
+from headrace.dispatchers.events.adapter import Message, QueueAdapter, driver_for
+from headrace.errors import InvalidSetting
 
-try:
+with driver_for("SQS", "sqs"):
     from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
     from aiobotocore.session import get_session  # type: ignore[import-untyped]
     from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
-except ModuleNotFoundError as error:
-    raise MissingDriver(
-        f'The driver "{error.name}" for SQS is not installed. '
-        'Install it with: pip install "headrace[sqs]"'
-    ) from None
 
 log = logging.getLogger("headrace.events")
 
@@ -35,9 +30,10 @@ COUNTS = (
 
 
 class SqsAdapter(QueueAdapter):
-    """Receives from one queue. Credentials come from where AWS tools look for them, if not given.
+    """Receives from one queue.
 
-    A message that is not deleted within `visibility_seconds` is delivered again.
+    Credentials come from where AWS tools look for them, if not given. A message that is not
+    deleted within `visibility_seconds` is delivered again.
     """
 
     name = "sqs"
@@ -46,21 +42,18 @@ class SqsAdapter(QueueAdapter):
         self,
         *,
         queue_url: str,
-        region: str | None = None,
         endpoint_url: str | None = None,
+        region: str | None = None,
+        access_key_id: str | None = None,
+        secret_access_key: str | None = None,
         batch_size: int = 100,
         wait_seconds: int = 5,
         visibility_seconds: int = 60,
-        access_key_id: str | None = None,
-        secret_access_key: str | None = None,
     ) -> None:
         if not 0 <= wait_seconds <= 20:
             raise InvalidSetting(f"wait_seconds must be between 0 and 20, got {wait_seconds}")
         self._queue_url = queue_url
         self._queue = queue_url.rstrip("/").rpartition("/")[2]
-        self._batch_size = min(batch_size, MOST)
-        self._wait_seconds = wait_seconds
-        self._visibility_seconds = visibility_seconds
         self._settings: dict[str, Any] = {
             "region_name": region,
             "endpoint_url": endpoint_url,
@@ -73,6 +66,9 @@ class SqsAdapter(QueueAdapter):
                 retries={"mode": "standard", "max_attempts": 2},
             ),
         }
+        self._batch_size = min(batch_size, MOST)
+        self._wait_seconds = wait_seconds
+        self._visibility_seconds = visibility_seconds
         self._client: Any = None
         self._stack = AsyncExitStack()
 
@@ -103,13 +99,11 @@ class SqsAdapter(QueueAdapter):
 
     async def complete(self, messages: Sequence[Message]) -> None:
         """Delete them."""
-        await self._each_ten(messages, "delete_message_batch", lambda: {})
+        await self._each_ten(messages, "delete_message_batch")
 
     async def abandon(self, messages: Sequence[Message]) -> None:
         """Make them visible at once."""
-        await self._each_ten(
-            messages, "change_message_visibility_batch", lambda: {"VisibilityTimeout": 0}
-        )
+        await self._each_ten(messages, "change_message_visibility_batch", VisibilityTimeout=0)
 
     async def lag(self) -> int | None:
         """What the queue holds, as far as the service can tell."""
@@ -135,16 +129,14 @@ class SqsAdapter(QueueAdapter):
         )
         return [self._message(each) for each in answer.get("Messages", [])]
 
-    async def _each_ten(
-        self, messages: Sequence[Message], verb: str, more: Callable[[], dict[str, Any]]
-    ) -> None:
+    async def _each_ten(self, messages: Sequence[Message], verb: str, **more: int) -> None:
         client = self._client
         if client is None:
             return  # they come back when their time is over
         calls = []
         for start in range(0, len(messages), AT_ONCE):
             entries = [
-                {"Id": str(number), "ReceiptHandle": each.receipt, **more()}
+                {"Id": str(number), "ReceiptHandle": each.receipt, **more}
                 for number, each in enumerate(messages[start : start + AT_ONCE])
             ]
             calls.append(getattr(client, verb)(QueueUrl=self._queue_url, Entries=entries))

@@ -13,7 +13,7 @@ import msgspec
 
 from headrace.engine.postgres.connection.connection import COMMAND_SECONDS, Connection, Link
 from headrace.engine.postgres.connection.errors import not_permitted
-from headrace.engine.postgres.sql import FunctionSet, function_set, migrations, query
+from headrace.engine.postgres.sql import FunctionSet, function_set, migrations, sql
 from headrace.engine.schema import check_program
 from headrace.engine.sql_files import Migration
 from headrace.errors import EngineError
@@ -53,6 +53,16 @@ class MigrationPlan(msgspec.Struct, frozen=True):
     pending: tuple[str, ...]
     steps: tuple[MigrationStep, ...]
 
+    def state(self, script: str = "") -> SchemaState:
+        """Return the state of the schema; `script` does what is pending."""
+        return SchemaState(
+            version=self.version,
+            min_program=self.min_program,
+            known=NEWEST,
+            pending=self.pending,
+            script=script,
+        )
+
 
 async def schema_state(link: Link) -> SchemaState:
     """Return what the schema is, and what `migrate` would do. Changes nothing."""
@@ -64,16 +74,10 @@ async def schema_state(link: Link) -> SchemaState:
         head = (
             MigrationStep("BEGIN"),
             MigrationStep(path),
-            MigrationStep(query("migrate_lock"), (link.address.schema,)),
+            MigrationStep(sql.migrate_lock, (link.address.schema,)),
         )
         steps = (*head, *plan.steps, MigrationStep("COMMIT")) if plan.steps else ()
-        return SchemaState(
-            version=plan.version,
-            min_program=plan.min_program,
-            known=NEWEST,
-            pending=plan.pending,
-            script="\n\n".join(step.as_script() for step in steps),
-        )
+        return plan.state("\n\n".join(step.as_script() for step in steps))
 
     return await link.repeated(read)
 
@@ -91,7 +95,7 @@ async def migrate(link: Link, *, allowed: bool = True) -> None:
         if plan.pending:
             async with connection.transaction():
                 # One process at a time; the others find it done.
-                await connection.execute(query("migrate_lock"), link.address.schema)
+                await connection.execute(sql.migrate_lock, link.address.schema)
                 plan = await _checked_plan(connection, link, allowed=allowed)
                 for step in plan.steps:
                     await connection.execute(step.statement, *step.values)
@@ -103,10 +107,7 @@ async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) ->
     plan = await _plan(connection, link)
     check_program(
         f"PostgreSQL at {link.address.shown}: schema {link.address.schema!r}",
-        version=plan.version,
-        min_program=plan.min_program,
-        known=NEWEST,
-        pending=plan.pending,
+        plan.state(),
         allowed=allowed,
         elsewhere="another schema",
     )
@@ -116,13 +117,13 @@ async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) ->
 async def _plan(connection: Connection, link: Link) -> MigrationPlan:
     schema = link.address.schema
     [found] = await connection.fetch(
-        query("what_exists"), schema, list(FUNCTIONS.installed), timeout=COMMAND_SECONDS
+        sql.what_exists, schema, list(FUNCTIONS.installed), timeout=COMMAND_SECONDS
     )
     if not found["usable"]:
         raise EngineError(not_permitted(link.address, "USAGE is missing"))
     version = min_program = 0
     if found["migrated"]:
-        [(version, min_program)] = await connection.fetch(query("schema_version"))
+        [(version, min_program)] = await connection.fetch(sql.schema_version)
     missing = [each for each in KNOWN if each.number > version]
     pending = [f"migration {each.name}" for each in missing]
     if found["functions"] < len(FUNCTIONS.installed):
@@ -131,33 +132,33 @@ async def _plan(connection: Connection, link: Link) -> MigrationPlan:
         return MigrationPlan(version, min_program, tuple(pending), ())
     steps: list[MigrationStep] = []
     if version == 0:
-        if not await connection.fetchval(query("schema_exists"), schema):
+        if not await connection.fetchval(sql.schema_exists, schema):
             steps.append(MigrationStep(f"CREATE SCHEMA {link.address.quoted_schema}"))
         if not found["migrated"]:
-            steps.append(MigrationStep(query("create_migration")))
+            steps.append(MigrationStep(sql.create_migration))
     for each in missing:
         steps += _steps_of(each)
     stated = max((each.min_program or 0 for each in missing), default=0)
     if stated > min_program and version >= FIRST_WITH_SETS:
-        for row in await connection.fetch(query("refused_functions"), stated, FUNCTIONS.hash):
+        for row in await connection.fetch(sql.refused_functions, stated, FUNCTIONS.hash):
             steps.append(MigrationStep(f"DROP FUNCTION {row['function']}"))
-        steps.append(MigrationStep(query("forget_function_sets"), (stated, FUNCTIONS.hash)))
+        steps.append(MigrationStep(sql.forget_function_sets, (stated, FUNCTIONS.hash)))
     return MigrationPlan(version, min_program, tuple(pending), (*steps, *_install(FUNCTIONS)))
 
 
 def _steps_of(migration: Migration) -> list[MigrationStep]:
     steps = [
         MigrationStep(migration.text),
-        MigrationStep(query("add_migration"), (migration.number,)),
+        MigrationStep(sql.add_migration, (migration.number,)),
     ]
     if migration.min_program is not None:
         values = (migration.number, migration.min_program)
-        steps.append(MigrationStep(query("raise_min_program"), values))
+        steps.append(MigrationStep(sql.raise_min_program, values))
     return steps
 
 
 def _install(functions: FunctionSet) -> list[MigrationStep]:
-    noted = MigrationStep(query("add_function_set"), (functions.hash, NEWEST, __version__))
+    noted = MigrationStep(sql.add_function_set, (functions.hash, NEWEST, __version__))
     return [*map(MigrationStep, functions.scripts), noted]
 
 

@@ -9,9 +9,7 @@ from headrace.engine.postgres.claim import ClaimCursor, ClaimedLanes, VacuumAfte
 from headrace.engine.postgres.connection.address import parse_address
 from headrace.engine.postgres.connection.connection import LOOK_UP, Connection, Link, Rows
 from headrace.engine.postgres.notify import Signals
-from headrace.engine.postgres.sql import query
-
-_ENSURE_QUEUES = query("ensure_queues")
+from headrace.engine.postgres.sql import sql
 
 VIEW_SECONDS = 120.0
 VIEW_IDLE_SECONDS = 10.0
@@ -78,7 +76,7 @@ class Store:
             link.seen_in, link.seen = hour, set()
         if not link.seen.issuperset(queues):
             fresh = set(queues) - link.seen
-            await link.run(connection, _ENSURE_QUEUES, self.clock.offset, sorted(fresh))
+            await link.run(connection, sql.ensure_queues, self.clock.offset, sorted(fresh))
             link.seen |= fresh
         return await link.run(connection, statement, *arguments)
 

@@ -2,25 +2,19 @@
 
 -- name: get
 -- Jobs by id, wherever they are: one snapshot, so a job that is just finishing is seen once.
--- A time that no calendar has, written by others, must not hide the jobs beside it: it is bent.
-SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
-    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
-    least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
-    started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
-    child_group, awaits
+SELECT
+    -- include: shown_job
 FROM every_job WHERE id = ANY ($1::uuid[])
 
 -- name: get_part
 -- The first of some jobs by id, as many as fit into $2 bytes; with $3 the first one in any case. The
 -- last columns tell how far they reach: bytes up to this job, and bytes of all that were asked for.
--- Neither needs a long value to be read: its length is kept beside it. Times as in `get`. Each job
--- is looked up by itself: the connection for views would rather read a small table whole, and keep
+-- Neither needs a long value to be read: its length is kept beside it. Each job is looked up by
+-- itself: the connection for views would rather read a small table whole, and keep
 -- that plan when it has grown.
-SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
-    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
-    least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
-    started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
-    child_group, awaits, reached, total
+SELECT
+    -- include: shown_job
+    , reached, total
 FROM (
     SELECT *, sum(size) OVER (ORDER BY id) AS reached, sum(size) OVER () AS total,
         row_number() OVER (ORDER BY id) AS place
@@ -33,12 +27,9 @@ FROM (
 WHERE reached <= $2::bigint OR ($3::boolean AND place = 1)
 
 -- name: list
--- A page of jobs, the newest first; see functions/views/list_jobs.sql. Times as in `get`.
-SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
-    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
-    least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
-    started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
-    child_group, awaits
+-- A page of jobs, the newest first; see functions/views/list_jobs.sql.
+SELECT
+    -- include: shown_job
 FROM list_jobs(
     p_unfinished => $1, p_unsuccessful => $2, p_completed => $3, p_before => $4, p_states => $5,
     p_queues => $6, p_tasks => $7, p_lane => $8, p_source => $9, p_created_after => $10,
@@ -46,13 +37,9 @@ FROM list_jobs(
 )
 
 -- name: list_children
--- A page of jobs that a job has made, the newest first; see functions/views/list_children.sql. Times as
--- in `get`.
-SELECT id, task, queue, state, args, priority, lane, width, hold, key, source, attempt,
-    max_attempts, token, timeout, fail_on_crash, stage, progress, message, created_at,
-    least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:00+00') AS run_at,
-    started_at, completed_at, worker, error_type, error, result, cancel_reason, meta, log, parent,
-    child_group, awaits
+-- A page of jobs that a job has made, the newest first; see functions/views/list_children.sql.
+SELECT
+    -- include: shown_job
 FROM list_children(
     p_parent => $1, p_group => $2, p_unfinished => $3, p_finished => $4, p_before => $5,
     p_states => $6, p_queues => $7, p_tasks => $8, p_lane => $9, p_source => $10,

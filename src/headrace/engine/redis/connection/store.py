@@ -26,11 +26,12 @@ class RedisStore:
 
     async def run(self, verb: str, *arguments: Part) -> Any:
         """Run a script and answer what it answers."""
-        return await self._run_by(self._link, verb, *arguments)
+        return await self.run_by(self._link, verb, *arguments)
 
-    async def _run_by(
+    async def run_by(
         self, link: RedisConnection | IdleConnection, verb: str, *arguments: Part
     ) -> Any:
+        """Run a script by another connection than that of most verbs."""
         head = self._calls.get(verb)
         if head is None:
             head = self._calls[verb] = call_of(script(verb), self.address)

@@ -107,10 +107,7 @@ def _check(connection: sqlite3.Connection, address: SqliteAddress, *, migrate: b
     state = _state(*_versions(connection))
     check_program(
         f"The database {str(address)!r}",
-        version=state.version,
-        min_program=state.min_program,
-        known=NEWEST,
-        pending=state.pending,
+        state,
         allowed=migrate,
         elsewhere="another file in HEADRACE_URL",
     )

@@ -24,7 +24,7 @@ from headrace.engine.sqlite.connection.opening import (
 )
 from headrace.engine.sqlite.connection.request import ThreadRequest
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
-from headrace.engine.sqlite.sql import query
+from headrace.engine.sqlite.sql import sql
 
 BATCH_LIMIT = 500
 # More queues than this are not remembered as used: there may be any number of them.
@@ -36,10 +36,6 @@ IDLE_AFTER_SECONDS = 1.0
 UNSEEN = -1
 # Between two tries to begin while another process writes.
 TURN_SECONDS = (0.0002, 0.0015)
-
-READY_EXISTS = query("ready_exists")
-CANCELLING = query("cancelling")
-RESUMED = query("resumed")
 
 
 class CommitListener:
@@ -239,8 +235,8 @@ class WriterThread(ConnectionThread):
             if version == self._seen_version:
                 return
             resumed = _resumed(connection)
-            [(ready,)] = connection.execute(READY_EXISTS).fetchall()
-            cancelling = frozenset(connection.execute(CANCELLING).fetchall())
+            [(ready,)] = connection.execute(sql.ready_exists).fetchall()
+            cancelling = frozenset(connection.execute(sql.cancelling).fetchall())
         except sqlite3.Error:
             return  # the next poll tries again, and finds nothing of this marked as seen
         self._seen_version = version
@@ -274,7 +270,7 @@ def _data_version(connection: sqlite3.Connection) -> int:
 
 
 def _resumed(connection: sqlite3.Connection) -> float:
-    [(times,)] = connection.execute(RESUMED).fetchall()
+    [(times,)] = connection.execute(sql.resumed).fetchall()
     return float(times)
 
 

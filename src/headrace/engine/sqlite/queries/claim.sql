@@ -95,8 +95,8 @@ UPDATE worker SET offered = ?2 WHERE id = ?1;
 
 -- name: held
 -- The jobs that are leased to one worker, in the order they were claimed.
-SELECT id, token, attempt, task, queue, args, max_attempts, timeout, on_crash, priority, lane,
-       key, meta, max(started_at - run_at, 0.0), cancel_reason, parent
+SELECT id, token, attempt, task, queue, args, max_attempts, timeout, on_crash = 'fail', priority,
+       lane, key, meta, max(started_at - run_at, 0.0), cancel_reason IS NOT NULL, parent
 FROM job WHERE worker = ?1 AND state = 3
 ORDER BY started_at, priority DESC, seq;
 

@@ -17,18 +17,14 @@ WHERE +job.state = 3;
 -- Copy completed jobs to history, all in one statement: that is several times cheaper than one each.
 -- ?1 is a JSON object of seq and result. finish_remove.sql follows in the same transaction; the
 -- caller has checked state and token there.
-INSERT INTO history (
-    id, state, token, attempt, worker, started_at, completed_at, cancel_requested, priority, queue,
-    lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
-    progress, stage, message, error_type, error, result, args, meta, log,
-    parent, group_name
-)
+-- include: into_history
 SELECT
     job.id, 4, token, attempt,
     coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker),
     started_at, ?2, cancel_reason IS NOT NULL, priority, queue,
     lane, width, hold, run_at, created_at, task, job.key, max_attempts, timeout, on_crash, source,
-    100, stage, message, NULL, NULL, CAST(done.value AS BLOB), args, meta, log,
+    100, stage, CASE WHEN progress >= 100 THEN message END, NULL, NULL,
+    CAST(done.value AS BLOB), args, meta, log,
     job.parent, job.group_name
 FROM json_each(?1) AS done
 CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER);
@@ -37,18 +33,14 @@ CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER);
 -- Copy one finished job to history, however it ended; finish_remove.sql follows in the same
 -- transaction. The caller has checked state and token there. The log keeps its newest 262144
 -- bytes.
-INSERT INTO history (
-    id, state, token, attempt, worker, started_at, completed_at, cancel_requested, priority, queue,
-    lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
-    progress, stage, message, error_type, error, result, args, meta, log,
-    parent, group_name
-)
+-- include: into_history
 SELECT
     id, ?1, token, attempt,
     coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker),
     started_at, ?2, cancel_reason IS NOT NULL, priority, queue,
     lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
-    CASE ?1 WHEN 4 THEN 100 ELSE progress END, stage, message, ?3, ?4, ?5, args, meta,
+    CASE ?1 WHEN 4 THEN 100 ELSE progress END, stage,
+    CASE WHEN ?1 <> 4 OR progress >= 100 THEN message END, ?3, ?4, ?5, args, meta,
     CASE WHEN ?6 IS NULL THEN log
          ELSE substr(CAST(log || ?6 || x'0a' AS BLOB), -262144) END,
     parent, group_name

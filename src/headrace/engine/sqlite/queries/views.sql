@@ -14,13 +14,7 @@ CROSS JOIN finished_job ON finished_job.id = asked.value;
 -- One page of unfinished jobs, walking the index on id from the cursor down.
 SELECT * FROM unfinished_job
 WHERE id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  AND (:group IS NULL OR group_name = :group)
-  AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-  AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
-  AND (:lane IS NULL OR lane = :lane)
-  AND (:source IS NULL OR source = :source)
-  AND (:created_after IS NULL OR created_at >= :created_after)
-  AND (:created_before IS NULL OR created_at < :created_before)
+  -- include: job_filter
 ORDER BY id DESC
 LIMIT :limit;
 
@@ -28,13 +22,7 @@ LIMIT :limit;
 -- One page of running jobs: from the index of the few that run, however many others there are.
 SELECT * FROM unfinished_job
 WHERE state = 3 AND +id < :cursor
-  AND (:group IS NULL OR group_name = :group)
-  AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-  AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
-  AND (:lane IS NULL OR lane = :lane)
-  AND (:source IS NULL OR source = :source)
-  AND (:created_after IS NULL OR created_at >= :created_after)
-  AND (:created_before IS NULL OR created_at < :created_before)
+  -- include: job_filter
 ORDER BY +id DESC
 LIMIT :limit;
 
@@ -42,13 +30,7 @@ LIMIT :limit;
 -- One page of finished jobs, walking the index on id from the cursor down.
 SELECT * FROM finished_job
 WHERE id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  AND (:group IS NULL OR group_name = :group)
-  AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-  AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
-  AND (:lane IS NULL OR lane = :lane)
-  AND (:source IS NULL OR source = :source)
-  AND (:created_after IS NULL OR created_at >= :created_after)
-  AND (:created_before IS NULL OR created_at < :created_before)
+  -- include: job_filter
 ORDER BY id DESC
 LIMIT :limit;
 
@@ -57,13 +39,7 @@ LIMIT :limit;
 -- to them without a step over the completed ones.
 SELECT * FROM finished_job
 WHERE state <> 4 AND state = json_extract(:states, '$[0]') AND id < :cursor
-  AND (:group IS NULL OR group_name = :group)
-  AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-  AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
-  AND (:lane IS NULL OR lane = :lane)
-  AND (:source IS NULL OR source = :source)
-  AND (:created_after IS NULL OR created_at >= :created_after)
-  AND (:created_before IS NULL OR created_at < :created_before)
+  -- include: job_filter
 ORDER BY id DESC
 LIMIT :limit;
 
@@ -73,13 +49,7 @@ SELECT * FROM unfinished_job
 WHERE id IN (SELECT job_id FROM job_key WHERE job_key.key = :key)
   AND +id < :cursor AND +state IN (SELECT value FROM json_each(:states))
   AND (:parent IS NULL OR +parent = :parent)
-  AND (:group IS NULL OR group_name = :group)
-  AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-  AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
-  AND (:lane IS NULL OR lane = :lane)
-  AND (:source IS NULL OR source = :source)
-  AND (:created_after IS NULL OR created_at >= :created_after)
-  AND (:created_before IS NULL OR created_at < :created_before)
+  -- include: job_filter
 ORDER BY id DESC
 LIMIT :limit;
 
@@ -89,13 +59,7 @@ SELECT * FROM finished_job
 WHERE id IN (SELECT job_id FROM job_key WHERE job_key.key = :key)
   AND +id < :cursor AND +state IN (SELECT value FROM json_each(:states))
   AND (:parent IS NULL OR +parent = :parent)
-  AND (:group IS NULL OR group_name = :group)
-  AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-  AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
-  AND (:lane IS NULL OR lane = :lane)
-  AND (:source IS NULL OR source = :source)
-  AND (:created_after IS NULL OR created_at >= :created_after)
-  AND (:created_before IS NULL OR created_at < :created_before)
+  -- include: job_filter
 ORDER BY id DESC
 LIMIT :limit;
 
@@ -103,13 +67,7 @@ LIMIT :limit;
 -- One page of a job's unfinished children, found in the index of children.
 SELECT * FROM unfinished_job
 WHERE parent = :parent AND +id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  AND (:group IS NULL OR group_name = :group)
-  AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-  AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
-  AND (:lane IS NULL OR lane = :lane)
-  AND (:source IS NULL OR source = :source)
-  AND (:created_after IS NULL OR created_at >= :created_after)
-  AND (:created_before IS NULL OR created_at < :created_before)
+  -- include: job_filter
 ORDER BY id DESC
 LIMIT :limit;
 
@@ -117,13 +75,7 @@ LIMIT :limit;
 -- One page of a job's finished children, walking the index of children from the cursor down.
 SELECT * FROM finished_job
 WHERE parent = :parent AND id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  AND (:group IS NULL OR group_name = :group)
-  AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-  AND (:tasks IS NULL OR task IN (SELECT value FROM json_each(:tasks)))
-  AND (:lane IS NULL OR lane = :lane)
-  AND (:source IS NULL OR source = :source)
-  AND (:created_after IS NULL OR created_at >= :created_after)
-  AND (:created_before IS NULL OR created_at < :created_before)
+  -- include: job_filter
 ORDER BY id DESC
 LIMIT :limit;
 

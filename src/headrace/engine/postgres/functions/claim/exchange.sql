@@ -31,13 +31,7 @@ RETURNS TABLE (
     refused uuid[], notify boolean, scan_ms integer
 )
 LANGUAGE plpgsql
-SET search_path FROM CURRENT
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
+-- include: look_up
 AS $$
 #variable_conflict use_column
 DECLARE

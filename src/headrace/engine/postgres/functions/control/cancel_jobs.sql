@@ -2,13 +2,7 @@
 CREATE OR REPLACE FUNCTION cancel_jobs(p_offset double precision, p_id uuid[], p_reason text)
 RETURNS TABLE (id uuid, cancelled boolean)
 LANGUAGE plpgsql
-SET search_path FROM CURRENT
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
+-- include: look_up
 AS $$
 #variable_conflict use_column
 DECLARE

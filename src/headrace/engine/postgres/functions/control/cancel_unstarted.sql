@@ -15,12 +15,7 @@ BEGIN
         ))
         RETURNING *
     ), kept AS (
-        INSERT INTO history (
-            id, created_at, run_at, started_at, completed_at, timeout, progress, token, attempt,
-            max_attempts, width, state, priority, hold, fail_on_crash, queue, task, source, lane,
-            key, worker, stage, message, error_type, error, cancel_reason, args, meta, log, result,
-            parent, child_group
-        )
+        -- include: into_history
         SELECT id, created_at, run_at, NULL, greatest(p_moment, created_at), timeout, progress,
             token, attempt, max_attempts, width, 7, priority, hold, fail_on_crash, queue, task,
             source, lane, key, NULL, stage, message, NULL, p_reason, NULL, args, meta, log, NULL,

@@ -6,13 +6,7 @@
 CREATE OR REPLACE FUNCTION due_jobs(p_offset double precision, p_limit integer)
 RETURNS TABLE (moved integer, next_in double precision)
 LANGUAGE plpgsql
-SET search_path FROM CURRENT
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
+-- include: look_up
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -4,13 +4,7 @@
 CREATE OR REPLACE FUNCTION wake_jobs(p_offset double precision, p_id uuid[])
 RETURNS uuid[]
 LANGUAGE plpgsql
-SET search_path FROM CURRENT
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
+-- include: look_up
 AS $$
 DECLARE
     ids uuid[] := ARRAY(

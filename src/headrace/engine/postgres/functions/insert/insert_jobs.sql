@@ -1,28 +1,15 @@
--- Store jobs in a transaction of our own. A column whose values are all the same is sent as one
--- element; `p_key`, `p_lane`, `p_run_at`, `p_meta`, `p_parent` and `p_group` are NULL if no job has
--- one; a timeout of -1 means none. Returns the jobs that were not stored, with the id of the one
--- that exists instead. Each id comes once. One that is stored already is left alone, so that a call
--- can be repeated.
+-- Store jobs in a transaction of our own. Returns the jobs that were not stored, with the id of the
+-- one that exists instead. One that is stored already is left alone, so that a call can be repeated.
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION insert_jobs(
     p_offset double precision,
-    p_id uuid[], p_args bytea[], p_task text[], p_queue text[], p_priority smallint[],
-    p_delay double precision[], p_run_at double precision[], p_key text[], p_lane text[],
-    p_width integer[], p_hold boolean[], p_max_attempts integer[], p_timeout double precision[],
-    p_fail_on_crash boolean[], p_source text[], p_meta bytea[],
-    p_parent uuid[], p_group text[]
+    -- include: new_jobs
 )
 RETURNS TABLE (ordinal integer, existing uuid)
 LANGUAGE plpgsql
-SET search_path FROM CURRENT
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
+-- include: look_up
 AS $$
 #variable_conflict use_column
 DECLARE

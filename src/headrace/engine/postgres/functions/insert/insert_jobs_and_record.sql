@@ -3,11 +3,7 @@
 CREATE OR REPLACE FUNCTION insert_jobs_and_record(
     p_record_kind text, p_record_key text, p_record_body bytea, p_record_version bigint,
     p_offset double precision,
-    p_id uuid[], p_args bytea[], p_task text[], p_queue text[], p_priority smallint[],
-    p_delay double precision[], p_run_at double precision[], p_key text[], p_lane text[],
-    p_width integer[], p_hold boolean[], p_max_attempts integer[], p_timeout double precision[],
-    p_fail_on_crash boolean[], p_source text[], p_meta bytea[],
-    p_parent uuid[], p_group text[]
+    -- include: new_jobs
 )
 RETURNS TABLE (ordinal integer, existing uuid)
 LANGUAGE plpgsql

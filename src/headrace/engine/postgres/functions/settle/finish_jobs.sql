@@ -24,16 +24,12 @@ BEGIN
             j.meta, j.log, j.parent, j.child_group, t.result, t.error_type, t.error, t.entry,
             CASE WHEN t.kind IS NULL THEN 4 WHEN t.kind >= 4 THEN t.kind ELSE 7 END AS state
     ), kept AS (
-        INSERT INTO history (
-            id, created_at, run_at, started_at, completed_at, timeout, progress, token, attempt,
-            max_attempts, width, state, priority, hold, fail_on_crash, queue, task, source, lane,
-            key, worker, stage, message, error_type, error, cancel_reason, args, meta, log, result,
-            parent, child_group
-        )
+        -- include: into_history
         SELECT g.id, g.created_at, g.run_at, g.started_at, greatest(p_moment, g.started_at),
             g.timeout, CASE WHEN g.state = 4 THEN 100 ELSE g.progress END, g.token, g.attempt,
             g.max_attempts, g.width, g.state, g.priority, g.hold, g.fail_on_crash, g.queue, g.task,
-            g.source, g.lane, g.key, g.worker, g.stage, g.message,
+            g.source, g.lane, g.key, g.worker, g.stage,
+            CASE WHEN g.state <> 4 OR g.progress >= 100 THEN g.message END,
             CASE WHEN g.state <> 7 THEN g.error_type END,
             -- Who asked for the cancel knows the reason better than the attempt that obeyed.
             CASE WHEN g.state = 7 THEN coalesce(g.cancel_reason, g.error) ELSE g.error END,

@@ -13,13 +13,7 @@ CREATE OR REPLACE FUNCTION note_jobs(
 )
 RETURNS integer[]
 LANGUAGE plpgsql
-SET search_path FROM CURRENT
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
+-- include: look_up
 AS $$
 DECLARE
     moment timestamptz := clock_timestamp() + p_offset * interval '1 second';

@@ -12,21 +12,11 @@ CREATE OR REPLACE FUNCTION settle_and_insert(
     p_settled uuid[], p_token integer[], p_kind smallint[], p_put_off double precision[],
     p_result bytea[], p_error_type text[], p_error text[], p_entry bytea[], p_awaits text[],
     p_due_queue text[], p_due_lane text[], p_due_width integer[],
-    p_id uuid[], p_args bytea[], p_task text[], p_queue text[], p_priority smallint[],
-    p_delay double precision[], p_run_at double precision[], p_key text[], p_lane text[],
-    p_width integer[], p_hold boolean[], p_max_attempts integer[], p_timeout double precision[],
-    p_fail_on_crash boolean[], p_source text[], p_meta bytea[],
-    p_parent uuid[], p_group text[]
+    -- include: new_jobs
 )
 RETURNS uuid[]
 LANGUAGE plpgsql
-SET search_path FROM CURRENT
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
+-- include: look_up
 AS $$
 DECLARE
     running record;

@@ -1,24 +1,17 @@
 -- A page of jobs, the newest first; NULL leaves a condition out. There are three places to look:
 -- unfinished jobs, finished ones that did not complete, and completed ones. Those in which no
 -- asked state is found are left alone; the others are walked along their index on id, each no
--- further than the page needs. Planned anew each time: a plan that serves all filters does not see
--- what is left out.
+-- further than the page needs.
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION list_jobs(
     p_unfinished boolean, p_unsuccessful boolean, p_completed boolean,
-    p_before uuid, p_states smallint[], p_queues text[], p_tasks text[], p_lane text,
-    p_source text, p_created_after timestamptz, p_created_before timestamptz, p_key text,
-    p_limit integer
+    -- include: list_parameters
 )
 RETURNS SETOF every_job
 LANGUAGE plpgsql STABLE
-SET search_path FROM CURRENT
-SET plan_cache_mode = force_custom_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET jit = off
+-- include: list_plan
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -32,39 +25,21 @@ BEGIN
         WHERE p_unfinished
             AND (ids IS NULL OR e.id = ANY (ids))
             AND (p_before IS NULL OR e.id < p_before)
-            AND (p_states IS NULL OR e.state = ANY (p_states))
-            AND (p_queues IS NULL OR e.queue = ANY (p_queues))
-            AND (p_tasks IS NULL OR e.task = ANY (p_tasks))
-            AND (p_lane IS NULL OR e.lane = p_lane)
-            AND (p_source IS NULL OR e.source = p_source)
-            AND (p_created_after IS NULL OR e.created_at >= p_created_after)
-            AND (p_created_before IS NULL OR e.created_at < p_created_before)
+            -- include: job_filter
         ORDER BY e.id DESC LIMIT p_limit)
         UNION ALL
         (SELECT * FROM finished_job e
         WHERE p_unsuccessful AND e.state <> 4
             AND (ids IS NULL OR e.id = ANY (ids))
             AND (p_before IS NULL OR e.id < p_before)
-            AND (p_states IS NULL OR e.state = ANY (p_states))
-            AND (p_queues IS NULL OR e.queue = ANY (p_queues))
-            AND (p_tasks IS NULL OR e.task = ANY (p_tasks))
-            AND (p_lane IS NULL OR e.lane = p_lane)
-            AND (p_source IS NULL OR e.source = p_source)
-            AND (p_created_after IS NULL OR e.created_at >= p_created_after)
-            AND (p_created_before IS NULL OR e.created_at < p_created_before)
+            -- include: job_filter
         ORDER BY e.id DESC LIMIT p_limit)
         UNION ALL
         (SELECT * FROM finished_job e
         WHERE p_completed AND e.state = 4
             AND (ids IS NULL OR e.id = ANY (ids))
             AND (p_before IS NULL OR e.id < p_before)
-            AND (p_states IS NULL OR e.state = ANY (p_states))
-            AND (p_queues IS NULL OR e.queue = ANY (p_queues))
-            AND (p_tasks IS NULL OR e.task = ANY (p_tasks))
-            AND (p_lane IS NULL OR e.lane = p_lane)
-            AND (p_source IS NULL OR e.source = p_source)
-            AND (p_created_after IS NULL OR e.created_at >= p_created_after)
-            AND (p_created_before IS NULL OR e.created_at < p_created_before)
+            -- include: job_filter
         ORDER BY e.id DESC LIMIT p_limit)
     ) page
     ORDER BY id DESC LIMIT p_limit;

@@ -1,0 +1,1 @@
+"""Headrace bundle `ingest`: documents are parsed, cut into chunks, masked, and found by meaning."""

@@ -1,0 +1,44 @@
+"""Bundles: installable applications that add tasks, routes, pages and commands to Headrace.
+
+    bundle = headrace.Bundle("ingest", summary="…", register=register, routes=routes)
+
+A package names its bundle in the entry point group `headrace.bundles`. Importing this module needs
+no extra; `Request` needs `headrace[server]`, tables need `headrace[bundles]`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace.bundles.bundle import Bundle, Page, Tables
+from headrace.bundles.refusal import Refusal
+from headrace.bundles.registry import BundleFailure, LoadedBundle
+from headrace.bundles.routes import Route, Routes
+from headrace.bundles.session import Session
+from headrace.bundles.setup import Setup
+
+if TYPE_CHECKING:
+    from headrace.bundles.request import BundleRequest as Request
+
+__all__ = [
+    "Bundle",
+    "BundleFailure",
+    "LoadedBundle",
+    "Page",
+    "Refusal",
+    "Request",
+    "Route",
+    "Routes",
+    "Session",
+    "Setup",
+    "Tables",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # A worker has no use for an HTTP library.
+    if name == "Request":
+        from headrace.bundles.request import BundleRequest  # noqa: PLC0415
+
+        return BundleRequest
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

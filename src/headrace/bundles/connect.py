@@ -1,0 +1,83 @@
+"""From the address of tables to a SQLAlchemy engine. Needs the extra `bundles`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.bundles.tables import TablesAddress
+from headrace.errors import MissingDriver
+
+try:
+    from sqlalchemy import event
+    from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+    from sqlalchemy.pool import StaticPool
+except ModuleNotFoundError as error:
+    raise MissingDriver(
+        f'tables of bundles need {error.name}; install it: pip install "headrace[bundles]"'
+    ) from error
+
+BUSY_SECONDS = 30.0
+# Connections that idle this long may have been cut by a proxy.
+RECYCLE_SECONDS = 300
+
+
+def make_engine(address: TablesAddress, connections: int) -> AsyncEngine:
+    """Return an engine with at most so many connections; none is open yet."""
+    try:
+        return _postgres(address, connections) if address.postgres else _sqlite(address)
+    except ModuleNotFoundError as error:
+        extra = "bundles,postgres" if address.postgres else "bundles"
+        raise MissingDriver(
+            f'tables in {address} need {error.name}; install it: pip install "headrace[{extra}]"'
+        ) from error
+
+
+def _postgres(address: TablesAddress, connections: int) -> AsyncEngine:
+    import asyncpg  # noqa: PLC0415 - only for PostgreSQL
+
+    async def connect() -> Any:
+        # By asyncpg itself, which reads the URL as the engine of the jobs does (sslmode, …).
+        return await asyncpg.connect(
+            address.url,
+            server_settings={
+                "application_name": address.schema or "headrace",
+                # Extensions such as pgvector are usually in `public`.
+                "search_path": f'"{address.schema}", public',
+            },
+        )
+
+    kept = max(connections // 2, 1)
+    return create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        pool_size=kept,
+        max_overflow=max(connections - kept, 0),
+        pool_pre_ping=True,
+        pool_recycle=RECYCLE_SECONDS,
+    )
+
+
+def _sqlite(address: TablesAddress) -> AsyncEngine:
+    import aiosqlite  # noqa: F401, PLC0415 - only to say that it is missing
+
+    if address.path is None:
+        engine = create_async_engine("sqlite+aiosqlite://", poolclass=StaticPool)
+    else:
+        address.path.parent.mkdir(parents=True, exist_ok=True)
+        engine = create_async_engine(
+            f"sqlite+aiosqlite:///{address.path}",
+            connect_args={"timeout": BUSY_SECONDS},
+            pool_size=1,
+            max_overflow=3,
+        )
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        cursor = connection.cursor()
+        if address.path is not None:
+            # Readers do not wait for the writer.
+            cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.close()
+
+    return engine

@@ -1,0 +1,1 @@
+"""`headrace bundles`, and the commands that bundles add."""

@@ -1,0 +1,48 @@
+"""Which bundles there are: those that installed packages name, and those made in this process."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "headrace.bundles"
+PREFIX = "HEADRACE_"
+
+# Names of bundles that were made here: their settings are known although no package names them.
+made: set[str] = set()
+
+
+@functools.cache
+def installed() -> dict[str, tuple[EntryPoint, ...]]:
+    """Return the entry points of all installed bundles by name; two of one name are both there.
+
+    Reads the metadata of installed packages and imports none of them.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and seldom needed
+
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for point in entry_points(group=GROUP):
+        same = found.get(point.name, ())
+        # A package that is on the path twice is one bundle.
+        if point.value not in {other.value for other in same}:
+            found[point.name] = (*same, point)
+    return dict(sorted(found.items()))
+
+
+def bundle_names() -> set[str]:
+    """Return the names of all bundles that this process can know."""
+    return {*installed(), *made}
+
+
+def variable_prefix(name: str) -> str:
+    """Return how the environment variables of a bundle begin."""
+    return f"{PREFIX}{name.upper().replace('-', '_')}_"
+
+
+def bundle_of(variable: str) -> str | None:
+    """Return the bundle that an environment variable belongs to; the longest name that fits."""
+    fitting = [name for name in bundle_names() if variable.startswith(variable_prefix(name))]
+    return max(fitting, key=len, default=None)
