@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 # The task that runs workflows; its module is loaded when one is run.
 WORKFLOW = "headrace.workflow"
-# Those that publish events and deliver them, the same way.
 EVENTS = ("headrace.publish", "headrace.deliver")
 
 T = TypeVar("T", bound=Task[..., Any])
@@ -174,11 +173,6 @@ class App(AdminVerbs):
     def task_names(self) -> tuple[str, ...]:
         """The names of all tasks that a worker of this App knows."""
         return (*self.tasks, WORKFLOW, *EVENTS)
-
-    @property
-    def payload_limit(self) -> int:
-        """How many bytes the arguments of a job may have."""
-        return self.settings.payload_limit
 
     # -- verbs ---------------------------------------------------------------------------------
 
