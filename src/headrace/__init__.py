@@ -37,6 +37,8 @@ from headrace.errors import (
     StorageFull,
     StoreReplaced,
     Suspended,
+    UnknownDestination,
+    UnknownEventType,
     UnknownSchedule,
     UnknownTask,
     UnknownWorkflow,
@@ -44,9 +46,10 @@ from headrace.errors import (
     WaitTimedOut,
     WorkerUnhealthy,
 )
-from headrace.model.artifact import Artifact
+from headrace.model.artifact import Artifact, KeptFile
 from headrace.model.context import Context
 from headrace.model.durable.children import FailedChild
+from headrace.model.durable.transient import GONE
 from headrace.model.job import Job, JobFilter
 from headrace.model.lane import Lane
 from headrace.model.retry import BUGS, RetryPolicy
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUGS",
+    "GONE",
     "App",
     "Artifact",
     "ArtifactNotFound",
@@ -85,6 +89,7 @@ __all__ = [
     "JobFilter",
     "JobNotFound",
     "JobOrchestrator",
+    "KeptFile",
     "KeyInDoubt",
     "Lane",
     "LeaseLost",
@@ -105,6 +110,8 @@ __all__ = [
     "StoreReplaced",
     "Suspended",
     "Task",
+    "UnknownDestination",
+    "UnknownEventType",
     "UnknownSchedule",
     "UnknownTask",
     "UnknownWorkflow",

@@ -5,6 +5,8 @@
     │   ├── UnknownTask
     │   ├── UnknownSchedule
     │   ├── UnknownWorkflow
+    │   ├── UnknownEventType
+    │   ├── UnknownDestination
     │   ├── InvalidArguments
     │   ├── PayloadTooLarge
     │   ├── InvalidName
@@ -89,6 +91,14 @@ class InvalidWorkflow(InvalidInput):
 
 class UnknownWorkflow(InvalidInput):
     """No workflow has this id, or none this version."""
+
+
+class UnknownEventType(InvalidInput):
+    """No event type of this name is declared."""
+
+
+class UnknownDestination(InvalidInput):
+    """No destination has this name."""
 
 
 class JobNotFound(HeadraceError):

@@ -68,7 +68,7 @@ class Opening(Registry):
         self.settings = settings
         if clock is not None:
             self.clock = clock
-        self.artifacts = open_store(settings.artifacts)
+        self.artifact_store = open_store(settings.artifacts)
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:
@@ -84,6 +84,11 @@ class Opening(Registry):
         self._opening: asyncio.Task[None] | None = None
         self._openers = 0
         self._opened = opened
+
+    @property
+    def payload_limit(self) -> int:
+        """How many bytes the arguments of a job may have."""
+        return self.settings.payload_limit
 
     @property
     def engine(self) -> Engine:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from headrace.opening import Opening
+from headrace.admin.publishing import PublishingVerbs
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headrace.task.app_like import AppLike
 
 
-class RecordVerbs(Opening):
+class RecordVerbs(PublishingVerbs):
     """Dead letters and API keys."""
 
     # -- dead letters --------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from headrace.client.job_codec import (
     filter_fields,
     make_request,
 )
+from headrace.client.publishing import PublishingApi
 from headrace.client.request import Request
 from headrace.client.sse import follow
 from headrace.errors import (
@@ -64,7 +65,7 @@ BATCH_JOBS = 1_000
 BATCH_BYTES = 3 * 1_048_576
 
 
-class Client(FileApi, ClusterApi):
+class Client(FileApi, ClusterApi, PublishingApi):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 
 from headrace.model.artifact import Artifacts
 from headrace.model.durable.children import OnFailure
+from headrace.model.durable.followers import FollowOn
 from headrace.model.job import NewJob
 from headrace.model.retry import RetryPolicy
 
@@ -55,6 +56,7 @@ class Context(ABC):
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
+        transient: bool | str = False,
         **kwargs: Any,
     ) -> R: ...
 
@@ -70,6 +72,7 @@ class Context(ABC):
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
+        transient: bool | str = False,
         **kwargs: Any,
     ) -> R: ...
 
@@ -85,6 +88,7 @@ class Context(ABC):
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
+        transient: bool | str = False,
         **kwargs: Any,
     ) -> Any:
         """Run a named step once: its result is kept with the job, and later attempts get it
@@ -92,6 +96,10 @@ class Context(ABC):
 
         `key` makes a step of a loop: each key is kept for itself. `retries` (or `retry`) and
         `timeout` are for this step alone, within the attempt.
+
+        With `transient` the result is never stored: a later attempt runs the step again. If it is
+        the name of a later stage and that is recorded, the step is skipped and `headrace.GONE`
+        returned.
         """
 
     @abstractmethod
@@ -143,4 +151,23 @@ class Context(ABC):
 
         If some ended without a result, `ChildFailed` is raised, which names them; with
         `on_failure="collect"` the list has a `FailedChild` in their places.
+        """
+
+    @abstractmethod
+    def publish(
+        self, event_type: str, body: Any, key: str | None = None, *, on: FollowOn = "completed"
+    ) -> str:
+        """Publish an event together with the outcome of this attempt, as by `then`, and return its
+        id. The type is declared (`app.event_type`) and the body fits it. Events of one `key` are
+        delivered in order.
+        """
+
+    @abstractmethod
+    def then(self, job: NewJob, /, *more: NewJob, on: FollowOn = "completed") -> list[str]:
+        """Have jobs stored in the same step as the outcome of this attempt, and return their ids.
+        Give jobs that `task.job(…)` has made.
+
+        They exist if and only if that outcome counted and is of this kind: "completed"; "failed",
+        for good, by an error or by its time limit; or "ended", any final status. An attempt that
+        is tried again, that was put off or that has lost its lease leaves none of them.
         """

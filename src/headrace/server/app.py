@@ -14,13 +14,21 @@ from headrace.server.auth.redact import DEFAULT
 from headrace.server.bundles import add_bundles
 from headrace.server.http import problems
 from headrace.server.openapi.document import document
-from headrace.server.routes import admin, cluster, job, jobs, workflows
+from headrace.server.routes import admin, cluster, job, jobs, kept_files, publishing, workflows
 from headrace.server.routing import SecurityHeaders
 from headrace.server.service import MEBIBYTE, Service, ServicePerLoop
 from headrace.version import __version__
 
 # Fixed paths before those with a job's id in the same place.
-ROUTES = (*jobs.routes, *job.routes, *cluster.routes, *admin.routes, *workflows.routes)
+ROUTES = (
+    *jobs.routes,
+    *job.routes,
+    *kept_files.routes,
+    *cluster.routes,
+    *admin.routes,
+    *publishing.routes,
+    *workflows.routes,
+)
 
 
 def create(

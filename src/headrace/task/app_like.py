@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.config import Settings
     from headrace.engine.base import Engine
     from headrace.loops.loop import Loop
+    from headrace.model.job import NewJob
     from headrace.telemetry import Telemetry
 
 
@@ -23,7 +24,7 @@ class AppLike(JobSink, Protocol):
     settings: Settings
     clock: Clock
     tasks: dict[str, Task[..., Any]]
-    artifacts: ArtifactStore
+    artifact_store: ArtifactStore
     stage_hooks: list[StageHook]
 
     @property
@@ -41,6 +42,13 @@ class AppLike(JobSink, Protocol):
 
     def task_names(self) -> tuple[str, ...]:
         """Return the names of all tasks that a worker of this App knows, built-in ones included."""
+
+    def event_job(
+        self, event_type: str, body: bytes, key: str | None, job_id: str | None
+    ) -> NewJob:
+        """Return the job that publishes an event; `body` is JSON, `job_id` the job that wants it.
+        Raises `UnknownEventType`, and `InvalidArguments` for a body that does not fit.
+        """
 
     def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
         """Return the loops that every worker runs: maintenance, and publishing its metrics."""

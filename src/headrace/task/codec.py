@@ -6,12 +6,17 @@ from typing import Any
 
 import msgspec
 
+from headrace.errors import InvalidArguments
+from headrace.model.durable.transient import GONE, GONE_TEXT
+
 
 def encode_hook(value: Any) -> Any:
     """Return a Pydantic model as plain data. Nothing else is guessed."""
     dump = getattr(value, "model_dump", None)
     if dump is not None and hasattr(type(value), "model_validate"):
         return dump(mode="json")
+    if value is GONE:
+        raise TypeError(GONE_TEXT)
     raise TypeError(f"{type(value).__name__} cannot be kept as JSON")
 
 
@@ -23,6 +28,16 @@ def decode_hook(kind: type, value: Any) -> Any:
     if validate is not None:
         return validate(value)
     raise TypeError(f"{kind.__name__} cannot be read from JSON")
+
+
+def encode_body(event_type: str, body: Any) -> bytes:
+    """Return the body of an event as JSON."""
+    try:
+        return encode(body)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidArguments(
+            f"event {event_type}: {error}; pass plain data, or its model"
+        ) from None
 
 
 # Returns the JSON of a value; raises TypeError for what JSON cannot hold. Bound once: it is called

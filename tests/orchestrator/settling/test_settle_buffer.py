@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.model.job import NewJob
 from headrace.model.outcome import (
     Completed,
     Failed,
@@ -70,3 +71,10 @@ def test_outcomes_of_jobs_that_never_started_are_found() -> None:
         buffer.add(each)
     assert buffer.releases() == [released, reserved]
     assert len(buffer) == 3
+
+
+def test_a_batch_is_bounded_by_the_jobs_that_follow() -> None:
+    buffer = SettleBuffer()
+    follow = (NewJob(id="x", task="t", args=b"x" * (settlements.BATCH_BYTES // 2)),)
+    buffer.pending.extend(Settlement(f"job-{n}", 1, Completed(), follow=follow) for n in range(3))
+    assert [len(buffer.take()), len(buffer.take()), len(buffer.take())] == [1, 1, 1]

@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
-from headrace_ingest.embedding import LocalEmbedder
 from sqlalchemy.ext.asyncio import AsyncEngine
 from tests.support.servers import PostgresServer, postgres_binaries
 
 import headrace
 from headrace.bundles import Bundle, Setup, Tables
+from headrace_ingest.embedding import LocalEmbedder
 
 DATABASES = ["sqlite", "pgvector", "postgres"]
 

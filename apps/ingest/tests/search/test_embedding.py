@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from headrace import AuthenticationError, RetryLater, ValidationError
 from headrace_ingest.embedding import (
     EmbeddingError,
     LocalEmbedder,
@@ -18,8 +20,6 @@ from headrace_ingest.embedding import (
     embed_chunks,
     sentences,
 )
-
-from headrace import AuthenticationError, RetryLater, ValidationError
 
 KEY = "sk-very-secret"
 

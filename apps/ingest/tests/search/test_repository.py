@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from headrace_ingest.chunking import Chunk
-from headrace_ingest.records import NewDocument, Outcome, Processed, Status, below
-from headrace_ingest.repository import Repository
-from headrace_ingest.vectors import VectorFormat, read_format
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from headrace import InvalidInput
 from headrace.bundles import Setup
+from headrace_ingest.chunking import Chunk
+from headrace_ingest.records import NewDocument, Outcome, Processed, Status, below
+from headrace_ingest.repository import Repository
+from headrace_ingest.vectors import VectorFormat, read_format
 
 DIMENSIONS = 8
 

@@ -10,8 +10,9 @@ from typing import Any
 import click
 import msgspec
 
-from headrace.app import App
+from headrace.app import EVENTS, App
 from headrace.artifacts import ArtifactStore
+from headrace.cli.admin.kept_files import kept_findings
 from headrace.cli.bundles.findings import bundle_findings
 from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, UNAVAILABLE
@@ -21,10 +22,14 @@ from headrace.cli.session import CliSession
 from headrace.config import SECRETS, Settings
 from headrace.engine.open import redacted
 from headrace.errors import EngineError, InvalidInput
+from headrace.model.job import JobFilter
+from headrace.model.status import Status
 from headrace.model.views import EngineReport, Finding, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.why import knows, serves
 from headrace.version import __version__
+
+MOST_COUNTED = 1_000
 
 
 @click.command("doctor", cls=Command)
@@ -97,8 +102,38 @@ async def _engine_findings(app: App, report: EngineReport) -> list[Finding]:
     findings += broken or [Finding("ok", "audit", "jobs and lanes agree")]
     workers = await app.engine.workers()
     queues = await app.engine.queues()
-    artifacts = await _artifacts(app.artifacts)
-    return [*findings, artifacts, *_workers(workers, report), *_queues(queues, workers)]
+    artifacts = await _artifacts(app.artifact_store)
+    kept = await kept_findings(app.engine, app.artifact_store)
+    events = await _destinations(app)
+    found = [*findings, artifacts, *kept, *_workers(workers, report), *_queues(queues, workers)]
+    return [*found, *events]
+
+
+async def _destinations(app: App) -> list[Finding]:
+    """Return what is to be said of destinations; nothing where there are none."""
+    found = [
+        Finding(
+            "warning",
+            "destinations",
+            f"destination {each.name!r} is disabled: {each.reason}",
+            f"Enable it: headrace destinations enable {each.name}",
+        )
+        for each in await app.destinations()
+        if not each.enabled
+    ]
+    failed = JobFilter(tasks=(EVENTS[1],), statuses=(Status.FAILED, Status.TIMEOUT))
+    page = await app.list(failed, limit=MOST_COUNTED)
+    if page.jobs:
+        number = f"{len(page.jobs):,}{' or more' if page.cursor else ''}"
+        found.append(
+            Finding(
+                "warning",
+                "destinations",
+                f"{number} deliveries of events have failed for good",
+                f"Send them again: headrace jobs retry --task {EVENTS[1]}",
+            )
+        )
+    return found
 
 
 async def _artifacts(store: ArtifactStore) -> Finding:

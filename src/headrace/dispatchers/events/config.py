@@ -72,7 +72,7 @@ def read_queue_config(
     """Read a file. `${NAME}` stands for a variable of the environment, so that no secret need be
     in it; `${NAME:-text}` for the text where the variable is not set.
     """
-    document = _load(path)
+    document = load_document(path, example="an adapter and its options", extra="kafka")
     content = {} if document.value is None else document.value
     lines = {".".join(map(str, place)): line for place, line in document.lines.items() if place}
     where = QueueConfig(adapter="", path=str(path), lines=lines)
@@ -91,7 +91,7 @@ def read_queue_config(
     given: dict[str, Any] = {}
     for field in _FIELDS:
         if field.name in content:
-            value = _filled(content[field.name], field.name, where, variables)
+            value = fill_variables(content[field.name], field.name, where, variables)
             given[field.name] = _checked(field.name, field.type, value, where.at(field.name))
     return QueueConfig(**given, path=str(path), lines=lines)
 
@@ -107,16 +107,16 @@ def _checked(name: str, kind: Any, value: Any, where: str) -> Any:
     return converted
 
 
-def _filled(value: Any, place: str, where: QueueConfig, variables: Mapping[str, str]) -> Any:
+def fill_variables(value: Any, place: str, where: QueueConfig, variables: Mapping[str, str]) -> Any:
     """The value with variables of the environment put in."""
     match value:
         case dict():
             return {
-                name: _filled(each, f"{place}.{name}", where, variables)
+                name: fill_variables(each, f"{place}.{name}", where, variables)
                 for name, each in value.items()
             }
         case list():
-            return [_filled(each, place, where, variables) for each in value]
+            return [fill_variables(each, place, where, variables) for each in value]
         case str():
 
             def put_in(found: re.Match[str]) -> str:
@@ -133,20 +133,21 @@ def _filled(value: Any, place: str, where: QueueConfig, variables: Mapping[str, 
             return value
 
 
-def _load(path: Path) -> Document:
+def load_document(path: Path, *, example: str, extra: str) -> Document:
+    """Return what a file has. Errors say what belongs there (`example`), or what to install."""
     try:
         # Only who reads such a file needs it.
         from headrace.config_files import NoDocument, read_document  # noqa: PLC0415
     except ModuleNotFoundError:
         raise MissingDriver(
             f"ruamel.yaml, which reads {path}, is not installed. "
-            'Install it with the adapter: pip install "headrace[kafka]"'
+            f'Install it: pip install "headrace[{extra}]"'
         ) from None
     try:
         return read_document(path)
     except NoDocument:
         raise InvalidSetting(
-            f"there is no file {str(path)!r}; write one with an adapter and its options, "
+            f"there is no file {str(path)!r}; write one with {example}, "
             "or name another with --config"
         ) from None
 

@@ -127,7 +127,11 @@ class Dispatcher(Loop):
             self.wakeups_seen += 1  # it may be ready again at once
             self._queues_empty = False
             self.family_updates.after_settling(job, settlement.outcome)
-        elif job.parent is not None:
+            return
+        if settlement.follow:
+            self.wakeups_seen += 1  # these may be ready, too
+            self._queues_empty = False
+        if job.parent is not None:
             self.family_updates.after_settling(job, settlement.outcome)
 
     def on_work_signal(self) -> None:

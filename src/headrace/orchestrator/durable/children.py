@@ -13,6 +13,7 @@ from headrace.errors import InvalidInput, NotRetryable
 from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.durable.children import GONE, EndedChild
 from headrace.model.durable.entries import CHILDREN, ChildrenRecord
+from headrace.model.durable.followers import FOLLOWS
 from headrace.model.durable.writes import Entry
 from headrace.model.ids import new_id, nth_id
 from headrace.model.job import Job, NewJob
@@ -71,6 +72,7 @@ class ChildJobs:
         )
         if not record.stored:
             meta = context.meta
+            meta.pop(FOLLOWS, None)  # that is the parent's own
             async for batch in batches(
                 self._child(job, child_id, step_name, meta)
                 for job, child_id in zip(jobs, ids, strict=True)

@@ -13,6 +13,8 @@ from headrace.errors import ChildFailed, InvalidInput, InvalidSetting, NotRetrya
 from headrace.model.context import Context
 from headrace.model.durable.children import EndedChild, FailedChild, OnFailure
 from headrace.model.durable.entries import CHILDREN, SLEEP, WAIT, named, stage_name
+from headrace.model.durable.followers import FOLLOW_ON, FollowOn
+from headrace.model.durable.transient import check_transient
 from headrace.model.ids import parse_id
 from headrace.model.job import NewJob
 from headrace.model.names import check_text
@@ -20,10 +22,10 @@ from headrace.model.retry import RetryPolicy
 from headrace.model.times import check_delay, check_moment
 from headrace.orchestrator.durable.running_stages import RunningStages
 from headrace.orchestrator.durable.stage_call import NeverRetry, decoder_of, make_stage_retry
-from headrace.orchestrator.durable.step_names import StepNames
+from headrace.orchestrator.durable.step_names import CURRENT_STAGE, StepNames
 from headrace.orchestrator.durable.step_store import StepStore
 from headrace.task import Task
-from headrace.task.codec import decode_hook
+from headrace.task.codec import decode_hook, encode_body
 
 T = TypeVar("T")
 
@@ -49,13 +51,15 @@ class DurableContext(Context):
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
+        transient: bool | str = False,
         **kwargs: Any,
     ) -> Any:
         step_name = stage_name(name, key)
         call = functools.partial(function, *args, **kwargs)
         stage_retry = make_stage_retry(retries, retry, timeout)
+        until = check_transient(name, key, transient) if transient is not False else None
         with self.running_stages.stage():
-            return await self.step_store.stage(step_name, call, done, stage_retry)
+            return await self.step_store.stage(step_name, call, done, stage_retry, until)
 
     async def sleep(self, seconds: float, *, name: str | None = None) -> None:
         if isinstance(seconds, int | float) and not seconds >= 0:
@@ -109,6 +113,24 @@ class DurableContext(Context):
         if not ids:
             return []
         return self._results(await self._or_suspend(self.step_store.gather(ids)), on_failure)
+
+    def then(self, job: NewJob, /, *more: NewJob, on: FollowOn = "completed") -> list[str]:
+        _check_follow("then", on)
+        jobs = [job, *more]
+        for each in jobs:
+            if not isinstance(each, NewJob):
+                raise InvalidInput(
+                    f"a job that follows is made by task.job(…), got {type(each).__name__}"
+                )
+            parse_id(each.id)
+        self.step_store.follow(jobs, on)
+        return [each.id for each in jobs]
+
+    def publish(
+        self, event_type: str, body: Any, key: str | None = None, *, on: FollowOn = "completed"
+    ) -> str:
+        _check_follow("publish", on)
+        return self.step_store.publish(event_type, encode_body(event_type, body), key, on)
 
     @functools.cached_property
     def running_stages(self) -> RunningStages:
@@ -185,4 +207,15 @@ def _check_child(job: NewJob) -> None:
         raise InvalidInput(
             f"child of task {job.task!r} has the key {job.key!r}; children are made exactly once "
             "by themselves, so leave the key out"
+        )
+
+
+def _check_follow(verb: str, on: str) -> None:
+    if on not in FOLLOW_ON:
+        raise InvalidSetting(f"on must be one of {', '.join(FOLLOW_ON)}, got {on!r}")
+    stage = CURRENT_STAGE.get()
+    if stage:
+        raise InvalidInput(
+            f"ctx.{verb} was called in stage {stage.rstrip('/')!r}, which a later attempt does not "
+            "run again; call it in the handler, with what the stage returns"
         )

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.durable.children import EndedChild
+from headrace.model.durable.transient import Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.children import ChildJobs
 from headrace.orchestrator.durable.stage_call import StageRetry
@@ -30,8 +31,11 @@ class StepStore(ABC):
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
+        transient: Transient = None,
     ) -> Any:
-        """Run a stage, or return its recorded result."""
+        """Run a stage, or return its recorded result. That of a transient one is not recorded; it
+        is `GONE` if one of the stages in `transient` is.
+        """
 
     @abstractmethod
     async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
@@ -49,6 +53,14 @@ class StepStore(ABC):
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         """Wait until these children have ended."""
 
+    @abstractmethod
+    def follow(self, jobs: list[NewJob], on: str) -> None:
+        """Have jobs stored with the outcome of the attempt. Does not wait for the engine."""
+
+    @abstractmethod
+    def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
+        """Have an event published with the outcome, and return its id. The same way."""
+
 
 class WorkerStepStore(StepStore):
     """Records in the engine. All but the function of a stage runs on the worker's event loop."""
@@ -65,8 +77,11 @@ class WorkerStepStore(StepStore):
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
+        transient: Transient = None,
     ) -> Any:
-        return await self._stages.run(step_name, call, done=done, stage_retry=stage_retry)
+        return await self._stages.run(
+            step_name, call, done=done, stage_retry=stage_retry, transient=transient
+        )
 
     async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
         await self._context.on_worker_loop(self._sleep_and_wait.sleep(step_name, seconds, until))
@@ -81,3 +96,11 @@ class WorkerStepStore(StepStore):
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         return await self._context.on_worker_loop(self._children.gather(ids))
+
+    def follow(self, jobs: list[NewJob], on: str) -> None:
+        self._context.follow(jobs, on)
+
+    def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
+        job = self._context.event_job(event_type, body, key)
+        self._context.follow([job], on)
+        return job.id

@@ -6,9 +6,13 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from headrace.clock import Clock
 from headrace.model.job import ClaimedJob
+
+if TYPE_CHECKING:
+    from headrace.orchestrator.durable.followers import Followers
 
 FOREVER = float("inf")
 # Clocks of tests jump: check at least this often while jobs run.
@@ -37,6 +41,7 @@ class Attempt:
         "begun",
         "cooperative",
         "deadline",
+        "followers",
         "job",
         "noticed",
         "over",
@@ -64,6 +69,8 @@ class Attempt:
         self.abandoned = False
         # Its outcome is recorded: whatever its handler left running may start nothing any more.
         self.over = False
+        # Jobs to be stored with its outcome. Few handlers ask for any.
+        self.followers: Followers | None = None
 
     def start(self, now: float) -> None:
         """Its handler begins, and so does its time limit."""

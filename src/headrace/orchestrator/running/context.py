@@ -15,9 +15,12 @@ from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable, InvalidInput, LeaseLost, Suspended
 from headrace.model.durable.awaited import Awaited
+from headrace.model.durable.followers import follower
 from headrace.model.durable.writes import Entry, StoredEntry
+from headrace.model.job import NewJob
 from headrace.orchestrator.durable.artifacts import JobArtifacts
 from headrace.orchestrator.durable.context import DurableContext
+from headrace.orchestrator.durable.followers import Followers
 from headrace.orchestrator.durable.replay import ReplayedEntries
 from headrace.orchestrator.durable.step_names import StepNames
 from headrace.orchestrator.durable.step_store import WorkerStepStore
@@ -44,6 +47,7 @@ class Services(msgspec.Struct, kw_only=True, eq=False):
     clock: Clock
     tasks: Mapping[str, Task[..., Any]]
     stage_hooks: StageHooks
+    event_job: Callable[[str, bytes, str | None, str | None], NewJob]
 
 
 class JobContext(DurableContext):
@@ -136,6 +140,17 @@ class JobContext(DurableContext):
         """Raise `LeaseLost` if the handler has ended: what it left running may start nothing."""
         if self._attempt.over:
             raise LeaseLost(f"attempt {self.attempt} of job {self.job_id} has ended")
+
+    def follow(self, jobs: list[NewJob], on: str) -> None:
+        """Have jobs stored with the outcome of this attempt. From any thread; makes no call."""
+        self.refuse_when_over()
+        attempt, meta = self._attempt, self.meta
+        made = [follower(job, self.job_id, meta) for job in jobs]
+        Followers.of(attempt).add(attempt, made, on, self.payload_limit)
+
+    def event_job(self, event_type: str, body: bytes, key: str | None) -> NewJob:
+        """Return the job of an event that this job publishes."""
+        return self._services.event_job(event_type, body, key, self.job_id)
 
     @property
     def store(self) -> ArtifactStore:

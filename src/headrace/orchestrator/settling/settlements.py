@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
+import msgspec
+
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable, StorageFull
@@ -29,6 +31,7 @@ from headrace.model.outcome import (
 )
 from headrace.model.views import Exchange
 from headrace.orchestrator.claiming.prefetch import PrefetchLimit
+from headrace.orchestrator.durable.followers import size_of
 from headrace.orchestrator.running.attempt import Attempt
 from headrace.orchestrator.running.outcomes import outcome_of_silence
 from headrace.orchestrator.settling.attempt_log import log_entry, outcome_name
@@ -91,6 +94,8 @@ class AttemptRecorder:
             if type(outcome) is Completed:
                 counters.completed += 1
                 settlement = Settlement(job.id, job.token, outcome)
+                if attempt.followers is not None:
+                    settlement = _with_followers(attempt, settlement)
             else:
                 settlement = self._uncompleted(attempt, outcome, seconds)
                 counters.count("lost" if outcome is None else outcome_name(outcome))
@@ -102,7 +107,7 @@ class AttemptRecorder:
                     self.writer.flush_before_settle = True
         except Exception:  # a logger of the program's own may raise as well
             if outcome is not None and settlement is None:
-                settlement = Settlement(job.id, job.token, outcome)
+                settlement = _with_followers(attempt, Settlement(job.id, job.token, outcome))
             log.exception("The end of job %s (%s) could not be reported", job.id, job.task)
         self.sink.finished(job, settlement, now - self.clock.offset)
 
@@ -127,6 +132,8 @@ class AttemptRecorder:
     ) -> Settlement | None:
         job = attempt.job
         if outcome is None:
+            if attempt.followers is not None:
+                attempt.followers.close(None)
             log.warning(
                 "Job %s (%s, attempt %d) belongs to another worker now; this attempt's result "
                 "was discarded",
@@ -144,7 +151,15 @@ class AttemptRecorder:
             started_at=datetime.fromtimestamp(now - seconds, UTC),
             ended_at=datetime.fromtimestamp(now, UTC),
         )
-        return Settlement(job.id, job.token, outcome, entry)
+        return _with_followers(attempt, Settlement(job.id, job.token, outcome, entry))
+
+
+def _with_followers(attempt: Attempt, settlement: Settlement) -> Settlement:
+    """Return the settlement with the jobs that its handler wants to follow from such an outcome."""
+    if attempt.followers is None:
+        return settlement
+    follow = attempt.followers.close(settlement.outcome)
+    return msgspec.structs.replace(settlement, follow=follow) if follow else settlement
 
 
 def _log_outcome(job: ClaimedJob, outcome: Outcome, seconds: float) -> None:
@@ -206,11 +221,14 @@ class SettleBuffer:
         batch: list[Settlement] = []
         pending, size = self.pending, 0
         while pending and len(batch) < self._limit:
-            outcome = pending[0].outcome
+            settlement = pending[0]
+            outcome = settlement.outcome
             if type(outcome) is Completed:
                 size += len(outcome.result)
-                if size > BATCH_BYTES and batch:
-                    break
+            if settlement.follow:
+                size += sum(map(size_of, settlement.follow))
+            if size > BATCH_BYTES and batch:
+                break
             batch.append(pending.popleft())
         return batch
 

@@ -14,6 +14,7 @@ from headrace.app import App
 from headrace.errors import InvalidInput, MissingDriver
 from headrace.model.job import PRIORITY_LIMIT
 from headrace.model.policy import TaskPolicy
+from headrace.publishing.destinations import OPTIONS
 from headrace.server.openapi.registry import REFERENCES, Schema
 from headrace.task import Task
 from headrace.task.task import MOST_RETRIES
@@ -52,7 +53,27 @@ def add_bodies(schemas: dict[str, Schema], app: App) -> dict[str, Schema]:
     schemas["ExecuteRequest"] = {"oneOf": known} if known else {"anyOf": nothing}
     schemas["JobUpload"] = uploads[0] if len(uploads) == 1 else {"anyOf": uploads or nothing}
     schemas["FilterRequest"]["minProperties"] = 1
+    fields = schemas["DestinationRequest"]["properties"]
+    schemas["DestinationRequest"] = _destinations(fields, REFERENCES)
     return schemas
+
+
+def _destinations(fields: dict[str, Schema], references: str) -> Schema:
+    """The schema of a request for a destination: each kind has options of its own."""
+    choices = []
+    for kind, options in OPTIONS.items():
+        [schema], found = msgspec.json.schema_components([options], ref_template=references)
+        own = found[options.__name__] if "$ref" in schema else schema
+        secret = {} if kind == "webhook" else {"secret": {"type": "null"}}
+        choices.append(
+            {
+                "type": "object",
+                "properties": {**fields, "kind": {"const": kind}, "options": own, **secret},
+                "required": ["kind", "options"],
+                "additionalProperties": False,
+            }
+        )
+    return {"oneOf": choices}
 
 
 def _optional_integer(least: int, most: int) -> Schema:

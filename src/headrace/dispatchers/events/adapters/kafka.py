@@ -112,7 +112,7 @@ class KafkaAdapter(QueueAdapter):
 
     async def connect(self) -> None:
         """Join the group; answers when partitions have been shared out."""
-        context = None if self._tls is None else _tls_context(*self._tls)
+        context = None if self._tls is None else tls_context(*self._tls)
         consumer = AIOKafkaConsumer(**self._settings, ssl_context=context)
         consumer.subscribe(self._topics, listener=_Rebalance(self))
         self._consumer = consumer
@@ -293,7 +293,7 @@ class _Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
         )
 
 
-def _tls_context(
+def tls_context(
     ca_file: str | None, certificate_file: str | None, key_file: str | None
 ) -> ssl.SSLContext:
     """How to know the broker, and how to be known to it. The system's authorities by default."""

@@ -138,6 +138,15 @@ class ChildChannel:
 
     async def ask(self, run: int, method: str, *arguments: Any) -> bytes:
         """Call a method of the worker and return its reply. Raise what the method raised."""
+        return await asyncio.wrap_future(self._asked(run, method, arguments))
+
+    def ask_now(self, run: int, method: str, *arguments: Any) -> bytes:
+        """The same for code that cannot await. It blocks for one round trip to the worker, which
+        answers without waiting for the engine.
+        """
+        return self._asked(run, method, arguments).result()
+
+    def _asked(self, run: int, method: str, arguments: tuple[Any, ...]) -> Future[bytes]:
         if run != self.run:
             raise _over()
         number = next(self._numbers)
@@ -150,7 +159,7 @@ class ChildChannel:
         except BaseException:
             self._waiting.pop(number, None)
             raise
-        return await asyncio.wrap_future(future)
+        return future
 
     def tell(self, run: int, method: str, *arguments: Any) -> None:
         """Call a method of the worker without waiting for it."""

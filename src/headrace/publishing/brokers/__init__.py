@@ -1,0 +1,1 @@
+"""Destinations that are brokers, one module for each. Drivers are extras."""

@@ -1,0 +1,1 @@
+"""Events that jobs publish, and the destinations that get them."""
