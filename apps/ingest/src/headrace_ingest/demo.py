@@ -1,2 +1,4 @@
 """Demo."""
+
+
 async def demo(app, setup): ...

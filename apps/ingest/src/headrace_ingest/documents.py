@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ PIECE = 1 << 20
 # So long after its row a job may still come; then whoever wanted to enqueue it has died.
 GRACE_SECONDS = 60.0
 AT_ONCE = 8
+LOOKED_AT = 500
 LARGEST_METADATA = 16_384
 
 
@@ -94,7 +96,7 @@ class Documents:
         done twice.
         """
         name, path = clean_name(name), clean_path(path)
-        sha256 = await _digest(source)
+        sha256, size = await _digest(source)
         same = await self._same(path, sha256)
         if same is not None:
             return Accepted(
@@ -105,7 +107,15 @@ class Documents:
                 new=False,
             )
         await source.seek(0)
-        return await self._enqueue(_pieces(source), name, path, sha256, metadata, owner)
+        document = NewDocument(
+            document_id="",
+            name=name,
+            path=path,
+            sha256=sha256,
+            owner=owner,
+            metadata=dict(metadata or {}),
+        )
+        return await self._enqueue(_pieces(source), size, document)
 
     async def get(self, document_id: str) -> DocumentView | None:
         """Return a document; None if there is none."""
@@ -116,9 +126,11 @@ class Documents:
         self, path: str, status: Status | None, *, limit: int, after: str | None
     ) -> tuple[list[DocumentView], str | None]:
         """Return documents within a path, the newest first, and where the next page begins."""
-        page = await self._service.repository.list(
-            clean_path(path), status, limit=limit, after=after
-        )
+        path = clean_path(path)
+        if status == Status.FAILED and after is None:
+            # Rows of jobs that were killed or cancelled do not say so before they are looked at.
+            await self.list(path, Status.PROCESSING, limit=LOOKED_AT, after=None)
+        page = await self._service.repository.list(path, status, limit=limit, after=after)
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def reconciled(row: DocumentRow) -> DocumentRow:
@@ -171,10 +183,8 @@ class Documents:
             job = await self._service.app.get(document_id)
         except JobNotFound:
             # Its job is no longer in the history: a new version takes its place.
-            content = await self.original(row)
-            return await self._enqueue(
-                content, row.name, row.path, row.sha256, row.metadata, row.owner
-            )
+            content = b"".join([piece async for piece in await self.original(row)])
+            return await self._enqueue(_whole(content), len(content), _new(row))
         if job.status.final:
             await repository.begin(_new(row), max(row.token, job.token))
             await self._service.app.retry(document_id)
@@ -186,33 +196,21 @@ class Documents:
         )
 
     async def _enqueue(
-        self,
-        content: AsyncIterator[bytes],
-        name: str,
-        path: str,
-        sha256: str,
-        metadata: Mapping[str, Any] | None,
-        owner: str | None,
+        self, content: AsyncIterator[bytes], size: int, document: NewDocument
     ) -> Accepted:
+        """Store the original, the row and the job in this order: of what a crash leaves, upkeep
+        removes the file, and the row is found to have no job.
+        """
         service = self._service
-        job = service.app.job(TASK, {"name": name, "path": path})
-        artifact = await service.put_original(job.id, content)
-        document = NewDocument(
-            document_id=job.id,
-            name=name,
-            path=path,
-            sha256=sha256,
-            owner=owner,
-            artifact=artifact,
-            metadata=dict(metadata or {}),
+        job = service.app.job(
+            TASK, {"name": document.name, "path": document.path, "size": size}, source="api"
         )
-        try:
-            await service.repository.begin(document, 0)
-        except BaseException:
-            await service.remove_original(artifact)
-            raise
+        artifact = await service.put_original(job.id, content)
+        row = replace(document, document_id=job.id, artifact=artifact)
+        await service.repository.begin(row, 0)
+        await service.keep_original(artifact, row.name)
         await service.app.enqueue(job)
-        return Accepted(document_id=job.id, job_id=job.id, name=name, status=Status.PROCESSING)
+        return Accepted(document_id=job.id, job_id=job.id, name=row.name, status=Status.PROCESSING)
 
     async def _same(self, path: str, sha256: str) -> DocumentRow | None:
         """Return the document with these bytes at this path that is completed or will be."""
@@ -294,7 +292,12 @@ def reason_of(job: Job) -> str:
 
 def _new(row: DocumentRow) -> NewDocument:
     return NewDocument(
-        document_id=row.document_id, name=row.name, path=row.path, sha256=row.sha256
+        document_id=row.document_id,
+        name=row.name,
+        path=row.path,
+        sha256=row.sha256,
+        owner=row.owner,
+        metadata=row.metadata,
     )
 
 
@@ -302,12 +305,18 @@ def _age(row: DocumentRow) -> float:
     return (datetime.now(UTC) - row.created_at).total_seconds()
 
 
-async def _digest(source: Source) -> str:
+async def _digest(source: Source) -> tuple[str, int]:
+    """Return the checksum and the size of a file."""
     await source.seek(0)
-    digest = hashlib.sha256()
+    digest, size = hashlib.sha256(), 0
     async for piece in _pieces(source):
         digest.update(piece)
-    return digest.hexdigest()
+        size += len(piece)
+    return digest.hexdigest(), size
+
+
+async def _whole(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 async def _pieces(source: Source) -> AsyncIterator[bytes]:

@@ -35,11 +35,6 @@ class Sealer:
         pieces = max(1, -(-size // PIECE))
         return NONCE + size + pieces * TAG
 
-    def opened_size(self, sealed: int) -> int:
-        """Return how many bytes a sealed file has when it is opened."""
-        content = max(0, sealed - NONCE)
-        return content - TAG * max(1, -(-content // (PIECE + TAG)))
-
     async def seal(self, content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yield the sealed file."""
         nonce = os.urandom(NONCE)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -40,6 +40,9 @@ NEVER_RETRY: tuple[type[Exception], ...] = (
     *BUGS,
 )
 TIMEOUT_SECONDS = 3600.0
+EVENT = "document.processed.v1"
+
+T = TypeVar("T")
 
 # The progress at which each stage is shown.
 PROGRESS = {
@@ -68,6 +71,8 @@ class DocumentProcessed(msgspec.Struct, kw_only=True):
 
     document_id: str
     outcome: str
+    name: str = ""
+    path: str = ""
     chunks: int = 0
     characters: int = 0
     personal_data: dict[str, int] = {}
@@ -80,12 +85,14 @@ def register(app: App, setup: Setup) -> None:
     service = IngestService(setup)
 
     @app.task(TASK, queue=QUEUE, retries=3, never_retry=NEVER_RETRY, timeout=TIMEOUT_SECONDS)
-    async def document(ctx: Context, name: str, path: str) -> DocumentProcessed:
+    async def document(ctx: Context, name: str, path: str, size: int) -> DocumentProcessed:
         """Process one document. It is handed in by `POST /ingest/documents`."""
-        return await _Attempt(service, ctx).run()
+        return await _Attempt(service, ctx, size).run()
+
+    app.event_type(EVENT, DocumentProcessed, summary="A document was processed and can be found.")
 
 
-class _Gone(Exception):  # noqa: N818 - no error: the document was deleted, or a later attempt runs
+class _Gone(Exception):
     """There is nothing left to do for this attempt."""
 
     def __init__(self, outcome: Outcome) -> None:
@@ -99,6 +106,7 @@ class _Attempt:
 
     service: IngestService
     ctx: Context
+    size: int
 
     def __post_init__(self) -> None:
         self.document_id = self.ctx.job_id
@@ -124,29 +132,30 @@ class _Attempt:
     async def _process(self, row: DocumentRow) -> DocumentProcessed:
         self._check(await self.repository.begin(_new(row), self.ctx.token))
         settings = self.service.settings
-        async with self._stage("parsing", "parsed"):
-            parsed = await self._parse(row)
-        async with self._stage("chunking", "chunked"):
-            chunks = await asyncio.to_thread(
+        parsed = await self._stage("parsing", "parsed", lambda: self._parse(row))
+        chunks = await self._stage(
+            "chunking",
+            "chunked",
+            lambda: asyncio.to_thread(
                 split,
                 parsed.text,
                 chunk_size=settings.chunk_size,
                 overlap_size=settings.overlap_size,
-            )
-        async with self._stage("masking", "masked"):
-            masked = await asyncio.to_thread(
-                mask_chunks, parsed.text, chunks, names=settings.mask_names
-            )
-        async with self._stage("embedding", "embedded"):
-            vectors = await self._embed(masked.chunks)
+            ),
+        )
+        masked = await self._stage(
+            "masking",
+            "masked",
+            lambda: asyncio.to_thread(mask_chunks, parsed.text, chunks, names=settings.mask_names),
+        )
+        vectors = await self._stage("embedding", "embedded", lambda: self._embed(masked.chunks))
         return await self._store(parsed, masked, vectors)
 
     async def _parse(self, row: DocumentRow) -> Parsed:
         if row.artifact is None:
             raise ValidationError(f"the original of {shown(row.name)} was not kept; add it again")
-        size = await self.service.original_size(row.artifact)
         content = self.service.open_original(row.artifact, row.name)
-        return await self.service.pool.parse(content, size, row.name)
+        return await self.service.pool.parse(content, self.size, row.name)
 
     async def _embed(self, chunks: Sequence[Chunk]) -> list[Mapping[int, Vectors]]:
         """Embed in batches, and show how far it is after each."""
@@ -163,8 +172,6 @@ class _Attempt:
     async def _store(
         self, parsed: Parsed, masked: MaskedChunks, vectors: Sequence[Mapping[int, Vectors]]
     ) -> DocumentProcessed:
-        await self._show("storing", PROGRESS["storing"])
-        began = time.monotonic()
         processed = Processed(
             document_id=self.document_id,
             characters=len(parsed.text),
@@ -172,9 +179,12 @@ class _Attempt:
             media_type=parsed.media_type,
             personal_data=dict(masked.found),
         )
-        stored = await self.repository.store(processed, masked.chunks, vectors, self.ctx.token)
+        stored = await self._stage(
+            "storing",
+            "completed",
+            lambda: self.repository.store(processed, masked.chunks, vectors, self.ctx.token),
+        )
         self._check(stored.outcome)
-        self.seconds["storing"] = round(time.monotonic() - began, 3)
         row = await self.repository.get(self.document_id)
         if row is None:
             raise _Gone(Outcome.GONE)
@@ -188,8 +198,10 @@ class _Attempt:
             await self.service.remove_original(row.artifact)
         self.ctx.progress(100, "completed")
         replaced = row.status == Status.REPLACED
-        return DocumentProcessed(
+        processed = DocumentProcessed(
             document_id=self.document_id,
+            name=row.name,
+            path=row.path,
             outcome=Outcome.SUPERSEDED if replaced else Outcome.STORED,
             chunks=row.chunks,
             characters=row.characters,
@@ -197,25 +209,33 @@ class _Attempt:
             model=row.model,
             seconds=self.seconds,
         )
+        if not replaced:
+            self.ctx.publish(EVENT, processed, key=self.document_id)
+        return processed
 
-    @asynccontextmanager
-    async def _stage(self, name: str, done: str) -> AsyncIterator[None]:
-        """Show a stage while it runs, and that it is done. What goes wrong in it is told without
-        the text of the document.
+    async def _stage(self, name: str, done: str, function: Callable[[], Awaitable[T]]) -> T:
+        """Show a stage while it runs, in the row and in the job, and that it is done. Its value is
+        never stored, and what goes wrong in it is told without the text of the document.
         """
+
+        async def guarded() -> T:
+            try:
+                return await function()
+            except (HeadraceError, _Gone):
+                raise
+            except Exception as error:
+                kind = type(error).__name__
+                message = f"{name} failed by an error of the program: {kind}"
+                # A bug is not worth a retry, and stays one under another text.
+                raise (type(error) if type(error) in BUGS else ProcessingError)(message) from None
+
         await self._show(name, PROGRESS[name])
         began = time.monotonic()
-        try:
-            yield
-        except HeadraceError:
-            raise
-        except Exception as error:
-            kind = type(error).__name__
-            message = f"{name} failed by an error of the program: {kind}"
-            # A bug is not worth a retry, and stays one under another text.
-            raise (type(error) if type(error) in BUGS else ProcessingError)(message) from None
+        result = await self.ctx.stage(name, guarded, done=done, transient=True)
         self.seconds[name] = round(time.monotonic() - began, 3)
-        await self._show(done, PROGRESS[done])
+        if done in PROGRESS:
+            await self._show(done, PROGRESS[done])
+        return result
 
     async def _show(self, stage: str, progress: int) -> None:
         self.ctx.progress(progress, stage)
@@ -234,6 +254,4 @@ class _Attempt:
 
 
 def _new(row: DocumentRow) -> NewDocument:
-    return NewDocument(
-        document_id=row.document_id, name=row.name, path=row.path, sha256=row.sha256
-    )
+    return NewDocument(document_id=row.document_id, name=row.name, path=row.path, sha256=row.sha256)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from headrace import App, InvalidSetting
+from headrace import App, ArtifactNotFound, InvalidSetting
 from headrace.bundles import Setup
 from headrace_ingest.embedding import Embedder, LocalEmbedder, RemoteEmbedder
 from headrace_ingest.originals import Sealer, load_key
@@ -23,6 +23,9 @@ from headrace_ingest.settings import IngestSettings
 
 TASK = "ingest.document"
 QUEUE = "ingest"
+OWNER = "ingest"
+ORIGINAL = "original.sealed"
+SEALED_TYPE = "application/octet-stream"
 
 
 class IngestService:
@@ -91,31 +94,30 @@ class IngestService:
         return Sealer(load_key(self.settings.key, self._key_folder()))
 
     async def put_original(self, document_id: str, content: AsyncIterator[bytes]) -> str:
-        """Seal a file and keep it under the id of its document; return where it is."""
-        path = f"bronze/{document_id}/0/original.sealed"
-        stored = await self._files.put(path, self.sealer.seal(content))
-        where: str = stored.path
-        return where
+        """Seal a file and store it under the id of its document; return where it is. Unless it is
+        kept or its job is enqueued, it is removed after an hour.
+        """
+        stored = await self.app.artifacts.put(
+            ORIGINAL, self.sealer.seal(content), job_id=document_id, media_type=SEALED_TYPE
+        )
+        return stored.path
+
+    async def keep_original(self, artifact: str, name: str) -> None:
+        """Keep an original for as long as its document is there, whatever becomes of its job."""
+        await self.app.artifacts.keep(artifact, owner=OWNER, reason=f"the original of {name}")
 
     def open_original(self, artifact: str, name: str) -> AsyncIterator[bytes]:
         """Return the content of an original. Raises `ArtifactNotFound` or `ValidationError` when
         it is read.
         """
-        return self.sealer.open(self._files.stream(artifact), name)
-
-    async def original_size(self, artifact: str) -> int:
-        """Return how many bytes an original has. Raises `ArtifactNotFound`."""
-        return self.sealer.opened_size(await self._files.size(artifact))
+        return self.sealer.open(self.app.artifacts.stream(artifact), name)
 
     async def remove_original(self, artifact: str | None) -> None:
         """Remove an original; it is fine if it is gone."""
         if artifact is not None:
-            await self._files.remove(artifact)
-
-    @property
-    def _files(self) -> Any:
-        # No index of the engine names these files: they stay until they are removed here.
-        return getattr(self.app, "artifact_store", None) or self.app.artifacts
+            with contextlib.suppress(ArtifactNotFound):
+                await self.app.artifacts.release(artifact, owner=OWNER)
+            await self.app.artifacts.remove(artifact)
 
     def _key_folder(self) -> Path:
         """Return where the key is, if none is set: beside the tables, else beside the files."""
