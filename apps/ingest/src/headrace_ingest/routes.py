@@ -20,6 +20,7 @@ from headrace_ingest.service import IngestService
 # A request may have many files.
 FILES_AT_ONCE = 4
 JSON = "application/json"
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Types that no browser runs; all others are sent as plain bytes.
 _SAFE = re.compile(r"text/(plain|csv)|application/pdf|application/vnd\.openxmlformats-[\w.\-]+")
 
@@ -87,19 +88,19 @@ def routes(setup: Setup) -> Routes:
     @routes.get("/documents/{document_id}", scope="read")
     async def show(document_id: str) -> Response:
         """Return a document."""
-        return _plain(_found(await documents.get(document_id), document_id))
+        return _plain(_found(await documents.get(_known(document_id)), document_id))
 
     @routes.delete("/documents/{document_id}", scope="write", action="document.remove")
     async def remove(document_id: str, request: Request) -> None:
         """Delete a document with everything that was made of it."""
-        row = await documents.remove(document_id)
+        row = await documents.remove(_known(document_id))
         _found(row, document_id)
         request.note(document_id)
 
     @routes.get("/documents/{document_id}/original", scope="read")
     async def original(document_id: str) -> Response:
         """Return the original, as it was handed in. It is not masked."""
-        row = _found(await service.repository.get(document_id), document_id)
+        row = _found(await service.repository.get(_known(document_id)), document_id)
         try:
             content = await documents.original(row)
         except ArtifactNotFound:
@@ -124,7 +125,7 @@ def routes(setup: Setup) -> Routes:
     )
     async def reindex(document_id: str, request: Request) -> Accepted:
         """Process a document again from its original."""
-        _found(await service.repository.get(document_id), document_id)
+        _found(await service.repository.get(_known(document_id)), document_id)
         request.note(document_id)
         return await documents.reindex(document_id)
 
@@ -175,6 +176,13 @@ def _status(text: str) -> Status:
         return Status(text)
     except ValueError:
         raise ValidationError(f"status is {text!r}; use one of {', '.join(Status)}") from None
+
+
+def _known(document_id: str) -> str:
+    """Return an id, or refuse what cannot be one: databases do not take every text."""
+    if not _ID.fullmatch(document_id):
+        _found(None, document_id)
+    return document_id
 
 
 def _found(found: Any, document_id: str) -> Any:

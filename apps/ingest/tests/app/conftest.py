@@ -1,0 +1,58 @@
+"""The bundle on each engine: one server and one worker for all tests of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ingest_support.running import Running
+from tests.support.servers import PostgresServer, free_port, postgres_binaries
+
+ENGINES = ["sqlite", "postgres"]
+
+
+class Stores:
+    """Stores on each engine. The server is started when the first test asks for it."""
+
+    def __init__(self) -> None:
+        self.server: PostgresServer | None = None
+        self._count = 0
+
+    def url(self, engine: str, folder: Path) -> str:
+        """Return a store that nobody else uses."""
+        self._count += 1
+        if engine == "sqlite":
+            return f"sqlite:///{folder}/jobs.db"
+        if self.server is None:
+            self.server = PostgresServer(postgres_binaries()["postgres"], name="ingest-app")
+            self.server.start()
+        return f"{self.server.url}?schema=s{self._count}"
+
+
+@pytest.fixture(scope="session")
+def stores() -> Iterator[Stores]:
+    made = Stores()
+    yield made
+    if made.server is not None:
+        made.server.destroy()
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def running(
+    engine: str, stores: Stores, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """A server and a worker."""
+    folder = tmp_path_factory.mktemp(f"ingest-{engine}")
+    made = Running(folder, stores.url(engine, folder), free_port())
+    try:
+        made.start_server()
+        made.start_worker()
+        yield made
+    finally:
+        made.stop()
