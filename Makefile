@@ -22,8 +22,8 @@ $(STAMP): pyproject.toml $(wildcard apps/*/pyproject.toml)
 		$(foreach app,$(APPS),--editable ./$(app)) --group dev
 	touch $@
 
-# Bundles that `make up` loads: `make up BUNDLES=ingest`.
-BUNDLES ?=
+# Bundles that `make up` loads: `make up BUNDLES=` loads none.
+BUNDLES ?= ingest
 
 up: $(STAMP) ## Start a worker with the built-in tour on the embedded engine
 	$(BIN)/headrace up $(if $(BUNDLES),--bundle $(BUNDLES))
