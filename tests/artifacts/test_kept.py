@@ -236,10 +236,13 @@ async def test_kept_files_are_listed_in_pages(app: headrace.App, monkeypatch: An
     for path in paths:
         for owner in ("lake", "shop"):
             await app.artifacts.keep(path, owner=owner)
-    for owner, expected in (("shop", paths), (None, paths * 2), ("nobody", [])):
-        found, cursor = [], None
+    wanted: list[tuple[str | None, list[str]]]
+    wanted = [("shop", paths), (None, paths * 2), ("nobody", [])]
+    for whose, expected in wanted:
+        found: list[str] = []
+        cursor: str | None = None
         while True:
-            page = await app.artifacts.kept(owner, cursor=cursor, limit=2)
+            page = await app.artifacts.kept(whose, cursor=cursor, limit=2)
             assert len(page.files) <= 2
             found += [file.path for file in page.files]
             cursor = page.cursor
