@@ -71,6 +71,8 @@ _BY_TYPE: dict[str, type[HeadraceError]] = {
         errors.UnknownTask,
         errors.UnknownSchedule,
         errors.UnknownWorkflow,
+        errors.UnknownEventType,
+        errors.UnknownDestination,
         errors.InvalidArguments,
         errors.PayloadTooLarge,
         errors.InvalidName,

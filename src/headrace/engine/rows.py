@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.model.durable.awaited import decode_awaited
-from headrace.model.job import ClaimedJob, Job
+from headrace.model.job import ClaimedJob
 from headrace.model.status import State
 
 _STATES = {int(state): state for state in State}
-# The fields of `Job` in the order of the columns of views and statements. Not the order in which the
-# class has them, which is that of the API.
+# The fields of `Job` in the order of the columns of views and statements. Not the order that the
+# class has, which is that of the API.
 _FIELDS = (
     *("id", "task", "queue", "state", "args_json", "priority", "lane", "width", "hold", "key"),
     *("source", "attempt", "max_attempts", "token", "timeout", "on_crash", "stage", "progress"),
