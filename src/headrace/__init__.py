@@ -46,9 +46,10 @@ from headrace.errors import (
     WaitTimedOut,
     WorkerUnhealthy,
 )
-from headrace.model.artifact import Artifact
+from headrace.model.artifact import Artifact, KeptFile
 from headrace.model.context import Context
 from headrace.model.durable.children import FailedChild
+from headrace.model.durable.transient import GONE
 from headrace.model.job import Job, JobFilter
 from headrace.model.lane import Lane
 from headrace.model.retry import BUGS, RetryPolicy
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUGS",
+    "GONE",
     "App",
     "Artifact",
     "ArtifactNotFound",
@@ -87,6 +89,7 @@ __all__ = [
     "JobFilter",
     "JobNotFound",
     "JobOrchestrator",
+    "KeptFile",
     "KeyInDoubt",
     "Lane",
     "LeaseLost",

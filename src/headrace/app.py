@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from headrace.bundles.setup import Setup
     from headrace.dispatchers.cron.schedules import ScheduleOptions, Schedules
     from headrace.loops.loop import Loop
+    from headrace.model.artifact import File
     from headrace.model.schedule import Schedule
     from headrace.telemetry import Telemetry
     from headrace.workflows.catalog import Workflows
@@ -93,10 +94,10 @@ class App(AdminVerbs):
             await self._move_to(loop)
         if not self._opened:
             await self._open()
-        if "_publishing" in self.__dict__:
-            await self._store_event_types()
         if "bundles" in vars(self) and not self.bundles.prepared and not self._isolated:
             await self.bundles.prepare()
+        if "_publishing" in self.__dict__:
+            await self._store_event_types()
 
     async def close(self) -> None:
         """Close every connection. The App can be opened again. Those who wait for a result, or for
@@ -194,24 +195,45 @@ class App(AdminVerbs):
         return bound.job_from_json(encoded)
 
     async def enqueue(
-        self, name: str | NewJob, args: Mapping[str, Any] | None = None, **options: Any
+        self,
+        name: str | NewJob,
+        args: Mapping[str, Any] | None = None,
+        *,
+        files: Mapping[str, File] | None = None,
+        **options: Any,
     ) -> Job:
         """Enqueue by task name, with the same checks and options as `task.options(…).enqueue(…)`;
         or a job that was made before, beside which only `conn` may be given.
+
+        `files` go with it: each is stored as an artifact, and the argument of its name is its path.
         """
-        job, _ = await self.enqueue_or_find(name, args, **options)
+        job, _ = await self.enqueue_or_find(name, args, files=files, **options)
         return job
 
     async def enqueue_or_find(
-        self, name: str | NewJob, args: Mapping[str, Any] | None = None, **options: Any
+        self,
+        name: str | NewJob,
+        args: Mapping[str, Any] | None = None,
+        *,
+        files: Mapping[str, File] | None = None,
+        **options: Any,
     ) -> tuple[Job, bool]:
         """The same, and whether the job is new: False if one with its key was there already."""
         connection = options.get("conn")
+        if isinstance(name, str) and files is not None:
+            task = self.find_task(name)
+            arguments = task.signature.beside((), dict(args or {}), files)
+            make = functools.partial(task.options(**options).job_with_files, arguments)
+            return await self.enqueue_with_files(files, make, connection=connection)
         if isinstance(name, str):
             new = self.job(name, args, **options)
         else:
             new = name
-            if given := [*(["args"] if args is not None else []), *(options.keys() - {"conn"})]:
+            wrong = {"args": args, "files": files}
+            if given := [
+                *(each for each, value in wrong.items() if value is not None),
+                *(options.keys() - {"conn"}),
+            ]:
                 raise InvalidSetting(
                     f"a job made by `job` has its arguments and options, got also "
                     f"{', '.join(given)}; make it by task.options(…).job(…)"
@@ -346,4 +368,4 @@ class App(AdminVerbs):
         from headrace.upkeep import loops  # noqa: PLC0415
 
         publish = Publish(engine=self._engine, telemetry=telemetry, worker=worker, clock=self.clock)
-        return [*loops(self._engine, self.settings, self.clock, self.artifacts), publish]
+        return [*loops(self._engine, self.settings, self.clock, self.artifact_store), publish]

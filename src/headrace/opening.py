@@ -68,7 +68,7 @@ class Opening(Registry):
         self.settings = settings
         if clock is not None:
             self.clock = clock
-        self.artifacts = open_store(settings.artifacts)
+        self.artifact_store = open_store(settings.artifacts)
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from headrace import app as app_module
+from headrace.admin.sync_artifacts import SyncArtifacts
 from headrace.engine.base import Engine
 from headrace.errors import InvalidSetting
 from headrace.loops.loop_thread import LoopThread, blocking, refuse_to_block, run_on
@@ -55,6 +56,11 @@ class App:
                 "make it by task.options(…).job(…)"
             )
         return self._run(self.app.enqueue_job(job, connection=connection))
+
+    @property
+    def artifacts(self) -> SyncArtifacts:
+        """The files of jobs: the verbs of `app.artifacts`, which block."""
+        return SyncArtifacts(self.app.artifacts, self._thread, self._run)
 
     @property
     def engine(self) -> Engine:

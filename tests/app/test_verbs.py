@@ -17,7 +17,7 @@ OTHER_NAMES = {
     "schedule": "get_schedule",  # `@app.schedule(…)` declares one
     "workflows": "list_workflows",  # `app.workflows` holds files and code
     "workflow": "get_workflow",  # `app.workflow(…)` defines one in code
-    "artifacts": "list_artifacts",  # `app.artifacts` is the store of files
+    "artifacts": "list_artifacts",  # `app.artifacts` has verbs of its own
 }
 # What only a server has.
 OF_A_SERVER = {
@@ -27,8 +27,6 @@ OF_A_SERVER = {
     "events": "a server streams them; an App waits with `result`, or asks with `get`",
     "audit": "the log of what was done over HTTP",
 }
-# `files` are uploads; an App stores files with `app.artifacts`.
-PARAMETERS_OF_A_SERVER = {"files"}
 
 
 def verbs(kind: type) -> dict[str, Any]:
@@ -50,8 +48,6 @@ def test_an_app_has_every_verb_of_a_client(name: str) -> None:
     assert inspect.isasyncgenfunction(own) == inspect.isasyncgenfunction(theirs)
     mine = parameters(own)
     for each, wanted in parameters(theirs).items():
-        if each in PARAMETERS_OF_A_SERVER:
-            continue
         assert each in mine, f"App.{name} has no parameter {each}"
         assert (mine[each].kind, mine[each].default) == (wanted.kind, wanted.default), each
     more = [mine[each] for each in mine.keys() - parameters(theirs).keys()]

@@ -69,6 +69,6 @@ def test_what_cannot_be_used_is_told_without_secrets(setting: str, told: str) ->
 
 def test_an_app_takes_the_setting_and_asks_nobody(tmp_path: Path) -> None:
     app = headrace.App(f"sqlite:///{tmp_path}/jobs.db", artifacts="s3://bucket/prefix")
-    assert app.artifacts.where == "s3://bucket/prefix"
+    assert app.artifact_store.where == "s3://bucket/prefix"
     with pytest.raises(InvalidSetting):
         headrace.App(f"sqlite:///{tmp_path}/jobs.db", artifacts="nowhere://bucket")

@@ -84,6 +84,6 @@ async def test_prune_tells_about_files(tmp_path: Path, setting: str) -> None:
     async with headrace.App(url, artifacts=setting) as app:
         assert await app.engine.record_list(PRUNED) == []
         with pytest.raises(headrace.ArtifactNotFound):
-            await app.artifacts.size(f"gold/{job_id}/1/report.csv")
+            await app.artifact_store.size(f"gold/{job_id}/1/report.csv")
     again = cli("prune", "--keep", "0", "--json", HEADRACE_ARTIFACTS=setting).json
     assert (again["pruned"], again["files_removed_of"]) == (0, 0)

@@ -178,7 +178,7 @@ async def test_what_is_not_there_is_not_found(
     for name in ("gold/absent", "lead/data", "gold/../../data", "gold/a%00b", "gold/a%5Cb"):
         problem(await client.get(f"{base}/{name}"), 404)
     job = await app.get(base.split("/")[2])
-    await app.artifacts.remove((await files_of(app.engine, job))["gold", "data"].path)
+    await app.artifact_store.remove((await files_of(app.engine, job))["gold", "data"].path)
     problem(await client.get(f"{base}/gold/data"), 404, "artifact-not-found")
 
 
@@ -192,8 +192,8 @@ async def test_a_handed_in_file_is_read_by_its_argument_and_by_its_name(
     assert over.result == ["내용", "내용"], over.error
     [file] = (await client.get(f"/jobs/{job['job_id']}/artifacts")).json()["artifacts"]
     assert file["sha256"] == hashlib.sha256("내용".encode()).hexdigest()
-    assert file["name"] == "file/보고서.txt"
-    got = await client.get(f"/jobs/{job['job_id']}/artifacts/bronze/file/보고서.txt")
+    assert file["name"] == "보고서.txt"
+    got = await client.get(f"/jobs/{job['job_id']}/artifacts/bronze/보고서.txt")
     assert got.text == "내용"
     assert got.headers["content-type"] == "text/plain; charset=utf-8"
 
@@ -213,7 +213,7 @@ async def test_a_client_downloads_and_compares(
             assert hashlib.sha256(content).hexdigest() == file.sha256
             assert await remote.download(job_id, file.name, layer=file.layer) == content
         damaged = files[0].path
-        await app.artifacts.put(damaged, DATA[::-1])
+        await app.artifact_store.put(damaged, DATA[::-1])
         with pytest.raises(headrace.HeadraceError, match="is damaged"):
             await remote.download_to(job_id, "data", tmp_path / "other", layer="gold")
         assert not (tmp_path / "other").exists()

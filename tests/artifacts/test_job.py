@@ -109,7 +109,7 @@ async def test_a_name_can_be_kept_again(app: headrace.App, worker: Worker) -> No
     assert await app.artifacts.get(files["artifacts", "state"].path) == b"2"
     for replaced in (first, second):
         with pytest.raises(headrace.ArtifactNotFound):
-            await app.artifacts.size(replaced)
+            await app.artifact_store.size(replaced)
 
 
 async def test_an_attempt_that_lost_its_lease_cannot_overwrite(
@@ -154,7 +154,7 @@ async def test_an_attempt_that_lost_its_lease_cannot_overwrite(
     assert kept.path == paths[2]
     assert await app.artifacts.get(kept.path, sha256=kept.sha256) == b"by the owner"
     with pytest.raises(headrace.ArtifactNotFound):
-        await app.artifacts.size(paths[1])
+        await app.artifact_store.size(paths[1])
 
 
 async def test_a_file_of_another_job_is_read_by_its_path(app: headrace.App, worker: Worker) -> None:
@@ -207,7 +207,7 @@ async def test_a_store_that_is_away_is_a_reason_to_try_again(
 ) -> None:
     url, folder = f"sqlite:///{tmp_path}/jobs.db", tmp_path / "artifacts"
     async with headrace.App(url, artifacts=str(folder), clock=clock) as app:
-        app.artifacts.pauses = (0.01,)
+        app.artifact_store.pauses = (0.01,)
         folder.write_text("not mounted")
 
         @app.task(retries=1)

@@ -37,7 +37,7 @@ async def app(setting: str, tmp_path: Path, clock: Clock) -> AsyncIterator[headr
 
 
 def the_loop(app: headrace.App) -> Files:
-    return Files(engine=app.engine, artifacts=app.artifacts, clock=app.clock)
+    return Files(engine=app.engine, artifacts=app.artifact_store, clock=app.clock)
 
 
 async def put(store: ArtifactStore, job_id: str) -> list[str]:
@@ -66,11 +66,11 @@ async def records(engine: Engine, kind: str = PRUNED) -> list[str]:
 
 async def test_files_of_pruned_jobs_are_removed(app: headrace.App) -> None:
     pruned, other = new_id(), new_id()
-    paths, others = await put(app.artifacts, pruned), await put(app.artifacts, other)
+    paths, others = await put(app.artifact_store, pruned), await put(app.artifact_store, other)
     await app.engine.record_put(PRUNED, pruned, b"{}")
     assert await the_loop(app).tick() > 30
-    assert await there(app.artifacts, paths) == [False, False]
-    assert await there(app.artifacts, others) == [True, True]
+    assert await there(app.artifact_store, paths) == [False, False]
+    assert await there(app.artifact_store, others) == [True, True]
     assert await records(app.engine) == []
 
 
@@ -79,10 +79,10 @@ async def test_files_of_a_job_that_exists_are_left_alone(app: headrace.App) -> N
     async def nothing() -> None: ...
 
     job = await nothing.enqueue()
-    paths = await put(app.artifacts, job.id)
+    paths = await put(app.artifact_store, job.id)
     await app.engine.record_put(PRUNED, job.id, b"{}")
     await the_loop(app).tick()
-    assert await there(app.artifacts, paths) == [True, True]
+    assert await there(app.artifact_store, paths) == [True, True]
     assert await records(app.engine) == []
 
 
@@ -93,19 +93,19 @@ async def test_files_of_a_job_that_comes_back_while_others_are_removed_are_left_
     async def noop() -> None: ...
 
     first, second = sorted([new_id(), new_id()])
-    paths = await put(app.artifacts, second)
+    paths = await put(app.artifact_store, second)
     for pruned in (first, second):
         await app.engine.record_put(PRUNED, pruned, b"{}")
-    remove_job = app.artifacts.remove_job
+    remove_job = app.artifact_store.remove_job
 
     async def comes_back(job_id: str) -> None:
         await remove_job(job_id)
         if job_id == first:
             await app.engine.insert([NewJob(id=second, task="noop")])
 
-    monkeypatch.setattr(app.artifacts, "remove_job", comes_back)
+    monkeypatch.setattr(app.artifact_store, "remove_job", comes_back)
     await the_loop(app).tick()
-    assert await there(app.artifacts, paths) == [True, True]
+    assert await there(app.artifact_store, paths) == [True, True]
 
 
 async def test_it_works_in_bounded_steps_and_with_several_at_once(
@@ -115,7 +115,7 @@ async def test_it_works_in_bounded_steps_and_with_several_at_once(
     paths = []
     for _ in range(12):
         job_id = new_id()
-        paths += await put(app.artifacts, job_id)
+        paths += await put(app.artifact_store, job_id)
         await app.engine.record_put(PRUNED, job_id, b"{}")
     one, other = the_loop(app), the_loop(app)
     assert max(await asyncio.gather(one.tick(), other.tick())) < 1
@@ -123,17 +123,17 @@ async def test_it_works_in_bounded_steps_and_with_several_at_once(
     for _ in range(3):
         await asyncio.gather(one.tick(), other.tick())
     assert await records(app.engine) == []
-    assert not any(await there(app.artifacts, paths))
+    assert not any(await there(app.artifact_store, paths))
 
 
 async def test_whoever_is_killed_half_way_leaves_it_to_the_next(app: headrace.App) -> None:
     job_id = new_id()
-    paths = await put(app.artifacts, job_id)
+    paths = await put(app.artifact_store, job_id)
     await app.engine.record_put(PRUNED, job_id, b"{}")
     # Some files are gone, the record is not: as after a kill.
-    await app.artifacts.remove(paths[0])
+    await app.artifact_store.remove(paths[0])
     await the_loop(app).tick()
-    assert await there(app.artifacts, paths) == [False, False]
+    assert await there(app.artifact_store, paths) == [False, False]
     # All files are gone, the record is not.
     await app.engine.record_put(PRUNED, job_id, b"{}")
     await the_loop(app).tick()
@@ -152,9 +152,9 @@ async def test_a_record_that_is_no_job_leads_nowhere(app: headrace.App, tmp_path
 async def test_a_store_that_is_away_is_asked_again_later(tmp_path: Path, clock: Clock) -> None:
     url, folder = f"sqlite:///{tmp_path}/jobs.db", tmp_path / "artifacts"
     async with headrace.App(url, artifacts=str(folder), clock=clock) as app:
-        app.artifacts.pauses = (0.01,)
+        app.artifact_store.pauses = (0.01,)
         job_id = new_id()
-        paths = await put(app.artifacts, job_id)
+        paths = await put(app.artifact_store, job_id)
         await app.engine.record_put(PRUNED, job_id, b"{}")
         folder.rename(tmp_path / "away")
         folder.write_text("not mounted")
@@ -165,7 +165,7 @@ async def test_a_store_that_is_away_is_asked_again_later(tmp_path: Path, clock: 
         folder.unlink()
         (tmp_path / "away").rename(folder)
         await loop.tick()
-        assert await there(app.artifacts, paths) == [False, False]
+        assert await there(app.artifact_store, paths) == [False, False]
 
 
 async def test_who_has_another_folder_leaves_the_record_to_others(
@@ -184,7 +184,7 @@ async def test_who_has_another_folder_leaves_the_record_to_others(
         assert caplog.text.count("cannot be removed") == 1, "an old story is told once"
     async with headrace.App(url, artifacts=str(tmp_path / "shared"), clock=clock) as right:
         await the_loop(right).tick()
-        assert await there(right.artifacts, paths) == [False, False]
+        assert await there(right.artifact_store, paths) == [False, False]
         assert await records(right.engine) == []
 
 
@@ -212,7 +212,7 @@ async def test_from_put_to_prune_on_every_engine(
         await Prune(engine=app.engine, history_seconds=50, history_count=None).tick()
         assert await records(app.engine) == [old.id]
         assert await the_loop(app).remove_pruned() == 1
-        assert await there(app.artifacts, paths) == [False, True]
+        assert await there(app.artifact_store, paths) == [False, True]
         assert await records(app.engine) == []
         assert await app.engine.audit() == []
 
@@ -239,10 +239,10 @@ async def test_handed_in_files_go_with_their_job(app: headrace.App, clock: Clock
     loop = the_loop(app)
     clock.advance(7_200)
     await loop.tick()
-    assert await there(app.artifacts, paths) == [True, True]
+    assert await there(app.artifact_store, paths) == [True, True]
     assert await app.engine.prune(older_than=3_600) == 1
     await loop.tick()
-    assert await there(app.artifacts, paths) == [False, True]
+    assert await there(app.artifact_store, paths) == [False, True]
     assert await records(app.engine, pending_uploads.KIND) == [waiting]
 
 
@@ -251,13 +251,13 @@ async def test_files_whose_job_never_came_are_removed_after_a_while(
 ) -> None:
     job_id = new_id()
     await pending_uploads.expect(app.engine, job_id)
-    paths = await put(app.artifacts, job_id)
+    paths = await put(app.artifact_store, job_id)
     loop = the_loop(app)
     await loop.tick()
-    assert await there(app.artifacts, paths) == [True, True], "the job may still come"
+    assert await there(app.artifact_store, paths) == [True, True], "the job may still come"
     clock.advance(3_700)
     await loop.tick()
-    assert await there(app.artifacts, paths) == [False, False]
+    assert await there(app.artifact_store, paths) == [False, False]
     assert await records(app.engine, pending_uploads.KIND) == []
 
 
@@ -269,7 +269,7 @@ async def test_every_worker_runs_it(tmp_path: Path) -> None:
         await app.engine.record_put(PRUNED, job_id, b"{}")
 
         async def gone() -> bool:
-            return not any(await there(app.artifacts, paths))
+            return not any(await there(app.artifact_store, paths))
 
         async with headrace.JobOrchestrator(app):
             await until(gone)

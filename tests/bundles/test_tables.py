@@ -223,14 +223,14 @@ def _run_script(setup: headrace.bundles.Setup, script: str) -> None:
     import sqlite3
 
     assert setup.tables_address.path is not None
-    connection = sqlite3.connect(setup.tables_address.path)
-    connection.executescript(script)
-    connection.close()
+    opened = sqlite3.connect(setup.tables_address.path)
+    opened.executescript(script)
+    opened.close()
 
 
 def test_looking_makes_no_file(shelf: Path, tmp_path: Path) -> None:
     app = headrace.App(f"sqlite:///{tmp_path}/jobs.db", bundles=["shelf"])
-    asyncio.run(setup_of(app).tables_state())  # type: ignore[arg-type]
+    asyncio.run(setup_of(app).tables_state())
     assert not (tmp_path / "jobs-shelf.db").exists()
 
 

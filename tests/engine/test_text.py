@@ -87,6 +87,7 @@ async def test_notes_may_have_any_character(engine: Engine) -> None:
         ("stage", KEPT + STRANGE, b"2"),
     ]
     assert (await the_job(engine, two.id)).stage == "plain"
+    await engine.write_progress([Note(one.id, one.token, progress=100.0)])
     await complete(engine, one)
     assert (await the_job(engine, one.id)).message == KEPT + STRANGE
 

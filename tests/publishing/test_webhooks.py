@@ -45,9 +45,9 @@ async def test_the_signature_is_that_of_standard_webhooks(
     assert request.headers["host"] == f"127.0.0.1:{receiver.port}"
     assert abs(int(request.headers["webhook-timestamp"]) - time.time()) < 60
     # The library finds every change.
-    for headers, body in (
-        (request.headers, request.body + b" "),
-        ({**request.headers, "webhook-id": "other"}, request.body),
+    for body, headers in (
+        (request.body + b" ", request.headers),
+        (request.body, {**request.headers, "webhook-id": "other"}),
     ):
         with pytest.raises(WebhookVerificationError):
             Webhook(made.secret).verify(body, headers)

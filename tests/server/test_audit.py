@@ -36,6 +36,8 @@ CHANGES = {
     ("DELETE", "/dead-letters/{letter_id}"): "dead-letter.remove",
     ("POST", "/api/v2/workflows/execute"): "workflow.execute",
     ("POST", "/workflows/runs/{job_id}/retry"): "workflow.retry",
+    ("POST", "/artifacts/keep"): "artifact.keep",
+    ("POST", "/artifacts/release"): "artifact.release",
     ("POST", "/keys"): "key.create",
     ("DELETE", "/keys/{key_id}"): "key.revoke",
 }
@@ -82,6 +84,11 @@ async def test_every_route_that_changes_something_writes_it_down(local_app: head
         await run_jobs(local_app)
         run = begun["data"]["job_id"]
         await change("POST", "/workflows/runs/{job_id}/retry", {"from": "end"}, job_id=run)
+
+        put = await local_app.artifacts.put("a.txt", b"hello")
+        claim = {"path": put.path, "owner": "tests"}
+        await change("POST", "/artifacts/keep", claim)
+        await change("POST", "/artifacts/release", claim)
 
         other = (await change("POST", "/keys", {"name": "second"}))["id"]
         await change("DELETE", "/keys/{key_id}", key_id=other)

@@ -25,6 +25,7 @@ VALUES = {
     "letter_id": "kafka:orders:0:1",
     "workflow_id": "sums",
     "event": "approved",
+    "path": f"gold/{new_id()}/1/x",
 }
 
 
@@ -64,7 +65,7 @@ def test_the_list_of_routes_is_as_agreed() -> None:
     for (method, path), access in needed.items():
         if method == "GET" and path not in OPEN | LOCAL | {"/keys", "/audit"}:
             assert access == "read", path
-        elif path.startswith(("/jobs", "/workflows", "/api/v2/workflows")):
+        elif path.startswith(("/jobs", "/workflows", "/api/v2/workflows", "/artifacts")):
             assert access == "write", path
         elif path not in OPEN | LOCAL:
             assert access == "admin", path

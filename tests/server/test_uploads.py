@@ -38,13 +38,13 @@ async def test_a_file_becomes_an_artifact_and_its_path_the_argument(
     answer = await upload(client, args=json.dumps({"language": "ko"}), priority="5", queue="docs")
     assert answer.status_code == 202, answer.text
     job = answer.json()
-    assert job["args"] == {"file": f"bronze/{job['job_id']}/0/file/a.txt", "language": "ko"}
+    assert job["args"] == {"file": f"bronze/{job['job_id']}/0/a.txt", "language": "ko"}
     assert (job["priority"], job["queue"]) == (5, "docs")
     await run_jobs(app)
     assert (await app.get(job["job_id"])).result == 5
     [file] = (await client.get(f"/jobs/{job['job_id']}/artifacts")).json()["artifacts"]
-    assert (file["layer"], file["name"], file["size"]) == ("bronze", "file/a.txt", 5)
-    got = await client.get(f"/jobs/{job['job_id']}/artifacts/bronze/file/a.txt")
+    assert (file["layer"], file["name"], file["size"]) == ("bronze", "a.txt", 5)
+    got = await client.get(f"/jobs/{job['job_id']}/artifacts/bronze/a.txt")
     assert got.content == b"hello"
     assert len(kept(tmp_path)) == 1
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+import headrace.admin.artifacts
+import headrace.admin.sync_artifacts
 import headrace.app
 import headrace.client.client
 import headrace.client.sync
@@ -47,6 +49,12 @@ class Blocking(NamedTuple):
 
 ALL = (
     Blocking(headrace.client.sync, "SyncClient", headrace.client.client.Client, ("job",)),
+    Blocking(
+        headrace.admin.sync_artifacts,
+        "SyncArtifacts",
+        headrace.admin.artifacts.AppArtifacts,
+        (),
+    ),
     Blocking(headrace.sync, "App", headrace.app.App, ("schedule", "add_schedule"), (Registering,)),
 )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from headrace_ingest.parsing import NEVER_RETRY, parse_file
-
 from headrace import App
+from headrace_ingest.parsing import NEVER_RETRY, parse_file
 
 app = App(os.environ.get("INGEST_TEST_URL", "sqlite:///unused.db"))
 

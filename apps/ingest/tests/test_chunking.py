@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from headrace_ingest.chunking import Chunk, split
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from headrace_ingest.chunking import Chunk, split
 
 TEXTS = st.text(alphabet=st.sampled_from("ab가나. \n\t!?é\U0001f600\u0301"), max_size=3000)
 

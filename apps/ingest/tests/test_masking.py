@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from headrace_ingest.chunking import Chunk, split
 from headrace_ingest.masking import Kind, Span, find, mask, mask_chunks
 from headrace_ingest.masking.kinds import merge
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 
 def full_width(text: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from headrace_ingest.names import clean_name, clean_path, is_within
 
 from headrace import ValidationError
+from headrace_ingest.names import clean_name, clean_path, is_within
 
 
 @pytest.mark.parametrize(

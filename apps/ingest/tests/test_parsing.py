@@ -6,12 +6,12 @@ import codecs
 from pathlib import Path
 
 import pytest
-from headrace_ingest.parsing import Format, Limits, ParserFactory, parse_file
 from hwpx import HwpxDocument
 from ingest_support.office import make_docx, make_pptx, make_xlsx, make_zip, understate_sizes
 from ingest_support.pdf import text_pdf
 
 from headrace import ParserError, ValidationError
+from headrace_ingest.parsing import Format, Limits, ParserFactory, parse_file
 
 KOREAN = "제1조 이 규정은 휴가에 관한 사항을 정한다. 담당 부서는 인사팀이다."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+
 from headrace_ingest.real_files import Unreachable, download, outcomes
 
 

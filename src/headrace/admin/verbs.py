@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -12,7 +13,7 @@ from headrace import job_tree
 from headrace.admin.records import RecordVerbs
 from headrace.errors import ArtifactNotFound
 from headrace.model.ids import parse_id
-from headrace.model.job import Job, JobFilter, Source
+from headrace.model.job import Job, JobFilter, NewJob, Source
 from headrace.model.names import check_name, check_text
 from headrace.model.status import ACTIVE, Status
 from headrace.model.views import LaneView, QueueView
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
+    from headrace.admin.artifacts import AppArtifacts
     from headrace.api_types.requests import AppPutOptions, RunOptions, ScheduleSettings
     from headrace.api_types.responses import (
         BulkAnswer,
@@ -33,9 +35,11 @@ if TYPE_CHECKING:
         ScheduleTimes,
         ScheduleView,
     )
+    from headrace.artifacts.index import HandedIn
     from headrace.dispatchers.cron.schedules import Schedules
-    from headrace.model.artifact import Artifact
+    from headrace.model.artifact import Artifact, File, KeptFile, KeptPage
     from headrace.model.durable.writes import StoredEntry
+    from headrace.task.app_like import AppLike
     from headrace.workflows.catalog import Workflows
     from headrace.workflows.model import Workflow
     from headrace.workflows.steps import RunView
@@ -159,11 +163,49 @@ class AdminVerbs(RecordVerbs):
 
     # -- files of jobs -------------------------------------------------------------------------
 
+    @functools.cached_property
+    def artifacts(self) -> AppArtifacts:
+        """The files of jobs, by their paths, and files for jobs that are not enqueued yet."""
+        from headrace.admin.artifacts import AppArtifacts  # noqa: PLC0415
+
+        return AppArtifacts(cast("AppLike", self))  # nothing but an App has these verbs
+
+    async def enqueue_with_files(
+        self,
+        files: Mapping[str, File],
+        make: Callable[[list[HandedIn]], NewJob],
+        *,
+        connection: Any = None,
+    ) -> tuple[Job, bool]:
+        """Store files and the job that `make` makes of them, or neither; and whether it is new."""
+        from headrace.artifacts import handed_in  # noqa: PLC0415 - most jobs come without files
+
+        uploads = handed_in.uploads_of(files)
+        await self.open()
+        insert = functools.partial(self.enqueue_job, connection=connection)
+        return await handed_in.enqueue_with_files(
+            self._engine, self.artifact_store, uploads, make, insert
+        )
+
     async def list_artifacts(self, job_id: str) -> Sequence[Artifact]:
         """Return the files that a job has stored, and those that it was enqueued with."""
         from headrace.artifacts.index import files_of  # noqa: PLC0415
 
         return list((await files_of(self._engine, await self.get(job_id))).values())
+
+    async def keep_file(self, path: str, *, owner: str, reason: str = "") -> KeptFile:
+        """Keep a file when its job is pruned, until `owner` releases it."""
+        return await self.artifacts.keep(path, owner=owner, reason=reason)
+
+    async def release_file(self, path: str, *, owner: str) -> bool:
+        """End what `keep_file` began; return False if `owner` did not keep it."""
+        return await self.artifacts.release(path, owner=owner)
+
+    async def kept_files(
+        self, owner: str | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> KeptPage:
+        """Return a page of kept files, of all owners or one, by job."""
+        return await self.artifacts.kept(owner, cursor=cursor, limit=limit)
 
     async def stream(
         self, job_id: str, name: str, *, layer: str = "artifacts"
@@ -174,7 +216,7 @@ class AdminVerbs(RecordVerbs):
         file = await file_of(self._engine, await self.get(job_id), layer, name)
         if file is None:
             raise ArtifactNotFound(f"job {job_id} has no file {layer[:20]}/{name[:200]}")
-        async for chunk in self.artifacts.stream(file.path, sha256=file.sha256):
+        async for chunk in self.artifact_store.stream(file.path, sha256=file.sha256):
             yield chunk
 
     async def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes:

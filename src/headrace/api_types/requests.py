@@ -26,6 +26,7 @@ Missed = Literal["skip", "latest", "all"]
 Name = Annotated[str, Meta(pattern=NAME)]
 Text = Annotated[str, Meta(pattern=TEXT)]
 Moment = Annotated[datetime, Meta(tz=True)]
+ArtifactPath = Annotated[str, Meta(min_length=1, max_length=2_000)]
 Reason = Annotated[str, Meta(min_length=1, max_length=1_000)]
 
 
@@ -155,6 +156,21 @@ class TriggerRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """With `force`, also while a job of the schedule is unfinished."""
 
     force: bool = False
+
+
+class KeepRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A file to keep when its job is pruned."""
+
+    path: ArtifactPath
+    owner: Name
+    reason: Annotated[str, Meta(max_length=1_000)] = ""
+
+
+class ReleaseRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A kept file that its owner needs no longer."""
+
+    path: ArtifactPath
+    owner: Name
 
 
 class KeyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

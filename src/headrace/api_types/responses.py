@@ -224,6 +224,14 @@ class DeadLetterView(DeadLetterSummary, kw_only=True):
     raw: bytes = b""
 
 
+class FileReleased(msgspec.Struct):
+    """A file that its owner keeps no longer; `released` is False if it did not."""
+
+    path: str
+    owner: str
+    released: bool
+
+
 class DeadLetterPage(msgspec.Struct):
     """Dead letters by id. `cursor` asks for the next page."""
 

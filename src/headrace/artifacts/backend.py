@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Protocol
 
 
@@ -37,8 +37,10 @@ class Backend(Protocol):
     async def remove(self, path: str) -> None:
         """Remove a file; it is fine if it is gone."""
 
-    async def remove_job(self, job_id: str) -> None:
-        """Remove every file of a job, in all layers; it is fine if some or all are gone."""
+    async def remove_job(self, job_id: str, spare: Collection[str] = ()) -> None:
+        """Remove every file of a job, in all layers, except the paths to `spare`; it is fine if
+        some or all are gone.
+        """
 
     async def tidy(self, older_than: float) -> None:
         """Remove what writers that were killed so many seconds ago have left half-written."""

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import datetime
+from typing import Any
 
 import msgspec
 
-from headrace.artifacts.names import check_layer, check_name, entry_name, place
+from headrace.artifacts.names import (
+    aside,
+    check_layer,
+    check_name,
+    check_path,
+    entry_name,
+    place,
+)
 from headrace.artifacts.store import Stored
 from headrace.engine.base import Engine
 from headrace.errors import InvalidInput, InvalidName
@@ -112,34 +121,49 @@ def read_entries(entries: Iterable[StoredEntry]) -> dict[tuple[str, str], Artifa
     return files
 
 
-def read_handed_in(job: Job) -> dict[tuple[str, str], Artifact]:
-    """The files that came with a job. Where they are is not for its `meta` to say."""
-    files = job.meta.get("files")
-    if not isinstance(files, list) or job.source != "api":
+def read_handed_in(
+    job_id: str, meta: Mapping[str, Any], at: datetime | None = None
+) -> dict[tuple[str, str], Artifact]:
+    """The files that came with a job, from its `meta`. Only files of its own are believed: a child
+    has the `meta` of its parent, and callers write there what they like.
+    """
+    files = meta.get("files")
+    if not isinstance(files, list):
         return {}
     try:
         kept = msgspec.convert(files, list[HandedIn])
     except msgspec.ValidationError:
         return {}  # the caller's own field of that name
-    files = {}
+    folder = f"{HANDED_IN_LAYER}/{job_id}/{HANDED_IN_TOKEN}/"
+    found = {}
     for each in kept:
-        name = f"{each.argument}/{each.name}"
         with suppress(InvalidName):
-            files[HANDED_IN_LAYER, name] = Artifact(
-                layer=HANDED_IN_LAYER,
-                name=name,
-                path=place(HANDED_IN_LAYER, job.id, HANDED_IN_TOKEN, name),
-                size=each.size,
-                sha256=each.sha256,
-                media_type=each.media_type,
-                at=job.created_at,
-            )
-    return files
+            check_path(each.path)
+            if each.path.startswith(folder):
+                name = _handed_in_name(each, job_id)
+                found[HANDED_IN_LAYER, name] = Artifact(
+                    layer=HANDED_IN_LAYER,
+                    name=name,
+                    path=each.path,
+                    size=each.size,
+                    sha256=each.sha256,
+                    media_type=each.media_type,
+                    at=at,
+                )
+    return found
+
+
+def _handed_in_name(file: HandedIn, job_id: str) -> str:
+    """Return the name of an upload. Earlier versions put the name of the argument before it."""
+    earlier = f"{file.argument}/{file.name}"
+    path = place(HANDED_IN_LAYER, job_id, HANDED_IN_TOKEN, earlier)
+    return earlier if file.path in (path, aside(path)) else check_name(file.name)
 
 
 async def files_of(engine: Engine, job: Job) -> dict[tuple[str, str], Artifact]:
     """Every file of a job by layer and name: those it came with, and those that it has kept."""
-    return read_handed_in(job) | read_entries(await engine.entries(job.id, KIND))
+    handed_in = read_handed_in(job.id, job.meta, job.created_at)
+    return handed_in | read_entries(await engine.entries(job.id, KIND))
 
 
 async def file_of(engine: Engine, job: Job, layer: str, name: str) -> Artifact | None:

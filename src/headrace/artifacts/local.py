@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
 from typing import IO, ParamSpec, TypeVar
 
@@ -72,8 +72,8 @@ class LocalFolder:
         with contextlib.suppress(ArtifactNotFound):
             await self._do(path, os.unlink, self.folder / path)
 
-    async def remove_job(self, job_id: str) -> None:
-        """Remove the job's folder in each layer."""
+    async def remove_job(self, job_id: str, spare: Collection[str] = ()) -> None:
+        """Remove the job's folder in each layer, or what is in it beside files to spare."""
         if not await asyncio.to_thread(self.folder.exists):
             # Nothing was ever kept here, so what is looked for must be elsewhere.
             raise EngineError(
@@ -81,7 +81,12 @@ class LocalFolder:
                 f"job {job_id} has kept its files"
             )
         for layer in LAYERS:
-            await self._do(f"{layer}/{job_id}", _remove_folder, self.folder / layer / job_id)
+            folder = self.folder / layer / job_id
+            spared = {self.folder / path for path in spare if path.startswith(f"{layer}/{job_id}/")}
+            if spared:
+                await self._do(f"{layer}/{job_id}", _remove_others, folder, spared)
+            else:
+                await self._do(f"{layer}/{job_id}", _remove_folder, folder)
 
     async def tidy(self, older_than: float) -> None:
         """Remove what has not been written to for this long."""
@@ -181,6 +186,19 @@ def _sync(folder: Path) -> None:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _remove_others(folder: Path, spared: set[Path]) -> None:
+    """Remove the files below a folder that are not to be spared, also while others do."""
+    for parent, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            file = Path(parent, name)
+            if file not in spared:
+                with contextlib.suppress(FileNotFoundError):
+                    file.unlink()
+        for name in folders:
+            with contextlib.suppress(OSError):  # it is not empty, or gone
+                Path(parent, name).rmdir()
 
 
 def _remove_folder(folder: Path) -> None:

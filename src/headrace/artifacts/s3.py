@@ -14,7 +14,7 @@ import re
 import time
 import uuid
 import weakref
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -111,16 +111,21 @@ class S3Bucket:
         with contextlib.suppress(ArtifactNotFound):
             await self._do(path, self._obstore.delete_async(self._store, path))
 
-    async def remove_job(self, job_id: str) -> None:
+    async def remove_job(self, job_id: str, spare: Collection[str] = ()) -> None:
         """Page by page, in each layer."""
         for layer in LAYERS:
             prefix = f"{layer}/{job_id}"
             before: list[str] = []
-            while page := await self._page(prefix):
-                if page == before:
-                    raise EngineError(f"{self.where} keeps {page[0]} although it was removed")
-                await self._do(prefix, self._obstore.delete_async(self._store, page))
-                before = page
+            after: str | None = None
+            while page := await self._page(prefix, after):
+                gone = [path for path in page if path not in spare]
+                if gone and gone == before:
+                    raise EngineError(f"{self.where} keeps {gone[0]} although it was removed")
+                if gone:
+                    await self._do(prefix, self._obstore.delete_async(self._store, gone))
+                before = gone
+                if len(gone) < len(page):
+                    after = page[-1]  # those before it are removed, or to be spared
 
     async def tidy(self, older_than: float) -> None:
         """Parts of uploads that were given up are for the bucket's lifecycle rules to remove."""
@@ -129,8 +134,9 @@ class S3Bucket:
         """Ask for the files of a job that does not exist."""
         await self._page(f"{LAYERS[0]}/{uuid.uuid4()}")
 
-    async def _page(self, prefix: str) -> list[str]:
-        listed = self._obstore.list(self._store, prefix=prefix, chunk_size=PAGE)
+    async def _page(self, prefix: str, after: str | None = None) -> list[str]:
+        """Return the first paths below a prefix, or the first after one of them."""
+        listed = self._obstore.list(self._store, prefix=prefix, offset=after, chunk_size=PAGE)
         try:
             return [found["path"] for found in await self._do(prefix, anext(listed))]
         except StopAsyncIteration:

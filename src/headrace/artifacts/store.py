@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
 from typing import TypeVar
 
 import msgspec
@@ -123,10 +123,12 @@ class ArtifactStore:
         check_path(path)
         await self._patiently(lambda: self.backend.remove(path))
 
-    async def remove_job(self, job_id: str) -> None:
-        """Remove every file of a job, in all layers; it is fine if some or all are gone."""
+    async def remove_job(self, job_id: str, spare: Collection[str] = ()) -> None:
+        """Remove every file of a job, in all layers, except the paths to `spare`; it is fine if
+        some or all are gone.
+        """
         checked = parse_id(job_id)
-        await self._patiently(lambda: self.backend.remove_job(checked))
+        await self._patiently(lambda: self.backend.remove_job(checked, spare))
 
     async def tidy(self, older_than: float = 86_400.0) -> None:
         """Remove what writers that were killed long ago have left half-written."""

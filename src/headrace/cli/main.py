@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "enqueue": ("enqueue.command:enqueue", "Enqueue a job and print its id."),
     "jobs": ("jobs.list:commands", "List, show, watch, cancel and retry jobs."),
-    "artifacts": ("admin.artifacts:commands", "List and download the files of jobs."),
+    "artifacts": ("admin.artifacts:commands", "List, download and keep the files of jobs."),
     "running": ("admin.overview:running", "Show what runs now and what waits."),
     "top": ("top.command:top", "Show queues, jobs, lanes and workers, live."),
     "queues": ("admin.overview:commands", "List queues; pause and resume them."),

@@ -14,12 +14,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from headrace.api_types.requests import JobRequest
-from headrace.client.base import BaseClient
+from headrace.api_types.requests import JobRequest, KeepRequest, ReleaseRequest
+from headrace.api_types.responses import FileReleased
+from headrace.client.base import BaseClient, given
 from headrace.client.errors import UnexpectedAnswer
 from headrace.client.request import Request, pause
 from headrace.errors import EngineUnavailable, InvalidInput
-from headrace.model.artifact import Artifact
+from headrace.model.artifact import Artifact, KeptFile, KeptPage
 from headrace.model.ids import parse_id
 
 File = Path | tuple[str, bytes]
@@ -34,6 +35,23 @@ class FileApi(BaseClient):
     async def artifacts(self, job_id: str) -> Sequence[Artifact]:
         """The files that a job has stored, and those that were sent with it."""
         return await self._list(f"/jobs/{parse_id(job_id)}/artifacts", "artifacts", Artifact)
+
+    async def keep_file(self, path: str, *, owner: str, reason: str = "") -> KeptFile:
+        """Keep a file when its job is pruned, until `owner` releases it. Raises `NotFound`."""
+        asked = KeepRequest(path=path, owner=owner, reason=reason)
+        return await self._send("POST", "/artifacts/keep", KeptFile, asked, idempotent=True)
+
+    async def release_file(self, path: str, *, owner: str) -> bool:
+        """End what `keep_file` began; return False if `owner` did not keep it."""
+        asked = ReleaseRequest(path=path, owner=owner)
+        return (await self._send("POST", "/artifacts/release", FileReleased, asked)).released
+
+    async def kept_files(
+        self, owner: str | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> KeptPage:
+        """A page of kept files, of all owners or one, by job."""
+        params = given(owner=owner, cursor=cursor, limit=limit)
+        return await self._get("/artifacts/kept", KeptPage, "kept files", params)
 
     async def download(self, job_id: str, name: str, *, layer: str = "artifacts") -> bytes:
         """The content of one file of a job at once. Raises `NotFound`."""

@@ -10,8 +10,8 @@ from headrace.model.job import ClaimedJob
 from headrace.model.status import State
 
 _STATES = {int(state): state for state in State}
-# The fields of `Job` in the order of the columns of views and statements. Not the order that the
-# class has, which is that of the API.
+# The fields of `Job` in the order of the columns of views and statements, not in that of the
+# class, which is that of the API.
 _FIELDS = (
     *("id", "task", "queue", "state", "args_json", "priority", "lane", "width", "hold", "key"),
     *("source", "attempt", "max_attempts", "token", "timeout", "on_crash", "stage", "progress"),

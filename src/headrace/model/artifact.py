@@ -29,6 +29,32 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None = None
 
 
+class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that outlives its job for an owner; `at` is when that was last said."""
+
+    path: str
+    owner: str
+    reason: str
+    size: int
+    layer: str
+    job_id: str
+    name: str
+    at: datetime
+
+
+class KeptPage(msgspec.Struct):
+    """Kept files by job. `cursor` asks for the next page; None: there is none."""
+
+    files: list[KeptFile]
+    cursor: str | None = None
+
+
+File = tuple[str, Content] | Content | Artifact
+"""A file that goes with a job: content (a Path and an open file have a name), a name with content,
+or what `app.artifacts.put` has returned.
+"""
+
+
 class Artifacts(ABC):
     """The files that a job keeps, in layers: bronze, silver, gold, artifacts.
 
@@ -61,6 +87,14 @@ class Artifacts(ABC):
     @abstractmethod
     async def find(self, name: str, *, layer: str = "artifacts") -> Artifact:
         """Size, checksum and the like of one file. Raises `ArtifactNotFound`."""
+
+    @abstractmethod
+    async def keep(
+        self, name: str, *, owner: str, reason: str = "", layer: str = "artifacts"
+    ) -> KeptFile:
+        """Keep a file of this job when the job is pruned, until `owner` releases it. Raises
+        `ArtifactNotFound`.
+        """
 
     @abstractmethod
     async def list(self) -> list[Artifact]:

@@ -56,6 +56,7 @@ class Context(ABC):
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
+        transient: bool | str = False,
         **kwargs: Any,
     ) -> R: ...
 
@@ -71,6 +72,7 @@ class Context(ABC):
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
+        transient: bool | str = False,
         **kwargs: Any,
     ) -> R: ...
 
@@ -86,6 +88,7 @@ class Context(ABC):
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
+        transient: bool | str = False,
         **kwargs: Any,
     ) -> Any:
         """Run a named step once: its result is kept with the job, and later attempts get it
@@ -93,6 +96,10 @@ class Context(ABC):
 
         `key` makes a step of a loop: each key is kept for itself. `retries` (or `retry`) and
         `timeout` are for this step alone, within the attempt.
+
+        With `transient` the result is never stored: a later attempt runs the step again. If it is
+        the name of a later stage and that is recorded, the step is skipped and `headrace.GONE`
+        returned.
         """
 
     @abstractmethod

@@ -14,7 +14,7 @@ from headrace.server.auth.redact import DEFAULT
 from headrace.server.bundles import add_bundles
 from headrace.server.http import problems
 from headrace.server.openapi.document import document
-from headrace.server.routes import admin, cluster, job, jobs, publishing, workflows
+from headrace.server.routes import admin, cluster, job, jobs, kept_files, publishing, workflows
 from headrace.server.routing import SecurityHeaders
 from headrace.server.service import MEBIBYTE, Service, ServicePerLoop
 from headrace.version import __version__
@@ -23,9 +23,10 @@ from headrace.version import __version__
 ROUTES = (
     *jobs.routes,
     *job.routes,
+    *kept_files.routes,
     *cluster.routes,
-    *publishing.routes,
     *admin.routes,
+    *publishing.routes,
     *workflows.routes,
 )
 

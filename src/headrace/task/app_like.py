@@ -24,7 +24,7 @@ class AppLike(JobSink, Protocol):
     settings: Settings
     clock: Clock
     tasks: dict[str, Task[..., Any]]
-    artifacts: ArtifactStore
+    artifact_store: ArtifactStore
     stage_hooks: list[StageHook]
 
     @property

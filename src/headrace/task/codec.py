@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from headrace.errors import InvalidArguments
+from headrace.model.durable.transient import GONE, GONE_TEXT
 
 
 def encode_hook(value: Any) -> Any:
@@ -14,6 +15,8 @@ def encode_hook(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if dump is not None and hasattr(type(value), "model_validate"):
         return dump(mode="json")
+    if value is GONE:
+        raise TypeError(GONE_TEXT)
     raise TypeError(f"{type(value).__name__} cannot be kept as JSON")
 
 

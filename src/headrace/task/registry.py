@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from headrace.errors import InvalidSetting, UnknownTask
 from headrace.model.context import Context
@@ -16,6 +16,10 @@ from headrace.model.retry import RetryPolicy
 from headrace.suggest import similar_or_first
 from headrace.task.stage_hooks import StageHook, check_hook
 from headrace.task.task import Task
+
+if TYPE_CHECKING:
+    from headrace.artifacts.index import HandedIn
+    from headrace.model.artifact import File
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -113,6 +117,16 @@ class Registry(Registering):
     @abstractmethod
     async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
         """Store one job that a task has made."""
+
+    @abstractmethod
+    async def enqueue_with_files(
+        self,
+        files: Mapping[str, File],
+        make: Callable[[list[HandedIn]], NewJob],
+        *,
+        connection: Any = None,
+    ) -> tuple[Job, bool]:
+        """Store files and the job that `make` makes of them, or neither."""
 
     def _register(
         self, name: str | None, policy: TaskPolicy, function: Callable[..., Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
@@ -45,13 +45,24 @@ class Signature:
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """Check the arguments of a call and return them as JSON."""
         if args:
-            kwargs = self._bind(args, kwargs)
+            kwargs = self._bind(args, kwargs, self._positional)
         try:
             encoded = encode(kwargs)
         except (TypeError, OverflowError, UnicodeEncodeError) as error:
             raise InvalidArguments(f'task "{self.task}": {error}; pass plain data') from None
         self.check(encoded)
         return encoded
+
+    def beside(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], files: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the arguments of a call by name, without those that are files."""
+        given = self._bind(args, kwargs, [name for name in self._positional if name not in files])
+        for name in given.keys() & files.keys():
+            raise InvalidArguments(
+                f'task "{self.task}": {name!r} is given as a file and as a value; leave one out'
+            )
+        return given
 
     def check(self, encoded: bytes) -> None:
         """Raise `InvalidArguments` for JSON that the handler cannot be called with."""
@@ -72,13 +83,15 @@ class Signature:
             return f"{error} ({value!r})"
         return None
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        if len(args) > len(self._positional):
+    def _bind(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], positional: list[str]
+    ) -> dict[str, Any]:
+        if len(args) > len(positional):
             raise InvalidArguments(
                 f'task "{self.task}": {len(args)} positional arguments, but it takes '
-                f"{len(self._positional)} ({', '.join(self._positional) or 'none'})"
+                f"{len(positional)} ({', '.join(positional) or 'none'})"
             )
-        bound = dict(zip(self._positional, args, strict=False))
+        bound = dict(zip(positional, args, strict=False))
         for name in kwargs:
             if name in bound:
                 raise InvalidArguments(f'task "{self.task}": argument {name!r} is given twice')

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from headrace.errors import InvalidSetting
 from headrace.model.context import Context
 from headrace.model.durable.entries import stage_name
+from headrace.model.durable.transient import check_transient
 from headrace.model.lane import Lane
 from headrace.model.retry import RetryPolicy
 
@@ -38,6 +39,7 @@ def stage(
     retries: int | None = None,
     retry: RetryPolicy | None = None,
     timeout: float | None = None,
+    transient: bool | str = False,
 ) -> StageDecorator:
     """Make a function a stage: `await crawl(ctx, url)` runs it once, and later attempts get the
     recorded result. `key` is a template over its arguments, e.g. `key="{url}"`; the default name is
@@ -47,6 +49,7 @@ def stage(
     def decorate(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
         called = name or function.__name__
         stage_name(called, None if key is None else "key")
+        check_transient(called, None if key is None else "key", transient)
         signature = inspect.signature(function)
         template = None if key is None else Lane(key)
         unknown = set() if template is None else template.fields() - set(signature.parameters)
@@ -72,6 +75,7 @@ def stage(
                 retries=retries,
                 retry=retry,
                 timeout=timeout,
+                transient=transient,
             )
 
         return run

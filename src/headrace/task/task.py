@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
-from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import msgspec
 
@@ -20,10 +31,30 @@ from headrace.model.times import check_delay, check_moment
 from headrace.task.codec import encode
 from headrace.task.signature import Signature
 
+if TYPE_CHECKING:
+    from headrace.artifacts.index import HandedIn
+    from headrace.model.artifact import File
+
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
 Kind = Literal["async", "thread", "process"]
+
+
+class OptionFields(TypedDict, total=False):
+    """The options of `task.options`, without `files`."""
+
+    queue: str | None
+    priority: int | None
+    delay: float | None
+    run_at: datetime | None
+    key: str | None
+    lane: str | Lane | None
+    retries: int | None
+    timeout: float | msgspec.UnsetType | None
+    source: Source
+    meta: dict[str, Any] | None
+    conn: Any
 
 
 class JobSink(Protocol):
@@ -31,6 +62,17 @@ class JobSink(Protocol):
 
     async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
         """Store one job."""
+
+    async def enqueue_with_files(
+        self,
+        files: Mapping[str, File],
+        make: Callable[[list[HandedIn]], NewJob],
+        *,
+        connection: Any = None,
+    ) -> tuple[Job, bool]:
+        """Store files and the job that `make` makes of them, or neither. Also return whether it is
+        new.
+        """
 
     @property
     def payload_limit(self) -> int:
@@ -86,6 +128,15 @@ class Task(Generic[P, R_co]):
         """Check the arguments and store a job durably."""
         return self.sink.enqueue_job(self.job(*args, **kwargs))
 
+    @overload
+    def options(
+        self, *, files: None = None, **options: Unpack[OptionFields]
+    ) -> TaskOptions[P, R_co]: ...
+    @overload
+    def options(
+        self, *, files: Mapping[str, File], **options: Unpack[OptionFields]
+    ) -> TaskOptions[..., R_co]: ...
+
     def options(
         self,
         *,
@@ -100,11 +151,13 @@ class Task(Generic[P, R_co]):
         source: Source = "code",
         meta: dict[str, Any] | None = None,
         conn: Any = None,
+        files: Mapping[str, File] | None = None,
     ) -> TaskOptions[P, R_co]:
         """Return this task with other options for the jobs that it enqueues.
 
         `delay` is in seconds; `run_at` an aware datetime; `key` makes the job idempotent; `conn`
-        is a PostgreSQL connection or session whose transaction the job takes part in.
+        is a PostgreSQL connection or session whose transaction the job takes part in. `files` are
+        stored with the job: the argument of each name is the path of its file.
         """
         changes: dict[str, Any] = {"source": source}
         if queue is not None:
@@ -130,7 +183,7 @@ class Task(Generic[P, R_co]):
         if meta is not None:
             changes["meta"] = encode(meta)
         template = Lane(lane) if isinstance(lane, str) else lane
-        return TaskOptions(self, changes=changes, lane=template, connection=conn)
+        return TaskOptions(self, changes=changes, lane=template, connection=conn, files=files)
 
 
 MOST_RETRIES = 10_000
@@ -146,7 +199,9 @@ class TaskOptions(Generic[P, R_co]):
         changes: dict[str, Any] | None = None,
         lane: Lane | None = None,
         connection: Any = None,
+        files: Mapping[str, File] | None = None,
     ) -> None:
+        self._files = files
         self._task = task
         self._changes = changes or {}
         self._lane = lane or task.policy.lane
@@ -161,6 +216,11 @@ class TaskOptions(Generic[P, R_co]):
                 "a job does not keep conn=…, so it would be stored outside of your transaction; "
                 "use options(conn=…).enqueue(…)"
             )
+        if self._files is not None:
+            raise InvalidSetting(
+                "a job does not keep files=…, which are stored with it; use options(files=…)."
+                "enqueue(…)"
+            )
         return self._make(self._task.signature.encode(args, kwargs))
 
     def job_from_json(self, encoded: bytes) -> NewJob:
@@ -168,8 +228,27 @@ class TaskOptions(Generic[P, R_co]):
         self._task.signature.check(encoded)
         return self._make(encoded)
 
+    def job_with_files(self, arguments: dict[str, Any], kept: list[HandedIn]) -> NewJob:
+        """Return a job whose arguments are these and the paths of its files."""
+        paths = {each.argument: each.path for each in kept}
+        job = self._make(self._task.signature.encode((), arguments | paths))
+        meta = msgspec.json.decode(job.meta) if job.meta else {}
+        job.meta = encode({**meta, "files": kept})
+        return job
+
+    async def _enqueue_with_files(
+        self, files: Mapping[str, File], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Job:
+        task = self._task
+        arguments = task.signature.beside(args, kwargs, files)
+        make = functools.partial(self.job_with_files, arguments)
+        job, _ = await task.sink.enqueue_with_files(files, make, connection=self._connection)
+        return job
+
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
         """Check the arguments and store a job durably."""
+        if self._files is not None:
+            return self._enqueue_with_files(self._files, args, kwargs)
         job = self._make(self._task.signature.encode(args, kwargs))
         return self._task.sink.enqueue_job(job, connection=self._connection)
 

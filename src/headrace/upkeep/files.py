@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from headrace.artifacts import ArtifactStore, pending_uploads
+from headrace.artifacts.kept import kept_paths
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineError, EngineUnavailable, InvalidInput
@@ -34,7 +35,7 @@ class Files(EngineLoop):
     """Removes files of pruned jobs, and of jobs that were never handed in, in small steps.
 
     A record is deleted after the files that it stands for are, so it is safe to be killed half-way
-    or to come second. Files of a job that exists are left alone.
+    or to come second. Files of a job that exists are left alone, and so are kept ones.
     """
 
     name = "files"
@@ -92,17 +93,31 @@ class Files(EngineLoop):
             # To remove the files of those before it takes a while, in which it may have come back.
             if await self.engine.get([parse_id(record.key)]):
                 continue
+            spare = await self._kept(record)
             try:
-                await self.artifacts.remove_job(record.key)
+                await (
+                    self.artifacts.remove_job(record.key, spare)
+                    if spare
+                    else self.artifacts.remove_job(record.key)
+                )
             except EngineUnavailable:
                 raise
             except EngineError as error:
                 # Some folder is not ours to remove; the next may be.
                 self.refused[record.key] = error
                 continue
-            await self.engine.record_delete(record.kind, record.key)
+            await self.engine.record_delete(PRUNED, record.key)
             removed += 1
         return removed
+
+    async def _kept(self, record: Record) -> set[str]:
+        """Return the files of a job that are to be spared. The job is gone; nothing else may vouch
+        for its files when the records of kept ones are read: see `artifacts/kept.py`.
+        """
+        if record.kind != PRUNED:
+            await self.engine.record_put(PRUNED, record.key, b"{}")  # so that none is forgotten
+        await pending_uploads.forget(self.engine, record.key)
+        return await kept_paths(self.engine, record.key)
 
     def _report(self) -> None:
         """Say what cannot be removed, once, and again when that changes."""

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 import sqlalchemy as sa
 from fastapi import UploadFile
-from headrace_shelf.work import books
+from headrace_shelf.work import books  # type: ignore[import-not-found]
 
 import headrace.bundles
 

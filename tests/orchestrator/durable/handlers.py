@@ -159,6 +159,30 @@ async def hanging_stages(ctx: headrace.Context, count: int) -> str:
     return await ctx.stage("last", "done".upper, timeout=20)
 
 
+@app.task(isolate="process", retry=headrace.RetryPolicy(retries=3, base=5))
+async def secretive(ctx: headrace.Context, log: str) -> list[str]:
+    """Fails once before the text is masked, and once after that."""
+    text = await ctx.stage("parsing", _parse, log, transient="masking")
+    masked = await ctx.stage("masking", _mask, text, log)
+    if ctx.attempt == 2:
+        raise ConnectionError("away")
+    return [repr(text), masked]
+
+
+def _parse(log: str) -> object:
+    with Path(log).open("a") as file:
+        file.write("parse\n")
+    return {"no JSON": object(), "text": "UNMASKED"}
+
+
+def _mask(text: dict[str, str], log: str) -> str:
+    with Path(log).open("a") as file:
+        file.write("mask\n")
+    if Path(log).read_text().count("mask") == 1:
+        raise ConnectionError("away")
+    return text["text"][:2]
+
+
 def _follow(ctx: headrace.Context) -> tuple[list[str], list[str]]:
     refusals = []
     for jobs in ([leaf.job(0)] * 1_001, [leaf]):

@@ -9,6 +9,7 @@ import hashlib
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ import pytest
 
 from headrace.artifacts.content import source_of
 from headrace.errors import ArtifactNotFound, Suspended
-from headrace.model.artifact import Artifact, Artifacts, Content
+from headrace.model.artifact import Artifact, Artifacts, Content, KeptFile
 from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.children import EndedChild
+from headrace.model.durable.transient import Transient
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob, NewJob
 from headrace.orchestrator.durable.context import DurableContext
@@ -68,6 +70,21 @@ class MemoryArtifacts(Artifacts):
             layer=layer, name=name, path=path, size=size, sha256=sha256, media_type=media_type
         )
 
+    async def keep(
+        self, name: str, *, owner: str, reason: str = "", layer: str = "artifacts"
+    ) -> KeptFile:
+        file = await self.find(name, layer=layer)
+        return KeptFile(
+            path=file.path,
+            owner=owner,
+            reason=reason,
+            size=file.size,
+            layer=layer,
+            job_id="",
+            name=file.name,
+            at=datetime.now(UTC),
+        )
+
     async def list(self) -> list[Artifact]:
         return [await self.find(path) for path in self.files]
 
@@ -87,6 +104,7 @@ class RecordingStepStore(StepStore):
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
+        transient: Transient = None,
     ) -> Any:
         kept, stages = self._context.kept, self._context.stages
         if step_name in kept:

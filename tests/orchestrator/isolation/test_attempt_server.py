@@ -104,16 +104,16 @@ async def test_the_end_of_what_never_began_is_refused(caller: Caller, method: st
 
 
 async def test_a_stage_ends_once(caller: Caller) -> None:
-    assert await caller.ask("begin_stage", 5, "count", None) == b""
+    assert await caller.ask("begin_stage", 5, "count", None, None) == b""
     await caller.ask("end_stage", 5, b"3", None)
     with pytest.raises(Exception, match="5 was never begun, or has ended"):
         await caller.ask("end_stage", 5, b"4", None)
     assert caller.context.kept == {"count": 3}
-    assert await caller.ask("begin_stage", 6, "count", None) == b"3"
+    assert await caller.ask("begin_stage", 6, "count", None, None) == b"3"
 
 
 async def test_closing_ends_stages_and_files_that_are_open(caller: Caller) -> None:
-    await caller.ask("begin_stage", 5, "count", None)
+    await caller.ask("begin_stage", 5, "count", None, None)
     await caller.ask("begin_put", 6, ArtifactOptions("a.bin", "bronze", None, {}))
     assert await caller.ask("write_put", 6, b"half") == b"true"
     await caller.server.close()

@@ -3,6 +3,8 @@
     python -m headrace_ingest.accuracy masking [--set FILE]    precision and recall of each kind
     python -m headrace_ingest.accuracy names --data FOLDER     names of persons in names_ko.jsonl
 
+`search` and `similar` measure how well documents are found: see `accuracy_search`.
+
 Names: rules were written with one half of the sentences in sight (`--half tune`); figures are
 published on the other one, which is the default. Each half has every second quarter of the file,
 because its first half are the sentences with names.
@@ -18,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from headrace_ingest import accuracy_search
 from headrace_ingest.masking import Kind, Span, find
 
 SET = Path(__file__).parents[2] / "tests" / "data" / "personal_data.jsonl"
@@ -125,13 +128,16 @@ def _share(part: int, whole: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a measurement; return the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] in accuracy_search.MEASUREMENTS:
+        return accuracy_search.main(given)
     parser = argparse.ArgumentParser(prog="python -m headrace_ingest.accuracy")
-    parser.add_argument("what", choices=["masking", "names"])
+    parser.add_argument("what", choices=["masking", "names", *accuracy_search.MEASUREMENTS])
     parser.add_argument("--set", type=Path, default=SET, help="labelled sentences (masking)")
     parser.add_argument("--data", type=Path, help="folder with names_ko.jsonl (names)")
     parser.add_argument("--half", choices=["tune", "publish"], default="publish")
     parser.add_argument("--errors", action="store_true", help="list what was missed and invented")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args(given)
     if chosen.what == "names":
         if chosen.data is None:
             parser.error("names needs --data")

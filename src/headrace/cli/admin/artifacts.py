@@ -7,18 +7,22 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
+import click
 import msgspec
 
 from headrace.artifacts.content import save
 from headrace.cli.backend import list_artifacts
 from headrace.cli.command import argument, flag, group, option
 from headrace.cli.formatting import bytes_of
-from headrace.cli.output import Columns, progress
+from headrace.cli.output import Columns, print_line, progress
 from headrace.cli.session import CliSession
 from headrace.errors import ArtifactNotFound, InvalidInput
-from headrace.model.artifact import Artifact
+from headrace.model.artifact import Artifact, KeptFile, KeptPage
 
-commands = group("List and download the files of jobs.")
+commands = group("List, download and keep the files of jobs.")
+
+# So many a server lists at once.
+PAGE = 200
 
 JOB = argument("job_id", "ID", "The job, from `jobs list`.")
 STDOUT = "-"
@@ -73,6 +77,66 @@ async def get_artifact(
                 raise InvalidInput(f"cannot write {str(target)!r}: {error.strerror}") from None
     answer = msgspec.to_builtins(file) | {"saved_as": str(target)}
     session.show(answer, f"{target} ({bytes_of(file.size)})")
+
+
+@commands.command("keep")
+@argument("path", "PATH", "The file, as `artifacts.put` returned it.")
+@option("--owner", "NAME", "Who needs it.", required=True)
+@option("--reason", "TEXT", "What for.", default="")
+async def keep_file(session: CliSession, *, path: str, owner: str, reason: str) -> None:
+    """Keep a file when its job is pruned, until its owner releases it.
+
+    headrace artifacts keep gold/01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162/1/report.csv --owner shop
+    """
+    async with session.backend() as backend:
+        file = await backend.keep_file(path, owner=owner, reason=reason)
+    told = f"{file.path} ({bytes_of(file.size)}) is kept for {file.owner}"
+    session.show(msgspec.to_builtins(file), told)
+
+
+@commands.command("release")
+@argument("path", "PATH", "The file, from `artifacts kept`.")
+@option("--owner", "NAME", "Who needs it no longer.", required=True)
+async def release_file(session: CliSession, *, path: str, owner: str) -> None:
+    """Release a kept file. When nobody keeps it, it goes with its job, or now if that is gone.
+
+    headrace artifacts release gold/01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162/1/a.csv --owner shop
+    """
+    async with session.backend() as backend:
+        released = await backend.release_file(path, owner=owner)
+    told = f"{path} is released by {owner}" if released else f"{path} was not kept for {owner}"
+    session.show({"path": path, "owner": owner, "released": released}, told)
+
+
+@commands.command("kept")
+@option("--owner", "NAME", "Only those of this owner.")
+@option("--limit", "N", "How many at most (50).", type=click.IntRange(1, 1_000), default=50)
+@option("--cursor", "TEXT", "Go on where an earlier list ended.")
+async def kept_files(
+    session: CliSession, *, owner: str | None, limit: int, cursor: str | None
+) -> None:
+    """List files that outlive their jobs, with who keeps them and why.
+
+    headrace artifacts kept --owner shop
+    """
+    async with session.backend() as backend:
+        page = await backend.kept_files(owner, cursor=cursor, limit=min(limit, PAGE))
+        while page.cursor is not None and len(page.files) < limit:
+            rest = min(limit - len(page.files), PAGE)
+            more = await backend.kept_files(owner, cursor=page.cursor, limit=rest)
+            page = KeptPage(page.files + more.files, more.cursor)
+    columns: Columns[KeptFile] = {
+        "OWNER": lambda file: file.owner,
+        ">SIZE": lambda file: bytes_of(file.size),
+        "REASON": lambda file: file.reason,
+        "PATH": lambda file: file.path,
+    }
+    if session.json:
+        session.show({"files": msgspec.to_builtins(page.files), "cursor": page.cursor})
+        return
+    session.show_list("files", page.files, columns)
+    if page.cursor is not None:
+        print_line(f"There are more: --cursor {page.cursor}")
 
 
 def _pick(files: Sequence[Artifact], job_id: str, name: str) -> Artifact:

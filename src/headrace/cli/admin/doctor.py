@@ -12,6 +12,7 @@ import msgspec
 
 from headrace.app import EVENTS, App
 from headrace.artifacts import ArtifactStore
+from headrace.cli.admin.kept_files import kept_findings
 from headrace.cli.bundles.findings import bundle_findings
 from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, UNAVAILABLE
@@ -101,9 +102,11 @@ async def _engine_findings(app: App, report: EngineReport) -> list[Finding]:
     findings += broken or [Finding("ok", "audit", "jobs and lanes agree")]
     workers = await app.engine.workers()
     queues = await app.engine.queues()
-    artifacts = await _artifacts(app.artifacts)
+    artifacts = await _artifacts(app.artifact_store)
+    kept = await kept_findings(app.engine, app.artifact_store)
     events = await _destinations(app)
-    return [*findings, artifacts, *_workers(workers, report), *_queues(queues, workers), *events]
+    found = [*findings, artifacts, *kept, *_workers(workers, report), *_queues(queues, workers)]
+    return [*found, *events]
 
 
 async def _destinations(app: App) -> list[Finding]:

@@ -59,7 +59,7 @@ async def prune(
                 while step := await app.engine.prune(older_than=age, keep=keep, limit=STEP):
                     count += step
                     advance(count)
-            files = Files(engine=app.engine, artifacts=app.artifacts, clock=app.clock)
+            files = Files(engine=app.engine, artifacts=app.artifact_store, clock=app.clock)
             try:
                 removed = await files.remove_pruned()
                 trouble = next(iter(files.refused.values()), None)

@@ -20,10 +20,8 @@ async def bundles(session: CliSession, *, name: str | None) -> int:
 
     The exit code is 1 if one that is chosen cannot be loaded.
 
-    \b
-    Examples:
-      headrace bundles
-      headrace bundles ingest
+    headrace bundles
+    headrace bundles ingest
     """
     found = describe_all(session.settings)
     chosen = set(session.settings.bundles)

@@ -15,7 +15,7 @@ from headrace.cli.backend import from_cli
 from headrace.cli.command import argument, group
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
-from headrace.cli.output import print_fields, print_json, print_line, print_table
+from headrace.cli.output import Columns, print_fields, print_json, print_line
 from headrace.cli.session import CliSession
 from headrace.dispatchers.events.config import QueueConfig, fill_variables
 from headrace.errors import InvalidInput
@@ -50,11 +50,9 @@ async def add(
     ${NAME} in an option stands for a variable of the environment, so that no password has to be
     typed.
 
-    \b
-    Examples:
-      headrace destinations add crm webhook url=https://crm.example.com/hooks
-      headrace destinations add log kafka topic=events bootstrap_servers=kafka:9092
-      headrace destinations add audit redis_streams stream=audit --types document.*
+    headrace destinations add crm webhook url=https://crm.example.com/hooks
+    headrace destinations add log kafka topic=events bootstrap_servers=kafka:9092
+    headrace destinations add audit redis_streams stream=audit --types document.*
     """
     given = msgspec.to_builtins(convert_options(kind, _options(options), strict=False))
     wanted: dict[str, Any] = {
@@ -78,27 +76,19 @@ async def add(
 async def list_destinations(session: CliSession) -> None:
     """List destinations; never their secrets.
 
-    \b
-    Example:
-      headrace destinations list
+    headrace destinations list
     """
     async with session.backend() as backend:
         found = await backend.destinations()
-    if session.json:
-        print_json({"destinations": found})
-    elif not found:
-        print_line("No destinations: published events go nowhere. See: headrace destinations add")
-    else:
-        print_table(
-            {
-                "NAME": lambda each: each.name,
-                "KIND": lambda each: each.kind,
-                "STATE": _state,
-                "TYPES": lambda each: ",".join(each.types),
-                "TO": _to,
-            },
-            found,
-        )
+    columns: Columns[DestinationView] = {
+        "NAME": lambda each: each.name,
+        "KIND": lambda each: each.kind,
+        "STATE": _state,
+        "TYPES": lambda each: ",".join(each.types),
+        "TO": _to,
+    }
+    none = "No destinations: published events go nowhere. See: headrace destinations add"
+    session.show_list("destinations", found, columns, empty=none)
 
 
 @commands.command("show")
@@ -106,9 +96,7 @@ async def list_destinations(session: CliSession) -> None:
 async def show(session: CliSession, *, name: str) -> None:
     """Show one destination without its secrets.
 
-    \b
-    Example:
-      headrace destinations show crm
+    headrace destinations show crm
     """
     async with session.backend() as backend:
         _show(session, await backend.destination(name))
@@ -119,9 +107,7 @@ async def show(session: CliSession, *, name: str) -> None:
 async def remove(session: CliSession, *, name: str) -> None:
     """Remove a destination. What was not delivered there yet is dropped.
 
-    \b
-    Example:
-      headrace destinations remove crm
+    headrace destinations remove crm
     """
     async with session.backend() as backend:
         await backend.remove_destination(name)
@@ -136,9 +122,7 @@ async def remove(session: CliSession, *, name: str) -> None:
 async def enable(session: CliSession, *, name: str) -> None:
     """Let events go to a destination again.
 
-    \b
-    Example:
-      headrace destinations enable crm
+    headrace destinations enable crm
     """
     async with session.backend() as backend:
         _show(session, await backend.enable_destination(name, True))
@@ -149,9 +133,7 @@ async def enable(session: CliSession, *, name: str) -> None:
 async def disable(session: CliSession, *, name: str) -> None:
     """Send no events to a destination. Deliveries that wait fail, and can be retried.
 
-    \b
-    Example:
-      headrace destinations disable crm
+    headrace destinations disable crm
     """
     async with session.backend() as backend:
         _show(session, await backend.enable_destination(name, False))
@@ -163,10 +145,8 @@ async def disable(session: CliSession, *, name: str) -> None:
 async def rotate(session: CliSession, *, name: str, finish: bool) -> None:
     """Give a webhook a second secret. Both sign until the rotation is finished.
 
-    \b
-    Examples:
-      headrace destinations rotate crm
-      headrace destinations rotate crm --finish
+    headrace destinations rotate crm
+    headrace destinations rotate crm --finish
     """
     async with session.backend() as backend:
         made = await backend.rotate_destination(name, finish=finish)
@@ -178,9 +158,7 @@ async def rotate(session: CliSession, *, name: str, finish: bool) -> None:
 async def test(session: CliSession, *, name: str) -> None:
     """Send a test event to a destination and print the id of the job that delivers it.
 
-    \b
-    Example:
-      headrace destinations test crm
+    headrace destinations test crm
     """
     async with session.backend() as backend:
         job = await backend.test_destination(name)
@@ -198,9 +176,7 @@ async def test(session: CliSession, *, name: str) -> None:
 async def apply(session: CliSession, *, config: str) -> None:
     """Store the destinations of a file, and remove those that it no longer has.
 
-    \b
-    Example:
-      headrace destinations apply --config config/destinations.yaml
+    headrace destinations apply --config config/destinations.yaml
     """
     async with session.store() as app:
         changed = await app.apply_destinations(Path(config))

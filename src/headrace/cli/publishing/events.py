@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from headrace.api_types.publishing import EventTypeView
 from headrace.cli.command import group
-from headrace.cli.output import print_json, print_line, print_table
+from headrace.cli.output import Columns
 from headrace.cli.session import CliSession
 
 commands = group("Show the types of events that jobs publish.")
@@ -13,22 +14,14 @@ commands = group("Show the types of events that jobs publish.")
 async def types(session: CliSession) -> None:
     """List the declared types of events; with --json their schemas as well.
 
-    \b
-    Example:
-      headrace events types
+    headrace events types
     """
     async with session.backend() as backend:
         found = await backend.event_types()
-    if session.json:
-        print_json({"event_types": found})
-    elif not found:
-        print_line("No event types: a program declares them with app.event_type(…).")
-    else:
-        print_table(
-            {
-                "TYPE": lambda each: each.name,
-                "DECLARED": lambda each: f"{each.declared_at:%Y-%m-%d %H:%M}",
-                "SUMMARY": lambda each: each.summary,
-            },
-            found,
-        )
+    columns: Columns[EventTypeView] = {
+        "TYPE": lambda each: each.name,
+        "DECLARED": lambda each: f"{each.declared_at:%Y-%m-%d %H:%M}",
+        "SUMMARY": lambda each: each.summary,
+    }
+    none = "No event types: a program declares them with app.event_type(…)."
+    session.show_list("event_types", found, columns, empty=none)

@@ -42,6 +42,8 @@ class StageRecord(msgspec.Struct, omit_defaults=True):
     done: str | None = None
     attempt: int = 0
     tries: int = 1
+    # The value was not stored.
+    transient: bool = False
 
 
 class SleepRecord(msgspec.Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
@@ -18,10 +19,12 @@ from headrace.artifacts.index import (
     check_metadata,
     make_entry,
     read_entries,
+    read_handed_in,
 )
+from headrace.artifacts.kept import keep, kept_paths
 from headrace.artifacts.names import check_layer, check_name, is_path
 from headrace.errors import ArtifactNotFound, EngineError, LeaseLost
-from headrace.model.artifact import Artifact, Artifacts, Content
+from headrace.model.artifact import Artifact, Artifacts, Content, KeptFile
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
@@ -76,9 +79,25 @@ class JobArtifacts(Artifacts):
             metadata=checked,
         )
         replaced = self._end(layer, name, file)
-        if replaced is not None:
+        if replaced is not None and not await self._is_kept(replaced.path):
             await self._discard(replaced.path)
         return stored.path
+
+    async def keep(
+        self, name: str, *, owner: str, reason: str = "", layer: str = "artifacts"
+    ) -> KeptFile:
+        context = self._context
+        file = await self.find(name, layer=layer)
+        # Refused once the lease is lost, as every write of an attempt.
+        await context.write()
+        keeping = keep(context.engine, context.store, file.path, owner=owner, reason=reason)
+        return await context.on_worker_loop(keeping)
+
+    async def _is_kept(self, path: str) -> bool:
+        """Whether somebody keeps a file that the index does not name any longer."""
+        context = self._context
+        kept = functools.partial(kept_paths, context.engine, context.job_id)
+        return path in await context.on_worker_loop(context.retry_while_unavailable(kept))
 
     async def stream(
         self, name: str, *, layer: str = "artifacts", start: int = 0, end: int | None = None
@@ -102,6 +121,9 @@ class JobArtifacts(Artifacts):
         found = await self._find(layer, name)
         if found is not None:
             return found
+        handed_in = read_handed_in(context.job_id, context.meta).get((layer, name))
+        if handed_in is not None:
+            return handed_in
         try:
             handed_in = await self._at(place(layer, context.job_id, HANDED_IN_TOKEN, name))
         except ArtifactNotFound:
@@ -129,7 +151,11 @@ class JobArtifacts(Artifacts):
 
     async def _at(self, path: str) -> Artifact:
         """Return a file by its path: of another job, or uploaded with this one."""
-        layer, _ = check_path(path)
+        layer, job_id = check_path(path)
+        if job_id == self._context.job_id:
+            for file in read_handed_in(job_id, self._context.meta).values():
+                if file.path == path:
+                    return file
         size = await self._context.store.size(path)
         return Artifact(layer=layer, name=path.split("/", 3)[3], path=path, size=size)
 

@@ -14,6 +14,7 @@ from headrace.model.context import Context
 from headrace.model.durable.children import EndedChild, FailedChild, OnFailure
 from headrace.model.durable.entries import CHILDREN, SLEEP, WAIT, named, stage_name
 from headrace.model.durable.followers import FOLLOW_ON, FollowOn
+from headrace.model.durable.transient import check_transient
 from headrace.model.ids import parse_id
 from headrace.model.job import NewJob
 from headrace.model.names import check_text
@@ -50,13 +51,15 @@ class DurableContext(Context):
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
+        transient: bool | str = False,
         **kwargs: Any,
     ) -> Any:
         step_name = stage_name(name, key)
         call = functools.partial(function, *args, **kwargs)
         stage_retry = make_stage_retry(retries, retry, timeout)
+        until = check_transient(name, key, transient) if transient is not False else None
         with self.running_stages.stage():
-            return await self.step_store.stage(step_name, call, done, stage_retry)
+            return await self.step_store.stage(step_name, call, done, stage_retry, until)
 
     async def sleep(self, seconds: float, *, name: str | None = None) -> None:
         if isinstance(seconds, int | float) and not seconds >= 0:

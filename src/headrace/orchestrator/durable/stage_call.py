@@ -19,6 +19,7 @@ from headrace.errors import (
     Snooze,
     StageTimedOut,
 )
+from headrace.model.durable.transient import GONE, GONE_TEXT
 from headrace.model.policy import check_timeout
 from headrace.model.retry import RetryPolicy, retryable
 from headrace.orchestrator.durable.step_names import CURRENT_STAGE
@@ -67,6 +68,7 @@ async def call_stage(
 
     Errors that are about the whole job (a retry, a snooze, a suspension) are not tried again.
     """
+    _refuse_gone(name, call)
     tries = 0
     outside = CURRENT_STAGE.set(f"{name}/")
     try:
@@ -92,6 +94,16 @@ async def call_stage(
                 await asyncio.sleep(delay)
     finally:
         CURRENT_STAGE.reset(outside)
+
+
+def _refuse_gone(name: str, call: Callable[[], Any]) -> None:
+    """Refuse to run a stage with the value of one that is gone: it would compute nonsense."""
+    if isinstance(call, functools.partial) and any(
+        each is GONE for each in (*call.args, *call.keywords.values())
+    ):
+        raise NotRetryable(
+            f"stage {name!r} needs the value of a transient stage, which is gone; {GONE_TEXT}"
+        )
 
 
 async def _once(
@@ -130,6 +142,8 @@ def encode_value(name: str, value: Any, function: Callable[..., Any]) -> bytes:
     """Return a stage's value as JSON. Refuses now what a later attempt would read back as something
     else.
     """
+    if value is GONE:
+        raise NotRetryable(f"stage {name!r} returned headrace.GONE; {GONE_TEXT}")
     try:
         encoded = encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -13,6 +13,7 @@ import msgspec
 
 from headrace.errors import InvalidInput
 from headrace.model.durable.entries import STAGE, StageRecord
+from headrace.model.durable.transient import GONE, Transient
 from headrace.model.durable.writes import Entry
 from headrace.orchestrator.durable.stage_call import (
     StageRetry,
@@ -54,7 +55,13 @@ class Stages:
         self._thread_limit = ThreadLimit()
 
     async def run(
-        self, name: str, call: functools.partial[Any], *, done: str | None, stage_retry: StageRetry
+        self,
+        name: str,
+        call: functools.partial[Any],
+        *,
+        done: str | None,
+        stage_retry: StageRetry,
+        transient: Transient = None,
     ) -> Any:
         """Run a stage, or return what an earlier attempt has recorded."""
         context = self._context
@@ -65,8 +72,12 @@ class Stages:
             )
         self._seen.add(name)
         if context.token > 1:
-            recorded = (await context.on_worker_loop(context.replayed.of_kind(STAGE))).get(name)
-            if recorded is not None:
+            stages = await context.on_worker_loop(context.replayed.of_kind(STAGE))
+            if transient is not None and any(each in stages for each in transient):
+                self._finished += 1
+                return GONE
+            recorded = _decode_record(stages.get(name))
+            if recorded is not None and not recorded.transient:
                 self._finished += 1
                 return await self._replay(name, recorded, call)
         context.refuse_when_over()
@@ -87,7 +98,11 @@ class Stages:
             # A handler that catches the error may run this stage again.
             self._seen.discard(name)
             raise
-        record = await self._record(name, value, call)
+        if transient is None:
+            record = await self._record(name, value, call)
+        else:
+            # What is not written here is on no disk.
+            record = StageRecord(transient=True)
         record.seconds = round(time.perf_counter() - began, 6)
         record.done, record.attempt, record.tries = done, context.attempt, tries
         self._finished += 1
@@ -123,9 +138,12 @@ class Stages:
         await self._context.artifacts.put(file, encoded, media_type="application/json")
         return StageRecord(artifact=file)
 
-    async def _replay(self, name: str, recorded: bytes, call: functools.partial[Any]) -> Any:
-        record = msgspec.json.decode(recorded, type=StageRecord)
+    async def _replay(self, name: str, record: StageRecord, call: functools.partial[Any]) -> Any:
         data: bytes = bytes(record.value)
         if record.artifact is not None:
             data = await self._context.artifacts.get(record.artifact)
         return decode_value(name, data, call)
+
+
+def _decode_record(recorded: bytes | None) -> StageRecord | None:
+    return None if recorded is None else msgspec.json.decode(recorded, type=StageRecord)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.durable.children import EndedChild
+from headrace.model.durable.transient import Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.children import ChildJobs
 from headrace.orchestrator.durable.stage_call import StageRetry
@@ -30,8 +31,11 @@ class StepStore(ABC):
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
+        transient: Transient = None,
     ) -> Any:
-        """Run a stage, or return its recorded result."""
+        """Run a stage, or return its recorded result. That of a transient one is not recorded; it
+        is `GONE` if one of the stages in `transient` is.
+        """
 
     @abstractmethod
     async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
@@ -73,8 +77,11 @@ class WorkerStepStore(StepStore):
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
+        transient: Transient = None,
     ) -> Any:
-        return await self._stages.run(step_name, call, done=done, stage_retry=stage_retry)
+        return await self._stages.run(
+            step_name, call, done=done, stage_retry=stage_retry, transient=transient
+        )
 
     async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
         await self._context.on_worker_loop(self._sleep_and_wait.sleep(step_name, seconds, until))

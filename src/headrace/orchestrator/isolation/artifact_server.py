@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from headrace.errors import HeadraceError
-from headrace.model.artifact import Artifact, Artifacts
+from headrace.model.artifact import Artifact, Artifacts, KeptFile
 from headrace.orchestrator.isolation.protocol import ArtifactOptions
 
 Chunks = asyncio.Queue[bytes | None]
@@ -37,6 +37,9 @@ class ArtifactServer:
 
     async def list(self) -> list[Artifact]:
         return await self._artifacts.list()
+
+    async def keep(self, name: str, layer: str, owner: str, reason: str) -> KeptFile:
+        return await self._artifacts.keep(name, layer=layer, owner=owner, reason=reason)
 
     async def read(self, path: str, start: int, end: int) -> bytes:
         stream = self._artifacts.stream(path, start=start, end=end)

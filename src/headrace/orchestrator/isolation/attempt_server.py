@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from headrace.errors import HeadraceError, Suspended
+from headrace.model.durable.transient import GONE, Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
 from headrace.orchestrator.durable.stage_call import NO_RETRY
@@ -20,6 +21,7 @@ from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from headrace.orchestrator.isolation.errors import MessageTooLong
 from headrace.orchestrator.isolation.log_forwarding import replay
 from headrace.orchestrator.isolation.protocol import (
+    GONE_STAGE,
     ArtifactOptions,
     Ask,
     Cancel,
@@ -93,8 +95,11 @@ class AttemptServer:
         """Have an event published with the outcome of the attempt, and return its id."""
         return self.steps.publish(event_type, body, key, on)
 
-    async def begin_stage(self, stage: int, name: str, done: str | None) -> bytes:
+    async def begin_stage(
+        self, stage: int, name: str, done: str | None, transient: Transient
+    ) -> bytes:
         """Return the stored result of a stage. b"": there is none; run it, then `end_stage`.
+        `GONE_STAGE`: it is transient, and not needed any more.
 
         `stage` is a number of the child's choice. The worker's own stage decides and stores: what
         it calls waits for the result of the child.
@@ -112,14 +117,15 @@ class AttemptServer:
 
         # Retries and time limits are up to the child, where the function runs.
         call = functools.partial(run_in_child)
-        running = self._start(self.steps.stage(name, call, done, NO_RETRY))
+        running = self._start(self.steps.stage(name, call, done, NO_RETRY, transient))
         running.add_done_callback(begin)
         self._stages[stage] = result, running
         await begun
         if not running.done():
             return b""
         self._stages.pop(stage, None)
-        return encode(running.result())
+        value = running.result()
+        return GONE_STAGE if value is GONE else encode(value)
 
     async def end_stage(self, stage: int, value: bytes, report: Report | None) -> None:
         """Store the result of a stage, or end it with the error of its function."""
@@ -195,7 +201,7 @@ METHODS: dict[
 ] = {
     name: (msgspec.msgpack.Decoder(types), method)
     for name, types, method in (
-        ("begin_stage", tuple[int, str, str | None], lambda server: server.begin_stage),
+        ("begin_stage", tuple[int, str, str | None, Transient], lambda server: server.begin_stage),
         ("end_stage", tuple[int, bytes, Report | None], lambda server: server.end_stage),
         ("sleep", tuple[str, float | None, float | None], lambda server: server.steps.sleep),
         ("wait", tuple[str, str, float | None], lambda server: server.steps.wait),
@@ -204,6 +210,7 @@ METHODS: dict[
         ("publish", tuple[str, bytes, str | None, str], lambda server: server.publish),
         ("follow", tuple[list[NewJob], str], lambda server: server.follow),
         ("find_artifact", tuple[str, str], lambda server: server.artifacts.find),
+        ("keep_artifact", tuple[str, str, str, str], lambda server: server.artifacts.keep),
         ("list_artifacts", tuple[()], lambda server: server.artifacts.list),
         ("read_artifact", tuple[str, int, int], lambda server: server.artifacts.read),
         ("put_file", tuple[bytes, ArtifactOptions], lambda server: server.artifacts.put_file),

@@ -21,6 +21,8 @@ HEADER = struct.Struct("<I")
 LONGEST_FROM_CHILD = 64 * 1_048_576
 # The results of many child jobs are one reply.
 LONGEST_FROM_WORKER = 1024 * 1_048_576
+# The reply for a transient stage that is not needed any more: no JSON, as other results are.
+GONE_STAGE = b"gone"
 # How much longer a message may be than the result in it.
 ENVELOPE = 4_096
 

@@ -46,8 +46,8 @@ class Services(msgspec.Struct, kw_only=True, eq=False):
     payload_limit: int
     clock: Clock
     tasks: Mapping[str, Task[..., Any]]
-    event_job: Callable[[str, bytes, str | None, str | None], NewJob]
     stage_hooks: StageHooks
+    event_job: Callable[[str, bytes, str | None, str | None], NewJob]
 
 
 class JobContext(DurableContext):

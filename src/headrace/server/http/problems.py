@@ -101,6 +101,7 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.UnknownDestination, 404),
     (errors.InvalidInput, 422),
     (errors.JobNotFound, 404),
+    (errors.ArtifactNotFound, 404),
     (KeyNotFound, 404),
     (DeadLetterNotFound, 404),
     (errors.JobConflict, 409),

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
-from contextlib import suppress
-from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
@@ -20,17 +18,9 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from headrace.api_types.requests import JobRequest
-from headrace.artifacts import place
 from headrace.artifacts.content import CHUNK
-from headrace.artifacts.index import (
-    HANDED_IN_LAYER,
-    HANDED_IN_TOKEN,
-    HandedIn,
-    check_media_type,
-)
-from headrace.artifacts.pending_uploads import expect, forget
-from headrace.errors import EngineError, InvalidInput
-from headrace.model.ids import new_id
+from headrace.artifacts.handed_in import Upload, enqueue_with_files, file_name
+from headrace.artifacts.index import HandedIn
 from headrace.model.job import Job, NewJob
 from headrace.server.auth.guard import Caller
 from headrace.server.build_job import make_job
@@ -69,43 +59,21 @@ async def enqueue_upload(service: Service, caller: Caller, request: Request) -> 
 async def _store(
     service: Service, caller: Caller, wanted: JobRequest, files: dict[str, UploadFile]
 ) -> tuple[Job, bool]:
-    job_id = new_id()
-    kept = []
+    uploads = []
     for argument, file in files.items():
         if argument in wanted.args:
             raise invalid(
                 f"args.{argument} is given as a file and as a value; leave one out", field="args"
             )
-        name = _file_name(file.filename)
-        path = place(HANDED_IN_LAYER, job_id, HANDED_IN_TOKEN, f"{argument}/{name}")
-        kept.append(HandedIn(argument, name, path, file.size or 0, _media_type(file)))
-    # Checked before anything is written.
-    _job(service, caller, wanted, kept)
-    engine, store = service.app.engine, service.app.artifacts
-    await expect(engine, job_id)
-    unwanted = True
-    try:
-        for place_in, (each, file) in enumerate(zip(kept, files.values(), strict=True)):
-            stored = await store.put(each.path, _chunks(file), media_type=each.media_type)
-            kept[place_in] = msgspec.structs.replace(
-                each, path=stored.path, size=stored.size, sha256=stored.sha256
-            )
-        new = _job(service, caller, wanted, kept)
-        new.id = job_id
-        # From here on the job may exist, even if the engine does not say so.
-        unwanted = False
-        job = await service.app.enqueue_job(new)
-        unwanted = job.id != job_id
-    except InvalidInput:
-        unwanted = True
-        raise
-    finally:
-        if unwanted:
-            # What cannot be removed now is removed by upkeep, as is what no job was made of.
-            with suppress(EngineError):
-                await store.remove_job(job_id)
-                await forget(engine, job_id)
-    return job, not unwanted
+        name = file_name(file.filename)
+        uploads.append(Upload(argument, name, _chunks(file), file.content_type))
+    return await enqueue_with_files(
+        service.app.engine,
+        service.app.artifact_store,
+        uploads,
+        lambda kept: _job(service, caller, wanted, kept),
+        service.app.enqueue_job,
+    )
 
 
 def _job(service: Service, caller: Caller, wanted: JobRequest, kept: list[HandedIn]) -> NewJob:
@@ -124,14 +92,6 @@ def _job(service: Service, caller: Caller, wanted: JobRequest, kept: list[Handed
 async def _chunks(file: UploadFile) -> AsyncGenerator[bytes, None]:
     while chunk := await file.read(CHUNK):
         yield chunk
-
-
-def _media_type(file: UploadFile) -> str | None:
-    """Return the media type that the caller gave, if it is valid."""
-    try:
-        return check_media_type(file.content_type)
-    except InvalidInput:
-        return None
 
 
 def _request(request: Request, fields: dict[str, str]) -> JobRequest:
@@ -165,13 +125,6 @@ def with_header_key(request: Request, wanted: JobRequest) -> JobRequest:
         )
     wanted.key = key
     return wanted
-
-
-def _file_name(given: str | None) -> str:
-    """Return the last part of the name that a browser gave, if it is usable."""
-    name = PurePosixPath((given or "").replace("\\", "/")).name
-    name = "".join(each for each in name if each.isprintable())[-100:].strip()
-    return name if name.strip(".") else "file"
 
 
 def bounded_receive(request: Request, limit: int) -> Any:

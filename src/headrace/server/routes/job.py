@@ -177,8 +177,8 @@ async def _asked(call: Call, job_id: str, layer: str, name: str) -> Download:
         file: Artifact | None = await file_of(app.engine, job, layer, name)
         if file is not None:
             # Before the response begins: after that it could only break off.
-            size = await app.artifacts.size(file.path)
-            return Download(call, app.artifacts, file, size=size)
+            size = await app.artifact_store.size(file.path)
+            return Download(call, app.artifact_store, file, size=size)
     except (InvalidName, ArtifactNotFound):
         pass
     raise Refused(

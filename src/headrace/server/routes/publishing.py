@@ -28,7 +28,7 @@ routes: list[BaseRoute] = []
 reading, steering = Router("read", routes), Router("admin", routes)
 
 Name = Annotated[str, Path(pattern=NAME)]
-ABOUT = "destinations"
+WHAT = "destinations"
 
 
 @reading(
@@ -39,16 +39,16 @@ async def event_types(call: Call) -> Response:
     return listed("event_types", await call.service.app.event_types())
 
 
-@reading("GET /destinations", "List destinations", page("destinations", DestinationView))
-async def find(call: Call) -> Response:
+@reading("GET /destinations", "List destinations", page(WHAT, DestinationView), name="find")
+async def find_destinations(call: Call) -> Response:
     """Where published events go; never the secrets."""
-    return listed("destinations", await call.unrestricted(ABOUT).app.destinations())
+    return listed(WHAT, await call.unrestricted(WHAT).app.destinations())
 
 
-@reading("GET /destinations/{name}", "Show a destination", DestinationView)
-async def show(call: Call, name: Name) -> Response:
+@reading("GET /destinations/{name}", "Show a destination", DestinationView, name="show")
+async def show_destination(call: Call, name: Name) -> Response:
     """Without its secrets."""
-    return answer(await call.unrestricted(ABOUT).app.destination(name))
+    return answer(await call.unrestricted(WHAT).app.destination(name))
 
 
 @steering(
@@ -56,17 +56,17 @@ async def show(call: Call, name: Name) -> Response:
 )
 async def put(call: Call, name: Name) -> Response:
     """`secret` is in the answer where it is new, and never shown again."""
-    service = call.unrestricted(ABOUT)
+    app = call.unrestricted(WHAT).app
     asked = await read_json(call, DestinationRequest)
-    made = await service.app.put_destination(name, source="api", **msgspec.structs.asdict(asked))
+    made = await app.put_destination(name, source="api", **msgspec.structs.asdict(asked))
     await call.changed("destination.put", name, kind=asked.kind)
     return answer(made)
 
 
-@steering("DELETE /destinations/{name}", "Remove a destination", DestinationRemoved)
-async def remove(call: Call, name: Name) -> Response:
+@steering("DELETE /destinations/{name}", "Remove a destination", DestinationRemoved, name="remove")
+async def remove_destination(call: Call, name: Name) -> Response:
     """What was not delivered there yet is dropped."""
-    await call.unrestricted(ABOUT).app.remove_destination(name)
+    await call.unrestricted(WHAT).app.remove_destination(name)
     await call.changed("destination.remove", name)
     return answer(DestinationRemoved(name))
 
@@ -93,9 +93,9 @@ async def disable(call: Call, name: Name) -> Response:
 )
 async def rotate(call: Call, name: Name) -> Response:
     """Both secrets sign until the rotation is finished."""
-    service = call.unrestricted(ABOUT)
+    app = call.unrestricted(WHAT).app
     asked = await read_optional_json(call, RotateRequest)
-    made = await service.app.rotate_destination(name, finish=asked.finish)
+    made = await app.rotate_destination(name, finish=asked.finish)
     await call.changed("destination.rotate", name, finish=asked.finish)
     return answer(made)
 
@@ -109,7 +109,7 @@ async def rotate(call: Call, name: Name) -> Response:
 )
 async def test(call: Call, name: Name) -> Response:
     """The answer is the job that delivers it, which is not tried again."""
-    service = call.unrestricted(ABOUT)
+    service = call.unrestricted(WHAT)
     await read_optional_json(call, EmptyRequest)
     job = await service.app.test_destination(name)
     await call.changed("destination.test", name, job_id=job.id)
@@ -117,8 +117,8 @@ async def test(call: Call, name: Name) -> Response:
 
 
 async def _enable(call: Call, name: str, *, enabled: bool) -> Response:
-    service = call.unrestricted(ABOUT)
+    app = call.unrestricted(WHAT).app
     await read_optional_json(call, EmptyRequest)
-    view = await service.app.enable_destination(name, enabled)
+    view = await app.enable_destination(name, enabled)
     await call.changed("destination.enable" if enabled else "destination.disable", name)
     return answer(view)

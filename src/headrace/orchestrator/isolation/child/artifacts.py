@@ -15,7 +15,7 @@ import msgspec
 from headrace.artifacts.content import CHUNK, save, source_of
 from headrace.artifacts.index import check_media_type, check_metadata
 from headrace.errors import EngineError
-from headrace.model.artifact import Artifact, Artifacts, Content
+from headrace.model.artifact import Artifact, Artifacts, Content, KeptFile
 from headrace.orchestrator.isolation.child.channel import ChildChannel
 from headrace.orchestrator.isolation.protocol import ArtifactOptions
 
@@ -71,6 +71,12 @@ class RemoteArtifacts(Artifacts):
 
     async def find(self, name: str, *, layer: str = "artifacts") -> Artifact:
         return msgspec.json.decode(await self._ask("find_artifact", name, layer), type=Artifact)
+
+    async def keep(
+        self, name: str, *, owner: str, reason: str = "", layer: str = "artifacts"
+    ) -> KeptFile:
+        kept = await self._ask("keep_artifact", name, layer, owner, reason)
+        return msgspec.json.decode(kept, type=KeptFile)
 
     async def list(self) -> list[Artifact]:
         return msgspec.json.decode(await self._ask("list_artifacts"), type=list[Artifact])

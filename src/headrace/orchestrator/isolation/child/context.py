@@ -15,6 +15,7 @@ import msgspec
 
 from headrace.errors import InvalidInput
 from headrace.model.durable.children import EndedChild
+from headrace.model.durable.transient import GONE, Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
 from headrace.orchestrator.durable.stage_call import (
@@ -31,7 +32,13 @@ from headrace.orchestrator.isolation.child.channel import ChildChannel
 from headrace.orchestrator.isolation.error_transport import describe
 from headrace.orchestrator.isolation.errors import MessageTooLong
 from headrace.orchestrator.isolation.log_forwarding import Forwarder
-from headrace.orchestrator.isolation.protocol import ENVELOPE, Progress, RunJob, printable
+from headrace.orchestrator.isolation.protocol import (
+    ENVELOPE,
+    GONE_STAGE,
+    Progress,
+    RunJob,
+    printable,
+)
 from headrace.orchestrator.running.threads import NO_LIMIT
 from headrace.task import Task
 
@@ -60,10 +67,13 @@ class RemoteStepStore(StepStore):
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
+        transient: Transient = None,
     ) -> Any:
         stage = self._channel.number()
         try:
-            stored = await self._ask("begin_stage", stage, step_name, done)
+            stored = await self._ask("begin_stage", stage, step_name, done, transient)
+            if stored == GONE_STAGE:
+                return GONE
             if stored:
                 return decode_value(step_name, stored, call)
             value, _ = await call_stage(
@@ -74,7 +84,8 @@ class RemoteStepStore(StepStore):
                 never_retry=self._context.never_retry,
                 log=self._context.log,
             )
-            encoded = encode_value(step_name, value, call)
+            # The value of a transient stage does not leave this process.
+            encoded = b"null" if transient is not None else encode_value(step_name, value, call)
             self._check_length(step_name, len(encoded))
         except Exception as error:
             # The worker's stage ends first, and with the same error, as if it had run there.

@@ -1,0 +1,1 @@
+"""Search over documents by meaning and by words."""

@@ -1,0 +1,160 @@
+"""Statements of the repository, within a transaction of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from time import time
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headrace import InvalidInput
+from headrace_ingest.chunking import Chunk
+from headrace_ingest.embedding import Vectors
+from headrace_ingest.records import DocumentRow, Outcome, Status
+from headrace_ingest.search.words import pack, terms_of
+from headrace_ingest.tables import (
+    ChangeCounter,
+    Document,
+    DocumentChange,
+    DocumentChunk,
+    table_of,
+)
+from headrace_ingest.vectors import VectorFormat
+
+DOCUMENTS = table_of(Document)
+CHUNKS = table_of(DocumentChunk)
+CHANGES = table_of(DocumentChange)
+COUNTER = table_of(ChangeCounter)
+
+_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+
+
+def chunk_id_of(document_id: str, position: int) -> str:
+    """Return the id of a chunk: the same for every attempt."""
+    return f"{document_id}.{position}"
+
+
+def within(path: str) -> sa.ColumnElement[bool]:
+    """Return the condition for documents at a path or below it."""
+    if path == "/":
+        return sa.true()
+    column = DOCUMENTS.c.path
+    # "0" follows "/". LIKE would not tell capital letters apart in SQLite.
+    return sa.or_(column == path, sa.and_(column >= f"{path}/", column < f"{path}0"))
+
+
+def rows_of(
+    document_id: str,
+    chunks: Sequence[Chunk],
+    vectors: Sequence[Mapping[int, Vectors]],
+    vector_format: VectorFormat,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    texts: list[dict[str, Any]] = []
+    embeddings: list[dict[str, Any]] = []
+    for chunk, numbered in zip(chunks, vectors, strict=True):
+        chunk_id = chunk_id_of(document_id, chunk.order)
+        texts.append(
+            {
+                "chunk_id": chunk_id,
+                "document_id": document_id,
+                "position": chunk.order,
+                "start": chunk.begin,
+                "end": chunk.end,
+                # PostgreSQL has no such letter.
+                "text": chunk.text.replace("\0", "\ufffd"),
+                "terms": pack(terms_of(chunk.text)),
+            }
+        )
+        for number, vector in numbered.items():
+            packed = vector_format.pack(vector)
+            embeddings.append({"chunk_id": chunk_id, "sentence": number, "vector": packed})
+    return texts, embeddings
+
+
+async def lock(connection: AsyncConnection, name: str) -> None:
+    """Others with this name wait until the transaction ends; in SQLite they do so anyway."""
+    if connection.dialect.name == "postgresql":
+        await connection.execute(_LOCK, {"name": f"headrace_ingest {name}"})
+
+
+async def read_row(connection: AsyncConnection, document_id: str) -> DocumentRow | None:
+    query = sa.select(DOCUMENTS).where(DOCUMENTS.c.document_id == document_id)
+    row = (await connection.execute(query)).mappings().first()
+    return None if row is None else document_of(row)
+
+
+async def update_row(
+    connection: AsyncConnection, row: DocumentRow, token: int, values: dict[str, Any]
+) -> Outcome:
+    """Change a document's row, unless a later attempt has."""
+    changed = await connection.execute(
+        DOCUMENTS.update()
+        .where(DOCUMENTS.c.document_id == row.document_id, DOCUMENTS.c.token <= token)
+        .values(**values, token=token, updated_at=time())
+    )
+    return Outcome.STORED if changed.rowcount else Outcome.STALE
+
+
+async def read_others(connection: AsyncConnection, row: DocumentRow) -> list[DocumentRow]:
+    """Return the completed documents of the same path and name."""
+    query = sa.select(DOCUMENTS).where(
+        DOCUMENTS.c.path == row.path,
+        DOCUMENTS.c.name == row.name,
+        DOCUMENTS.c.status == Status.COMPLETED,
+        DOCUMENTS.c.document_id != row.document_id,
+    )
+    return [document_of(other) for other in (await connection.execute(query)).mappings()]
+
+
+def is_later(other: DocumentRow, row: DocumentRow) -> bool:
+    return (other.created_at, other.document_id) > (row.created_at, row.document_id)
+
+
+async def retire(connection: AsyncConnection, row: DocumentRow, by: str, token: int) -> None:
+    """Keep of a document only its row, which says what it was replaced by."""
+    await connection.execute(CHUNKS.delete().where(CHUNKS.c.document_id == row.document_id))
+    replaced = {"status": Status.REPLACED, "replaced_by": by, "chunks": 0}
+    await update_row(connection, row, token, replaced)
+
+
+async def read_replaced(connection: AsyncConnection, document_id: str) -> list[DocumentRow]:
+    query = sa.select(DOCUMENTS).where(DOCUMENTS.c.replaced_by == document_id)
+    return [document_of(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def count_changes(
+    connection: AsyncConnection, document_ids: list[str], *, deleted: bool
+) -> None:
+    """Number the change of documents. Until the end of the transaction nobody else can."""
+    for document_id in document_ids:
+        number = await connection.scalar(
+            COUNTER.update().values(number=COUNTER.c.number + 1).returning(COUNTER.c.number)
+        )
+        known = await connection.execute(
+            CHANGES.update()
+            .where(CHANGES.c.document_id == document_id)
+            .values(number=number, deleted=deleted)
+        )
+        if not known.rowcount:
+            await connection.execute(
+                CHANGES.insert().values(document_id=document_id, number=number, deleted=deleted)
+            )
+
+
+def document_of(row: Mapping[Any, Any]) -> DocumentRow:
+    values = {str(key): value for key, value in row.items()}
+    values["status"] = Status(values["status"])
+    for name in ("created_at", "updated_at"):
+        values[name] = datetime.fromtimestamp(values[name], UTC)
+    return DocumentRow(**values)
+
+
+def place_of(after: str) -> sa.Tuple:
+    created, _, document_id = after.partition("~")
+    try:
+        return sa.tuple_(sa.literal(float(created)), sa.literal(document_id))
+    except ValueError:
+        raise InvalidInput(f"after is {after!r}; use the value of the page before") from None
