@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headrace import job_tree
 from headrace.admin.verbs import AdminVerbs
 from headrace.batching import each
+from headrace.bundle_verbs import BundleVerbs
 from headrace.clock import Clock
 from headrace.config import Settings, load
 from headrace.enqueue import OnProgress
@@ -37,9 +38,6 @@ from headrace.task.codec import encode
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from headrace.bundles.bundle import Bundle
-    from headrace.bundles.registry import BundleRegistry
-    from headrace.bundles.setup import Setup
     from headrace.dispatchers.cron.schedules import ScheduleOptions, Schedules
     from headrace.loops.loop import Loop
     from headrace.model.artifact import File
@@ -55,7 +53,7 @@ EVENTS = ("headrace.publish", "headrace.deliver")
 T = TypeVar("T", bound=Task[..., Any])
 
 
-class App(AdminVerbs):
+class App(BundleVerbs, AdminVerbs):
     """Tasks, and the engine that their jobs live in.
 
     Nothing is connected until the first verb, or `open()`. Use it as `async with` to close it.
@@ -76,14 +74,6 @@ class App(AdminVerbs):
         super().__init__()
         self.reconfigure(settings, clock=clock or Clock())
 
-    def reconfigure(self, settings: Settings, *, clock: Clock | None = None) -> None:
-        """Use other settings from now on, with a new engine. Close the App first if it is open.
-        Bundles that the settings name are loaded; those that are loaded stay.
-        """
-        super().reconfigure(settings, clock=clock)
-        for name in settings.bundles:
-            self.bundles.load_named(name)
-
     def __repr__(self) -> str:
         return f"<App {self._engine.name} tasks={len(self.tasks)}>"
 
@@ -94,33 +84,10 @@ class App(AdminVerbs):
             await self._move_to(loop)
         if not self._opened:
             await self._open()
-        if "bundles" in vars(self) and not self.bundles.prepared and not self._isolated:
-            await self.bundles.prepare()
+        if "bundles" in vars(self):
+            await self._prepare_bundles()
         if "_publishing" in self.__dict__:
             await self._store_event_types()
-
-    async def close(self) -> None:
-        """Close every connection. The App can be opened again. Those who wait for a result, or for
-        the App to be opened, are told so by an error.
-        """
-        if "bundles" in vars(self):
-            await self.bundles.close()
-        await super().close()
-
-    # -- bundles -------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def bundles(self) -> BundleRegistry:
-        """The bundles that are loaded here, and those that failed."""
-        from headrace.bundles.registry import BundleRegistry  # noqa: PLC0415 - many have none
-
-        return BundleRegistry(self)
-
-    def load_bundle(self, bundle: Bundle, **settings: Any) -> Setup:
-        """Add a bundle's tasks, schedules and routes to this App, before it is opened or served.
-        `settings` override the environment and the file. Raises if it cannot be loaded.
-        """
-        return self.bundles.load(bundle, settings).setup
 
     # -- schedules -----------------------------------------------------------------------------
 
@@ -173,6 +140,11 @@ class App(AdminVerbs):
     def task_names(self) -> tuple[str, ...]:
         """The names of all tasks that a worker of this App knows."""
         return (*self.tasks, WORKFLOW, *EVENTS)
+
+    @property
+    def payload_limit(self) -> int:
+        """How many bytes the arguments of a job may have."""
+        return self.settings.payload_limit
 
     # -- verbs ---------------------------------------------------------------------------------
 

@@ -86,11 +86,6 @@ class Opening(Registry):
         self._opened = opened
 
     @property
-    def payload_limit(self) -> int:
-        """How many bytes the arguments of a job may have."""
-        return self.settings.payload_limit
-
-    @property
     def engine(self) -> Engine:
         """Where this App's jobs live."""
         return self._engine

@@ -236,9 +236,9 @@ async def test_kept_files_are_listed_in_pages(app: headrace.App, monkeypatch: An
     for path in paths:
         for owner in ("lake", "shop"):
             await app.artifacts.keep(path, owner=owner)
-    cases: list[tuple[str | None, list[str]]]
-    cases = [("shop", paths), (None, paths * 2), ("nobody", [])]
-    for whose, expected in cases:
+    wanted: list[tuple[str | None, list[str]]]
+    wanted = [("shop", paths), (None, paths * 2), ("nobody", [])]
+    for whose, expected in wanted:
         found: list[str] = []
         cursor: str | None = None
         while True:

@@ -43,6 +43,7 @@ async def test_a_job_publishes_with_its_outcome(app: headrace.App, receiver: Rec
     }
     published = await app.get(event_id)
     assert (published.task, published.status) == ("headrace.publish", Status.COMPLETED)
+    assert (published.queue, published.lane) == ("events", "*:d1")
     assert published.meta == {"traceparent": "00-abc", "follows": job.id}
     delivery = await app.get(published.result["crm"])
     assert (delivery.task, delivery.status) == ("headrace.deliver", Status.COMPLETED)

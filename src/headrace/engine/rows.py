@@ -5,30 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.model.durable.awaited import decode_awaited
 from headrace.model.job import ClaimedJob
 from headrace.model.status import State
 
-_STATES = {int(state): state for state in State}
+STATES = {int(state): state for state in State}
 # The fields of `Job` in the order of the columns of views and statements, not in that of the
 # class, which is that of the API.
-_FIELDS = (
+JOB_FIELDS = (
     *("id", "task", "queue", "state", "args_json", "priority", "lane", "width", "hold", "key"),
     *("source", "attempt", "max_attempts", "token", "timeout", "on_crash", "stage", "progress"),
     *("message", "created_at", "run_at", "started_at", "completed_at", "worker", "error_type"),
     *("error", "result_json", "cancel_requested", "meta_json", "log", "parent", "group", "awaits"),
 )
-
-
-def job_values(row: Sequence[Any]) -> dict[str, Any]:
-    """Return what a row says about a job, by the fields of `Job`. The row has them in the order of
-    `_FIELDS`, and may have other columns behind them.
-    """
-    values = dict(zip(_FIELDS, row, strict=False))
-    values["id"] = str(values["id"])
-    values["state"] = _STATES[values["state"]]
-    values["awaits"] = decode_awaited(values["awaits"])
-    return values
 
 
 def claimed(row: Sequence[Any], *, cancel_requested: bool = False) -> ClaimedJob:

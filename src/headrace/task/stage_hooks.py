@@ -22,18 +22,15 @@ StageHook = Callable[[ClaimedJob, str, bool], Awaitable[None]]
 class StageHooks:
     """The hooks of an App and of a worker's middleware; later ones of the App are seen, too."""
 
-    __slots__ = ("_of_app", "_of_worker")
+    __slots__ = ("of_app", "of_worker")
 
     def __init__(self, of_app: Sequence[StageHook], of_worker: Sequence[StageHook] = ()) -> None:
-        self._of_app = of_app
-        self._of_worker = of_worker
-
-    def __bool__(self) -> bool:
-        return bool(self._of_app or self._of_worker)
+        self.of_app = of_app
+        self.of_worker = of_worker
 
     async def call(self, job: ClaimedJob, stage: str, done: bool) -> None:
         """Call one after the other. The first error is raised, and ends it."""
-        for hook in (*self._of_app, *self._of_worker):
+        for hook in (*self.of_app, *self.of_worker):
             await hook(job, stage, done)
 
 

@@ -12,13 +12,15 @@ import pytest
 import headrace
 from headrace.clock import Clock
 from headrace.errors import InvalidInput, InvalidSetting, LeaseLost, PayloadTooLarge
-from headrace.model.job import Job
-from headrace.model.outcome import Retry, Settlement
+from headrace.model.job import Job, NewJob
+from headrace.model.outcome import Completed, Retry, Settlement
 from headrace.model.status import Status
-from headrace.orchestrator.durable.followers import FOLLOW_BYTES, MOST_FOLLOWERS
+from headrace.orchestrator.durable.followers import FOLLOW_BYTES, MOST_FOLLOWERS, Followers
+from headrace.orchestrator.running.attempt import Attempt
 from headrace.testing import override, run
 from tests.orchestrator.conftest import Worker, ended, until
 from tests.orchestrator.durable import handlers
+from tests.orchestrator.jobs import a_claimed_job
 from tests.support.verbs import A_FAILURE
 
 
@@ -379,3 +381,17 @@ async def test_children_do_not_follow_what_their_parent_follows(app: headrace.Ap
     third = await app.get(second.result)
     assert second.meta == {"user": "ada", "follows": job.id}
     assert third.meta == {"user": "ada"}
+
+
+def test_a_thread_that_is_late_by_a_moment_is_refused() -> None:
+    attempt = Attempt(a_claimed_job(), 0.0)
+    followers = Followers.of(attempt)
+    follower = NewJob(id="x", task="t")
+    followers.add(attempt, [follower], "completed", 0)
+    # The outcome is recorded between the two steps of `ctx.then` in another thread.
+    assert followers.close(Completed()) == (follower,)
+    with pytest.raises(LeaseLost, match="nothing can follow"):
+        followers.add(attempt, [NewJob(id="y", task="t")], "completed", 0)
+    attempt.over = True
+    with pytest.raises(LeaseLost, match="nothing can follow"):
+        Followers.of(attempt)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.engine.rows import claimed, job_values
+from headrace.engine.rows import JOB_FIELDS, STATES, claimed
+from headrace.model.durable.awaited import decode_awaited
 from headrace.model.job import Job, LostJob
 from headrace.model.views import LaneView, QueueView, Record
 from headrace.model.worker import Worker
@@ -38,7 +39,11 @@ def lost(row: Row) -> LostJob:
 
 def job(row: Row) -> Job:
     """Return the job of a row with the columns of fragments/shown_job.sql."""
-    values = job_values(row)
+    # There may be other columns behind them.
+    values = dict(zip(JOB_FIELDS, row, strict=False))
+    values["id"] = str(values["id"])
+    values["state"] = STATES[values["state"]]
+    values["awaits"] = decode_awaited(values["awaits"])
     parent = values["parent"]
     values["parent"] = None if parent is None else str(parent)
     return Job(**values)

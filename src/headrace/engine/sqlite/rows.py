@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from headrace.engine.rows import job_values
+from headrace.engine.rows import JOB_FIELDS, STATES
 from headrace.engine.sqlite.sql import sql
+from headrace.model.durable.awaited import decode_awaited
 from headrace.model.job import ClaimedJob, Job, OnCrash
 from headrace.model.times import EARLIEST, LATEST, moment_of
 from headrace.model.worker import Worker
@@ -31,7 +32,9 @@ def id_list(ids: list[str] | tuple[str, ...]) -> str:
 
 def job(row: Row) -> Job:
     """Return the job of a row of the views `unfinished_job` and `finished_job`."""
-    values = job_values(row)
+    values = dict(zip(JOB_FIELDS, row, strict=False))
+    values["state"] = STATES[values["state"]]
+    values["awaits"] = decode_awaited(values["awaits"]) if values["awaits"] else ()
     for name in ("created_at", "run_at", "started_at", "completed_at"):
         if values[name] is not None:
             values[name] = moment(values[name])

@@ -178,7 +178,8 @@ class JobContext(DurableContext):
     @property
     def has_stage_hooks(self) -> bool:
         """Return whether somebody wants to be told about stages."""
-        return bool(self._services.stage_hooks)
+        hooks = self._services.stage_hooks
+        return bool(hooks.of_app or hooks.of_worker)
 
     async def tell_stage(self, stage: str, *, done: bool) -> None:
         """Call the hooks on stages. Raises what one of them raises."""
