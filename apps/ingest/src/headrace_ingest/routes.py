@@ -152,11 +152,12 @@ def routes(setup: Setup) -> Routes:
     async def info() -> dict[str, Any]:
         """Return how much there is, and how it is searched."""
         totals = await service.repository.totals()
+        loaded = service.search.index.chunks > 0 or totals.chunks == 0
         return {
             "documents": totals.documents,
             "chunks": totals.chunks,
             "model": service.embedder.name,
-            "vectors": service.search.method,
+            "vectors": service.search.method if loaded else "in memory from the first search on",
             "paths": list(totals.paths),
         }
 

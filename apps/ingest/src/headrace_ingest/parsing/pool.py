@@ -51,7 +51,7 @@ class ParserPool:
                 f"{shown(name)} has {size:,} bytes; at most {self.limits.bytes:,} are read."
             )
         async with self._free:
-            child = self._idle.pop() if self._idle else await _Child.start(self.memory_limit)
+            child = await self._child()
             try:
                 async with asyncio.timeout(self.seconds):
                     answered = await child.ask(
@@ -70,6 +70,15 @@ class ParserPool:
             finally:
                 if child not in self._idle:
                     await child.kill()
+
+    async def _child(self) -> _Child:
+        """Return a process that waits, or a new one. Some may have been killed meanwhile."""
+        while self._idle:
+            child = self._idle.pop()
+            if child.is_alive:
+                return child
+            await child.kill()
+        return await _Child.start(self.memory_limit)
 
     def _result(self, child: _Child, answered: Answered, name: str) -> Parsed:
         if answered.error == "MemoryError":
@@ -108,6 +117,11 @@ class _Child:
             start_new_session=True,
         )
         return cls(process)
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether it has not ended."""
+        return self._process.returncode is None
 
     async def ask(self, asked: Asked, content: AsyncIterator[bytes]) -> Answered:
         """Hand in a document and return the answer."""

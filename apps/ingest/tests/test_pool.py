@@ -1,0 +1,54 @@
+"""Processes that read documents are replaced when they hang or were killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+from ingest_support.pdf import nested_pdf
+
+from headrace import ParserError, ValidationError
+from headrace_ingest.parsing.pool import ParserPool
+
+
+async def bytes_of(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[ParserPool]:
+    made = ParserPool(1, seconds=20)
+    yield made
+    await made.close()
+
+
+async def read(pool: ParserPool, content: bytes, name: str) -> str:
+    return (await pool.parse(bytes_of(content), len(content), name)).text
+
+
+async def test_a_process_is_used_again_and_replaced_if_it_was_killed(pool: ParserPool) -> None:
+    assert await read(pool, b"one", "a.txt") == "one"
+    (child,) = pool._idle
+    assert await read(pool, b"two", "b.txt") == "two"
+    assert pool._idle == [child]
+    os.kill(child._process.pid, signal.SIGKILL)
+    await child._process.wait()
+    assert await read(pool, b"three", "c.txt") == "three"
+    assert pool._idle != [child]
+
+
+async def test_one_that_hangs_is_killed_and_the_next_document_is_read(pool: ParserPool) -> None:
+    assert await read(pool, b"one", "a.txt") == "one"
+    pool.seconds = 1
+    with pytest.raises(ParserError, match=r"was not read within 1 s"):
+        await read(pool, nested_pdf(), "hangs.pdf")
+    assert pool._idle == []
+    pool.seconds = 20
+    assert await read(pool, b"two", "b.txt") == "two"
+
+
+async def test_an_error_keeps_its_kind(pool: ParserPool) -> None:
+    with pytest.raises((ParserError, ValidationError), match=r"empty"):
+        await read(pool, b"", "empty.txt")
