@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from ingest_support.pdf import nested_pdf
@@ -49,6 +51,16 @@ async def test_one_that_hangs_is_killed_and_the_next_document_is_read(pool: Pars
     assert await read(pool, b"two", "b.txt") == "two"
 
 
+async def test_a_process_sees_no_settings(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADRACE_INGEST_KEY", "hush")
+    assert await read(pool, b"one", "a.txt") == "one"
+    (child,) = pool._idle
+    environment = Path(f"/proc/{child._process.pid}/environ")
+    assert b"hush" not in await asyncio.to_thread(environment.read_bytes)
+
+
 async def test_an_error_keeps_its_kind(pool: ParserPool) -> None:
-    with pytest.raises((ParserError, ValidationError), match=r"empty"):
+    with pytest.raises((ParserError, ValidationError), match=r"is empty"):
         await read(pool, b"", "empty.txt")

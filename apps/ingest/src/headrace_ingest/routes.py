@@ -129,6 +129,11 @@ def routes(setup: Setup) -> Routes:
         request.note(document_id)
         return await documents.reindex(document_id)
 
+    _add_search(routes, service)
+    return routes
+
+
+def _add_search(routes: Routes, service: IngestService) -> None:
     @routes.get("/search", scope="read")
     async def search(q: str, path: str = "/", k: int = 10) -> Response:
         """Return the chunks that answer a question best."""
@@ -160,8 +165,6 @@ def routes(setup: Setup) -> Routes:
             "vectors": service.search.method if loaded else "in memory from the first search on",
             "paths": list(totals.paths),
         }
-
-    return routes
 
 
 def _checked(read: Any) -> Any:

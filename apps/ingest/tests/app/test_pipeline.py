@@ -131,6 +131,29 @@ def test_a_document_can_be_indexed_again(running: Running) -> None:
     assert running.search("dance of bees")[0]["document_id"] == document_id
 
 
+def test_a_job_that_runs_again_after_all_was_stored_does_nothing(running: Running) -> None:
+    """As after a worker that was killed before it could say that it was done."""
+    (done,) = running.done(("owls.txt", b"Owls hunt at night."))
+    document_id = done["document_id"]
+    wait_for(
+        lambda: running.job(document_id)["status"] == "completed",
+        "the job",
+        lambda: str(running.job(document_id)),
+    )
+    first = running.job(document_id)
+    assert httpx.post(f"{running.address}/jobs/{document_id}/retry").status_code == 200
+    wait_for(
+        lambda: (
+            (now := running.job(document_id))["status"] == "completed"
+            and now["completed_at"] > first["completed_at"]
+        ),
+        "the second run",
+        lambda: str(running.job(document_id)),
+    )
+    assert running.job(document_id)["result"]["chunks"] == 1
+    assert running.get(document_id) == done
+
+
 def test_a_cancelled_job_is_a_failed_document(engine: str, stores: Stores, tmp_path: Path) -> None:
     alone = Running(tmp_path, stores.url(engine, tmp_path), free_port())
     try:

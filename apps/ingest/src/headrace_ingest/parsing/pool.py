@@ -23,6 +23,7 @@ from headrace_ingest.parsing.parsed import Limits, Parsed
 
 # After so many documents a process is replaced: what a library leaks does not add up.
 DOCUMENTS = 100
+ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR")
 
 
 class ParserPool:
@@ -113,6 +114,7 @@ class _Child:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            env=_environment(),
             # What a library starts goes with it.
             start_new_session=True,
         )
@@ -143,3 +145,9 @@ class _Child:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Return what a process needs, and no setting: a hostile document finds no password there."""
+    kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    return kept | {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
