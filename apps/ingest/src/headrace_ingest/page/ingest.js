@@ -4,6 +4,7 @@ const $ = (id) => document.getElementById(id);
 const PAGE = 50;
 const EVERY = 1000;
 const AT_ONCE = 4;
+const FINAL = ["completed", "failed"];
 
 let shown = [];
 let cursor = null;
@@ -96,15 +97,16 @@ function show() {
 function rowOf(each, state) {
   const masked = Object.entries(each.personal_data ?? {}).map(([kind, count]) => `${count} ${kind.replaceAll("_", " ")}`);
   const status = make("td", { className: each.status }, sign(each.status), ` ${each.status}`);
-  if (each.stage && each.status === "processing") status.append(make("small", {}, each.stage));
+  if (!FINAL.includes(each.status)) {
+    const bar = make("progress", { max: 100, value: each.progress });
+    bar.setAttribute("aria-label", `Progress of ${each.name}`);
+    status.append(make("small", {}, bar, ` ${Math.round(each.progress)}% ${each.stage ?? ""}`));
+  }
   if (each.error) status.append(make("small", { className: "failed" }, each.error));
-  const bar = make("progress", { max: 100, value: each.progress });
-  bar.setAttribute("aria-label", `Progress of ${each.name}`);
   const actions = make("td", {});
   actions.append(action("Delete", `Delete ${each.name}`, () => remove(each)));
   const row = make("tr", {},
     make("td", { className: "name" }, nameOf(each)), make("td", {}, each.path), status,
-    make("td", {}, bar, ` ${Math.round(each.progress)}%`),
     make("td", { className: "number" }, each.chunks ? each.chunks.toLocaleString() : ""),
     make("td", {}, masked.join(", ")), actions);
   row.dataset.id = each.document_id;
@@ -122,7 +124,7 @@ function sign(status) {
 
 function watch() {
   clearTimeout(timer);
-  const busy = shown.some((each) => !["completed", "failed"].includes(each.status));
+  const busy = shown.some((each) => !FINAL.includes(each.status));
   if (busy && !document.hidden) timer = setTimeout(() => { list(); about(); }, EVERY);
 }
 
