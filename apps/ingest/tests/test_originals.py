@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace import InvalidSetting, ValidationError
-from headrace_ingest.originals import NONCE, PIECE, TAG, Sealer, load_key
+from headrace_ingest.store.originals import NONCE, PIECE, TAG, Sealer, load_key
 
 
 async def parts_of(content: bytes, size: int = 70_000) -> AsyncIterator[bytes]:

@@ -12,9 +12,9 @@ import headrace
 from headrace_ingest import pipeline
 from headrace_ingest.bundle import bundle
 from headrace_ingest.documents import Documents
-from headrace_ingest.files import FileSource
 from headrace_ingest.parsing.parsed import Format, Parsed
 from headrace_ingest.service import IngestService
+from headrace_ingest.store.sources import FileSource
 
 SECRET = "the-quokka-file-4711"
 

@@ -24,10 +24,10 @@ import headrace
 from headrace.bundles import Bundle, Setup, Tables
 from headrace_ingest.chunking import Chunk, split
 from headrace_ingest.embedding import LocalEmbedder, embed_chunks
-from headrace_ingest.records import NewDocument, Processed
-from headrace_ingest.repository import Repository
 from headrace_ingest.search.ranking import MODES
 from headrace_ingest.search.search import LARGEST_K, Search
+from headrace_ingest.store.records import NewDocument, Processed
+from headrace_ingest.store.repository import Repository
 
 MEASUREMENTS = ("search", "similar")
 QUERIES = Path(__file__).parents[2] / "tests" / "data" / "search_queries.jsonl"

@@ -29,12 +29,12 @@ import headrace
 from headrace.bundles import Bundle, Setup, Tables
 from headrace_ingest.chunking import CHUNK_SIZE, Chunk
 from headrace_ingest.embedding import LocalEmbedder, Vectors, sentences
-from headrace_ingest.records import NewDocument, Processed
-from headrace_ingest.repository import Repository
 from headrace_ingest.search import ranking
 from headrace_ingest.search.search import Search
 from headrace_ingest.search.words import terms_of
-from headrace_ingest.vectors import VectorFormat, read_format
+from headrace_ingest.store.records import NewDocument, Processed
+from headrace_ingest.store.repository import Repository
+from headrace_ingest.store.vectors import VectorFormat, read_format
 
 DOCUMENT_CHUNKS = 100
 SENTENCES = 5

@@ -13,10 +13,10 @@ import msgspec
 from headrace import InvalidInput, ValidationError
 from headrace.bundles import Session
 from headrace_ingest.documents import Accepted, Documents, DocumentView, read_metadata
-from headrace_ingest.files import FileSource
 from headrace_ingest.names import clean_path
-from headrace_ingest.records import Status
 from headrace_ingest.service import IngestService
+from headrace_ingest.store.records import Status
+from headrace_ingest.store.sources import FileSource
 
 POLL_SECONDS = 0.5
 PAGE = 500

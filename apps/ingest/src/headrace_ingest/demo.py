@@ -13,8 +13,8 @@ from html import escape
 from headrace import App
 from headrace.bundles import Setup
 from headrace_ingest.documents import Documents
-from headrace_ingest.files import FileSource
 from headrace_ingest.service import IngestService
+from headrace_ingest.store.sources import FileSource
 
 # Read where they are installed, and real: what is found is not only what was made up for it.
 PACKAGES = ("msgspec", "sqlalchemy", "httpx", "click", "numpy")

@@ -22,8 +22,8 @@ from headrace import (
 )
 from headrace import Status as JobStatus
 from headrace_ingest.names import clean_name, clean_path, shown
-from headrace_ingest.records import DocumentRow, NewDocument, Status
 from headrace_ingest.service import TASK, IngestService
+from headrace_ingest.store.records import DocumentRow, NewDocument, Status
 
 PIECE = 1 << 20
 # So long after its row a job may still come; then whoever wanted to enqueue it has died.

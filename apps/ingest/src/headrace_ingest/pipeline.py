@@ -30,8 +30,8 @@ from headrace_ingest.embedding import Vectors, embed_chunks
 from headrace_ingest.masking import MaskedChunks, mask_chunks
 from headrace_ingest.names import shown
 from headrace_ingest.parsing.parsed import Parsed
-from headrace_ingest.records import DocumentRow, NewDocument, Outcome, Processed, Status
 from headrace_ingest.service import QUEUE, TASK, IngestService
+from headrace_ingest.store.records import DocumentRow, NewDocument, Outcome, Processed, Status
 
 NEVER_RETRY: tuple[type[Exception], ...] = (
     ParserError,

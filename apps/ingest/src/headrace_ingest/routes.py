@@ -14,8 +14,8 @@ from headrace import ArtifactNotFound, ValidationError
 from headrace.bundles import Refusal, Request, Routes, Setup
 from headrace_ingest.documents import Accepted, Documents, read_metadata
 from headrace_ingest.names import clean_name, clean_path, shown
-from headrace_ingest.records import Status
 from headrace_ingest.service import IngestService
+from headrace_ingest.store.records import Status
 
 # A request may have many files.
 FILES_AT_ONCE = 4

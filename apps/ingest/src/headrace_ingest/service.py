@@ -14,12 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from headrace import App, ArtifactNotFound, InvalidSetting
 from headrace.bundles import Setup
 from headrace_ingest.embedding import Embedder, LocalEmbedder, RemoteEmbedder
-from headrace_ingest.originals import Sealer, load_key
 from headrace_ingest.parsing.parsed import Limits
 from headrace_ingest.parsing.pool import ParserPool
-from headrace_ingest.repository import Repository
 from headrace_ingest.search.search import Search
 from headrace_ingest.settings import IngestSettings
+from headrace_ingest.store.originals import Sealer, load_key
+from headrace_ingest.store.repository import Repository
 
 TASK = "ingest.document"
 QUEUE = "ingest"

@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from headrace import InvalidInput
 from headrace.bundles import Setup
 from headrace_ingest.chunking import Chunk
-from headrace_ingest.records import NewDocument, Outcome, Processed, Status, below
-from headrace_ingest.repository import Repository
-from headrace_ingest.vectors import VectorFormat, read_format
+from headrace_ingest.store.records import NewDocument, Outcome, Processed, Status, below
+from headrace_ingest.store.repository import Repository
+from headrace_ingest.store.vectors import VectorFormat, read_format
 
 DIMENSIONS = 8
 

@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from headrace import InvalidInput
 from headrace_ingest.chunking import split
 from headrace_ingest.embedding import LocalEmbedder, embed_chunks
-from headrace_ingest.records import NewDocument, Processed
-from headrace_ingest.repository import Repository
 from headrace_ingest.search.index import IndexTooLarge
 from headrace_ingest.search.search import Search
+from headrace_ingest.store.records import NewDocument, Processed
+from headrace_ingest.store.repository import Repository
 
 LEAVE = "근로자는 1년에 15일의 유급 휴가를 받는다. 신청은 사흘 전까지 부서장에게 한다."
 FIRE = "소방 훈련은 매년 두 번 실시하고 그 결과를 기록한다. 소화기는 각 층에 둔다."

@@ -15,13 +15,13 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from headrace import HeadraceError
-from headrace_ingest.records import Status, below
 from headrace_ingest.search.nearest import Mask
 from headrace_ingest.search.segment import LoadedDocument, Segment
 from headrace_ingest.search.words import unpack
-from headrace_ingest.statements import CHANGES, CHUNKS, COUNTER, DOCUMENTS
-from headrace_ingest.tables import Embedding, table_of
-from headrace_ingest.vectors import VectorFormat, read_format
+from headrace_ingest.store.records import Status, below
+from headrace_ingest.store.statements import CHANGES, CHUNKS, COUNTER, DOCUMENTS
+from headrace_ingest.store.tables import Embedding, table_of
+from headrace_ingest.store.vectors import VectorFormat, read_format
 
 EMBEDDINGS = table_of(Embedding)
 

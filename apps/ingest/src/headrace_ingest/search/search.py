@@ -11,12 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from headrace import InvalidInput
 from headrace_ingest.embedding import Embedder
-from headrace_ingest.records import Status, clean_path
 from headrace_ingest.search.highlight import ranges
 from headrace_ingest.search.index import MEMORY_BYTES, MemoryIndex
 from headrace_ingest.search.ranking import MODES, Found, Mode, Question, rank
 from headrace_ingest.search.words import Terms, terms_of
-from headrace_ingest.statements import CHUNKS, DOCUMENTS, chunk_id_of
+from headrace_ingest.store.records import Status, clean_path
+from headrace_ingest.store.statements import CHUNKS, DOCUMENTS, chunk_id_of
 
 LARGEST_K = 100
 LONGEST_QUESTION = 1000

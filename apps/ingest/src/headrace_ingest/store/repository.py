@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from headrace import InvalidInput
 from headrace_ingest.chunking import Chunk
 from headrace_ingest.embedding import Vectors
-from headrace_ingest.records import (
+from headrace_ingest.store.records import (
     DocumentPage,
     DocumentRow,
     NewDocument,
@@ -28,7 +28,7 @@ from headrace_ingest.records import (
     Totals,
     clean_path,
 )
-from headrace_ingest.statements import (
+from headrace_ingest.store.statements import (
     CHANGES,
     CHUNKS,
     DOCUMENTS,
@@ -45,7 +45,7 @@ from headrace_ingest.statements import (
     update_row,
     within,
 )
-from headrace_ingest.vectors import VectorFormat, read_format
+from headrace_ingest.store.vectors import VectorFormat, read_format
 
 COMPLETED_STAGE = "completed"
 LONGEST_ERROR = 2000

@@ -13,16 +13,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headrace import InvalidInput
 from headrace_ingest.chunking import Chunk
 from headrace_ingest.embedding import Vectors
-from headrace_ingest.records import DocumentRow, Outcome, Status
 from headrace_ingest.search.words import pack, terms_of
-from headrace_ingest.tables import (
+from headrace_ingest.store.records import DocumentRow, Outcome, Status
+from headrace_ingest.store.tables import (
     ChangeCounter,
     Document,
     DocumentChange,
     DocumentChunk,
     table_of,
 )
-from headrace_ingest.vectors import VectorFormat
+from headrace_ingest.store.vectors import VectorFormat
 
 DOCUMENTS = table_of(Document)
 CHUNKS = table_of(DocumentChunk)

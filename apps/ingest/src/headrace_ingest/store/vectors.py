@@ -11,7 +11,7 @@ from pgvector import HalfVector
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headrace_ingest.embedding.base import Vectors
-from headrace_ingest.tables import Embedding, table_of
+from headrace_ingest.store.tables import Embedding, table_of
 
 _BYTES = "<f2"
 # What PostgreSQL sends of a halfvec: count and an unused number of 16 bits each, then the numbers.

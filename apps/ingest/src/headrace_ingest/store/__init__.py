@@ -1,0 +1,1 @@
+"""Where documents are: rows, vectors and sealed originals."""
