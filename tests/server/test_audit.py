@@ -38,6 +38,12 @@ CHANGES = {
     ("POST", "/workflows/runs/{job_id}/retry"): "workflow.retry",
     ("POST", "/artifacts/keep"): "artifact.keep",
     ("POST", "/artifacts/release"): "artifact.release",
+    ("PUT", "/destinations/{name}"): "destination.put",
+    ("POST", "/destinations/{name}/enable"): "destination.enable",
+    ("POST", "/destinations/{name}/disable"): "destination.disable",
+    ("POST", "/destinations/{name}/rotate"): "destination.rotate",
+    ("POST", "/destinations/{name}/test"): "destination.test",
+    ("DELETE", "/destinations/{name}"): "destination.remove",
     ("POST", "/keys"): "key.create",
     ("DELETE", "/keys/{key_id}"): "key.revoke",
 }
@@ -89,6 +95,12 @@ async def test_every_route_that_changes_something_writes_it_down(local_app: head
         claim = {"path": put.path, "owner": "tests"}
         await change("POST", "/artifacts/keep", claim)
         await change("POST", "/artifacts/release", claim)
+
+        hook = {"kind": "webhook", "options": {"url": "https://crm.example.com/hooks"}}
+        await change("PUT", "/destinations/{name}", hook, name="crm")
+        for verb in ("disable", "enable", "rotate", "test"):
+            await change("POST", f"/destinations/{{name}}/{verb}", name="crm")
+        await change("DELETE", "/destinations/{name}", name="crm")
 
         other = (await change("POST", "/keys", {"name": "second"}))["id"]
         await change("DELETE", "/keys/{key_id}", key_id=other)

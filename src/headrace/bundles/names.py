@@ -15,13 +15,13 @@ RESERVED = frozenset(
         # routes
         *("api", "artifacts", "audit", "dead-letters", "dispatchers", "docs", "event-types"),
         *("events", "healthz", "jobs", "keys", "lanes", "metrics", "openapi", "queues", "readyz"),
-        *("running", "schedules", "stats", "tasks", "ui", "workers", "workflows"),
+        *("destinations", "running", "schedules", "stats", "tasks", "ui", "workers", "workflows"),
         # commands
         *("bench", "bundles", "dispatcher", "doctor", "enqueue", "migrate", "prune", "server"),
         *("top", "up", "version", "worker"),
         # settings
-        *("app", "block", "connection", "grace", "history", "host", "lease", "max", "payload"),
-        *("port", "test", "url"),
+        *("allow", "app", "block", "connection", "grace", "history", "host", "lease", "max"),
+        *("payload", "port", "test", "url"),
     )
 )
 

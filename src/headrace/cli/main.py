@@ -29,7 +29,7 @@ COMMANDS = {
     "events": ("publishing.events:commands", "Show the types of events that jobs publish."),
     "destinations": (
         "publishing.destinations:commands",
-        "Add, list, test and remove destinations of published events.",
+        "Add, list, show, test and remove destinations of events.",
     ),
     "enqueue": ("enqueue.command:enqueue", "Enqueue a job and print its id."),
     "jobs": ("jobs.list:commands", "List, show, watch, cancel and retry jobs."),
@@ -44,7 +44,10 @@ COMMANDS = {
     "keys": ("admin.keys:commands", "Create, list and revoke keys for the HTTP API."),
     "prune": ("admin.prune:prune", "Delete old finished jobs."),
     "bundles": ("bundles.command:bundles", "List installed bundles and what they bring."),
-    "migrate": ("admin.migrate:migrate", "Bring the schema of the store up to date."),
+    "migrate": (
+        "admin.migrate:migrate",
+        "Bring the store, and the tables of bundles, up to date.",
+    ),
     "bench": ("bench.command:bench", "Measure how fast your engine stores and runs jobs."),
     "doctor": ("admin.doctor:doctor", "Check that all is well, and say what to do if not."),
     "version": ("admin.doctor:version", "Show versions, for a bug report."),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.app import WORKFLOW
+from headrace.app import EVENTS, WORKFLOW
 from headrace.clock import Clock
 from headrace.model.ids import new_id
 from headrace.model.job import NewJob
@@ -155,7 +155,7 @@ async def test_why_and_workers_tell_which_tasks_are_known(
     await worker(app, name="one").start()
     [known] = await app.engine.workers()
     assert known.tasks is not None
-    assert set(known.tasks) == {"mine", WORKFLOW}
+    assert set(known.tasks) == {"mine", WORKFLOW, *EVENTS}
     await until(lambda: left(app))
     assert "No worker that serves queue 'default' knows task 'theirs'" in (await app.why(job.id))[0]
 

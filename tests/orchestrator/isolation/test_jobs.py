@@ -133,7 +133,7 @@ async def test_progress_logs_and_artifacts_reach_the_worker(
     app: App, caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(app, "artifacts", open_store(tmp_path))
+    monkeypatch.setattr(app, "artifact_store", open_store(tmp_path))
     progressing = await handlers.progressing.enqueue(times=10)
     speaking = await handlers.logging_things.enqueue()
     keeping = await outcome(app, await handlers.keeping.enqueue())

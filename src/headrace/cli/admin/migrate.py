@@ -27,7 +27,7 @@ WAIT_SECONDS = 1.0
 @flag("--sql", "Change nothing; print what would be run.")
 @flag("--wait", "Change nothing; wait until nothing is missing.")
 async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) -> int:
-    """Bring the schema of the store, and the tables of bundles, up to date.
+    """Bring the store, and the tables of bundles, up to date.
 
     Programs do this by themselves when they open a store, unless the setting migrate is "never".
 

@@ -16,9 +16,9 @@ from headrace.suggest import unknown
 @click.command("bundles", cls=Command)
 @argument("name", metavar="[NAME]", help="Show all about this one.", required=False)
 async def bundles(session: CliSession, *, name: str | None) -> int:
-    """List installed bundles: applications that can be added to Headrace.
+    """List installed bundles and what they bring.
 
-    The exit code is 1 if one that is chosen cannot be loaded.
+    Bundles are applications that can be added to Headrace. The exit code is 1 if one that is chosen cannot be loaded.
 
     headrace bundles
     headrace bundles ingest

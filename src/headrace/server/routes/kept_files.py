@@ -88,6 +88,12 @@ async def release(call: Call) -> Response:
 
 
 async def _check_queue(call: Call, path: str) -> None:
-    _, job_id = check_path(path)
+    """Refuse a path that is none, and the file of a job that this caller may not see."""
+    try:
+        _, job_id = check_path(path)
+    except InvalidName as error:
+        raise Refused(
+            404, "artifact-not-found", str(error), remedy="use a path that a job's files have"
+        ) from None
     if call.caller.queues:
         await call.job(job_id)
