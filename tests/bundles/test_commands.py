@@ -28,8 +28,9 @@ def cli(shelf: Path, tmp_path: Path) -> Iterator[Cli]:
 
 
 def test_bundles_are_listed_with_what_they_bring(cli: Cli) -> None:
+    # The applications of this repository may be installed as well.
     listed = cli("bundles", "--json").json["bundles"]
-    [found] = [each for each in listed if each["name"] == "shelf"]
+    (found,) = (each for each in listed if each["name"] == "shelf")
     assert (found["name"], found["version"], found["loaded"]) == ("shelf", "1.2", False)
     assert found["summary"] == "Books on a shelf"
     assert found["tasks"] == ["shelf.add", "shelf.weigh"]

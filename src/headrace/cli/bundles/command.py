@@ -18,7 +18,8 @@ from headrace.suggest import unknown
 async def bundles(session: CliSession, *, name: str | None) -> int:
     """List installed bundles and what they bring.
 
-    Bundles are applications that can be added to Headrace. The exit code is 1 if one that is chosen cannot be loaded.
+    Bundles are applications that can be added to Headrace. The exit code is 1 if one that is
+    chosen cannot be loaded.
 
     headrace bundles
     headrace bundles ingest
