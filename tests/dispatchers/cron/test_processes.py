@@ -59,6 +59,12 @@ async def killed_and_replaced(url: str, tmp_path: Path) -> None:
             await beats(2)
             first.kill()
             third = start()
+
+            async def reported() -> bool:
+                return third.pid in {each.pid for each in await app.dispatchers()}
+
+            # Before that it may not have its signal handlers yet.
+            await until(reported, "the third dispatcher")
             await beats(len(await jobs_of(app, "beat")) + 3)
             for each in (second, third):
                 each.terminate()
