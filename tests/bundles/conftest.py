@@ -16,8 +16,10 @@ import headrace
 import headrace.server
 from headrace import installed
 from tests.conftest import ENGINES, Servers, store_url
+from tests.support.processes import ROOT
 
 SOURCE = Path(__file__).parent / "shelf"
+APPLICATIONS = {folder.name for folder in (ROOT / "apps").iterdir()}
 
 
 def install(
@@ -55,11 +57,17 @@ def shelf(site: Path) -> Path:
 
 
 def _forget() -> None:
+    """Forget the bundles of a test. The applications of this repository stay: other tests have
+    imported them, and a module that is imported twice is two modules.
+    """
     importlib.invalidate_caches()
     installed.installed.cache_clear()
-    installed.made.clear()
-    for name in [each for each in sys.modules if each.split(".")[0].startswith("headrace_")]:
-        del sys.modules[name]
+    installed.made.intersection_update(APPLICATIONS)
+    own = {f"headrace_{name}" for name in APPLICATIONS}
+    for name in list(sys.modules):
+        package = name.split(".")[0]
+        if package.startswith("headrace_") and package not in own:
+            del sys.modules[name]
 
 
 @pytest.fixture
