@@ -16,7 +16,7 @@ from headrace.engine.base import Engine
 from headrace.errors import InvalidArguments, InvalidName, InvalidSetting, UnknownEventType
 from headrace.model.names import NAME_LIMIT
 from headrace.suggest import similar_or_first
-from headrace.task.codec import decode_hook, encode
+from headrace.task.codec import decode_hook, encode, schema_hook
 
 log = logging.getLogger("headrace.publishing")
 
@@ -78,7 +78,7 @@ class EventTypes:
                 "changed event is a new version, with another name"
             )
         try:
-            schema = msgspec.json.schema(model, schema_hook=_foreign_schema)
+            schema = msgspec.json.schema(model, schema_hook=schema_hook)
             decoder = msgspec.json.Decoder(model, dec_hook=decode_hook)
         except (TypeError, NameError) as error:
             raise InvalidSetting(
@@ -174,12 +174,3 @@ def delivery_id(event_id: str, destination: str) -> str:
     """
     digest = hashlib.sha256(f"{event_id}/{destination}".encode()).hexdigest()
     return f"{event_id[:19]}{'89ab'[int(digest[0], 16) & 3]}{digest[1:4]}-{digest[4:16]}"
-
-
-def _foreign_schema(kind: type) -> dict[str, Any]:
-    """Return the schema of a pydantic model."""
-    make = getattr(kind, "model_json_schema", None)
-    if make is None:
-        raise NotImplementedError
-    schema: dict[str, Any] = make()
-    return schema

@@ -30,6 +30,15 @@ def decode_hook(kind: type, value: Any) -> Any:
     raise TypeError(f"{kind.__name__} cannot be read from JSON")
 
 
+def schema_hook(kind: type) -> dict[str, Any]:
+    """Return the JSON schema of a Pydantic model, which describes itself."""
+    describe = getattr(kind, "model_json_schema", None)
+    if describe is None:
+        raise NotImplementedError  # msgspec then says which type it is
+    schema: dict[str, Any] = describe()
+    return schema
+
+
 def encode_body(event_type: str, body: Any) -> bytes:
     """Return the body of an event as JSON."""
     try:

@@ -17,6 +17,7 @@ from headrace.model.policy import TaskPolicy
 from headrace.publishing.destinations import OPTIONS
 from headrace.server.openapi.registry import REFERENCES, Schema
 from headrace.task import Task
+from headrace.task.codec import schema_hook
 from headrace.task.task import MOST_RETRIES
 from headrace.workflows.model import Param, Workflow
 
@@ -109,7 +110,7 @@ def argument_schema(task: Task[..., Any], references: str) -> tuple[Schema, dict
         kind = hints.get(name, Any)
         try:
             [properties[name]], found = msgspec.json.schema_components(
-                [kind], schema_hook=_foreign, ref_template=references
+                [kind], schema_hook=schema_hook, ref_template=references
             )
         except (TypeError, NameError):
             properties[name] = {}  # it is checked all the same when a job is enqueued
@@ -201,15 +202,6 @@ def _lane(arguments: Schema) -> Schema:
     ]
     names = "".join(rf"|\{{{name}\}}" for name in plain)
     return {"type": "string", "pattern": rf"^([^\x00-\x1f\x7f{{}}]{names}){{1,512}}$"}
-
-
-def _foreign(kind: type) -> dict[str, Any]:
-    """Pydantic models describe themselves."""
-    describe = getattr(kind, "model_json_schema", None)
-    if describe is None:
-        raise NotImplementedError
-    schema: dict[str, Any] = describe()
-    return schema
 
 
 def _execution(workflow: Workflow, fields: dict[str, Schema]) -> Schema:
