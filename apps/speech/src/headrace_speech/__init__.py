@@ -1,0 +1,1 @@
+"""Headrace bundle: a script with several roles becomes one audio file."""

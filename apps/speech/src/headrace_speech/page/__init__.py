@@ -1,0 +1,1 @@
+"""The static files of the page."""

@@ -1,0 +1,1 @@
+"""Samples: read, evened out, joined and encoded."""

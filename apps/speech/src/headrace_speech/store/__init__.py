@@ -1,0 +1,1 @@
+"""Where audio files are entered."""
