@@ -1,0 +1,1 @@
+"""Headrace bundle `spots`: shops are analysed from their public pages."""

@@ -1,0 +1,1 @@
+"""How well reviews are understood: `python -m headrace_spots.accuracy FOLDER`."""

@@ -1,0 +1,1 @@
+"""Numbers: features of texts, the regression over them, and the file of its weights."""

@@ -1,0 +1,1 @@
+"""Words of both languages: what they name, what they say, and how clauses are made of them."""

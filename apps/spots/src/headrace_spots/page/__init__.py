@@ -1,0 +1,1 @@
+"""The page of the bundle: plain files, served as they are."""

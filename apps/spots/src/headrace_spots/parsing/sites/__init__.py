@@ -1,0 +1,1 @@
+"""Selector files, one for each site."""

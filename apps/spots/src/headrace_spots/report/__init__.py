@@ -1,0 +1,1 @@
+"""The report of a run: one HTML file with plots, without scripts."""

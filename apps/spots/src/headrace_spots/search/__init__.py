@@ -1,0 +1,1 @@
+"""Reviews found by meaning."""

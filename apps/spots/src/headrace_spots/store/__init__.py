@@ -1,0 +1,1 @@
+"""The tables: shops, what was found about them and when."""
