@@ -159,3 +159,9 @@ def test_hostile_text_does_not_take_the_square_of_its_length(unit: str) -> None:
 
 def test_the_mask_of_a_kind_is_its_name() -> None:
     assert {kind.mask for kind in Kind} >= {"[PHONE]", "[PERSON]", "[RESIDENT_NUMBER]"}
+
+
+@pytest.mark.parametrize("text", ["근로계약서", "표준근로계약서\n", "재직증명서", "연차신청서"])
+def test_what_a_paper_is_called_is_no_person(text: str) -> None:
+    assert find(text) == []
+    assert [span.kind for span in find(f"{text} 성명: 박서연")] == [Kind.PERSON]

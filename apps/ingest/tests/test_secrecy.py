@@ -12,6 +12,7 @@ import headrace
 from headrace_ingest import pipeline
 from headrace_ingest.bundle import bundle
 from headrace_ingest.documents import Documents
+from headrace_ingest.masking.process import Masker
 from headrace_ingest.parsing.parsed import Format, Parsed
 from headrace_ingest.service import IngestService
 from headrace_ingest.store.sources import FileSource
@@ -29,11 +30,11 @@ async def test_an_error_of_a_program_does_not_repeat_the_text(
     async def parse(*_: Any) -> Parsed:
         return Parsed(text=SECRET, format=Format.TXT, media_type="text/plain")
 
-    def broken(text: str, *_: Any, **__: Any) -> None:
+    async def broken(_: Masker, text: str, *__: Any) -> None:
         raise error(f"cannot mask {text}")
 
     monkeypatch.setattr(pipeline._Attempt, "_parse", parse)
-    monkeypatch.setattr(pipeline, "mask_chunks", broken)
+    monkeypatch.setattr(Masker, "mask", broken)
     app = headrace.App(f"sqlite:///{tmp_path}/jobs.db", artifacts=str(tmp_path / "files"))
     setup = app.load_bundle(bundle)
     async with app:

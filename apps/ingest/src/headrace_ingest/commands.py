@@ -1,4 +1,4 @@
-"""The commands `headrace ingest …`. They work on the store, as a worker does."""
+"""The commands `headrace ingest …`. They work on the store, or by the server of API_URL."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import msgspec
 
 from headrace import InvalidInput, ValidationError
 from headrace.bundles import Session
-from headrace_ingest.documents import Accepted, Documents, DocumentView, read_metadata
+from headrace_ingest.documents import Documents, read_metadata
 from headrace_ingest.names import clean_path
+from headrace_ingest.remote import RemoteDocuments
 from headrace_ingest.service import IngestService
 from headrace_ingest.store.records import Status
 from headrace_ingest.store.sources import FileSource
+from headrace_ingest.views import Accepted, DocumentView, HitView, hit_of
 
 POLL_SECONDS = 0.5
 PAGE = 500
@@ -40,7 +42,7 @@ def _add() -> click.Command:
         session: Session, files: tuple[Path, ...], path: str, metadata: str, *, wait: bool
     ) -> int:
         """Add files, and all files of folders. A worker with the bundle processes them."""
-        async with _opened(session) as (_, documents):
+        async with _opened(session) as documents:
             details = read_metadata(metadata)
             found = [(file, name) for given in files for file, name in _files_of(given, path)]
             if not found:
@@ -70,8 +72,8 @@ def _search() -> click.Command:
     @click.option("-k", default=5, help="So many results (default 5).")
     async def search(session: Session, question: str, path: str, k: int) -> None:
         """Find what answers a question."""
-        async with _opened(session) as (service, _):
-            hits = await service.search.search(question, clean_path(path), k)
+        async with _opened(session) as documents:
+            hits = await documents.search(question, path, k)
         if session.json:
             session.print_json({"hits": msgspec.to_builtins(hits)})
             return
@@ -91,7 +93,7 @@ def _list() -> click.Command:
     @click.option("--limit", default=50, help="At most so many (default 50).")
     async def list_documents(session: Session, path: str, status: str | None, limit: int) -> None:
         """List documents, the newest first."""
-        async with _opened(session) as (_, documents):
+        async with _opened(session) as documents:
             wanted = None if status is None else Status(status)
             found, following = await documents.list(path, wanted, limit=limit, after=None)
         if session.json:
@@ -108,7 +110,7 @@ def _show() -> click.Command:
     @click.argument("document_id")
     async def show(session: Session, document_id: str) -> None:
         """Show a document."""
-        async with _opened(session) as (_, documents):
+        async with _opened(session) as documents:
             found = await documents.get(document_id)
         if found is None:
             raise InvalidInput(f"there is no document {document_id}")
@@ -126,8 +128,8 @@ def _remove() -> click.Command:
     @click.argument("document_ids", nargs=-1, required=True)
     async def remove(session: Session, document_ids: tuple[str, ...]) -> int:
         """Delete documents with everything that was made of them."""
-        async with _opened(session) as (_, documents):
-            gone = [each for each in document_ids if await documents.remove(each) is not None]
+        async with _opened(session) as documents:
+            gone = [each for each in document_ids if await documents.remove(each)]
         missing = [each for each in document_ids if each not in gone]
         if session.json:
             session.print_json({"removed": gone, "missing": missing})
@@ -149,7 +151,7 @@ def _reindex() -> click.Command:
         session: Session, document_ids: tuple[str, ...], path: str, *, wait: bool
     ) -> int:
         """Process documents again from their originals: after a change of model or settings."""
-        async with _opened(session) as (_, documents):
+        async with _opened(session) as documents:
             ids = list(document_ids) or await _completed(documents, path)
             accepted = [await documents.reindex(each) for each in ids]
             ended = await _ended(session, documents, accepted) if wait else []
@@ -159,16 +161,24 @@ def _reindex() -> click.Command:
     return reindex
 
 
+class _StoredDocuments(Documents):
+    """The documents of the store, and the search over them."""
+
+    async def search(self, question: str, path: str, k: int) -> list[HitView]:
+        """Return the chunks that answer a question best."""
+        found = await self._service.search.search(question, clean_path(path), k)
+        return [hit_of(hit) for hit in found]
+
+
 @asynccontextmanager
-async def _opened(session: Session) -> AsyncIterator[tuple[IngestService, Documents]]:
+async def _opened(session: Session) -> AsyncIterator[_StoredDocuments | RemoteDocuments]:
     if session.remote:
-        raise InvalidInput(
-            "headrace ingest works on the store (HEADRACE_URL), not through a server; "
-            "unset API_URL, or send files to POST /ingest/documents"
-        )
-    async with session.setup() as setup:
-        service = IngestService(setup)
-        yield service, Documents(service)
+        settings = session.settings
+        async with RemoteDocuments.connected(str(settings.api_url), settings.api_key) as remote:
+            yield remote
+    else:
+        async with session.setup() as setup:
+            yield _StoredDocuments(IngestService(setup))
 
 
 def _files_of(given: Path, path: str) -> list[tuple[Path, str]]:
@@ -183,7 +193,7 @@ def _files_of(given: Path, path: str) -> list[tuple[Path, str]]:
     return found
 
 
-async def _completed(documents: Documents, path: str) -> list[str]:
+async def _completed(documents: Documents | RemoteDocuments, path: str) -> list[str]:
     ids: list[str] = []
     after: str | None = None
     while True:
@@ -194,7 +204,7 @@ async def _completed(documents: Documents, path: str) -> list[str]:
 
 
 async def _ended(
-    session: Session, documents: Documents, accepted: Sequence[Accepted]
+    session: Session, documents: Documents | RemoteDocuments, accepted: Sequence[Accepted]
 ) -> list[DocumentView]:
     """Wait until documents are processed; show how many are."""
     waiting = [each.document_id for each in accepted]

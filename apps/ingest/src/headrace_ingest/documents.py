@@ -5,30 +5,41 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from time import time
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from headrace import (
     ArtifactNotFound,
     InvalidInput,
     Job,
     JobConflict,
+    JobFailed,
     JobNotFound,
+    ResultTimeout,
     ValidationError,
 )
 from headrace import Status as JobStatus
 from headrace_ingest.names import clean_name, clean_path, shown
 from headrace_ingest.service import TASK, IngestService
 from headrace_ingest.store.records import DocumentRow, NewDocument, Status
+from headrace_ingest.views import Accepted, DocumentView, known, view_of
+
+T = TypeVar("T")
 
 PIECE = 1 << 20
 # So long after its row a job may still come; then whoever wanted to enqueue it has died.
 GRACE_SECONDS = 60.0
 AT_ONCE = 8
+# So long the outcome of a job may take after its document was stored.
+ENDING_SECONDS = 10.0
+# Between files that were handed in together; less cannot be told apart.
+STEP_SECONDS = 1e-6
 LOOKED_AT = 500
 LARGEST_METADATA = 16_384
 
@@ -39,42 +50,6 @@ class Source(Protocol):
     async def read(self, size: int = -1, /) -> bytes: ...
 
     async def seek(self, offset: int, /) -> None: ...
-
-
-class DocumentView(msgspec.Struct, kw_only=True):
-    """A document as the API returns it."""
-
-    document_id: str
-    job_id: str
-    name: str
-    path: str
-    status: str
-    stage: str
-    progress: int
-    chunks: int
-    error: str | None
-    characters: int
-    personal_data: dict[str, int]
-    """How often each kind of personal data was masked."""
-    metadata: dict[str, Any]
-    media_type: str | None
-    model: str | None
-    version: int
-    owner: str | None
-    original: bool
-    """Whether the original can be opened."""
-    created_at: datetime
-    updated_at: datetime
-
-
-class Accepted(msgspec.Struct, kw_only=True):
-    """A document that was handed in. `new` is False if the same file was there already."""
-
-    document_id: str
-    job_id: str
-    name: str
-    status: str
-    new: bool = True
 
 
 class Documents:
@@ -95,26 +70,54 @@ class Documents:
         """Keep a file, write its row and enqueue its job. The same file at the same path is not
         done twice.
         """
-        name, path = clean_name(name), clean_path(path)
-        sha256, size = await _digest(source)
-        same = await self._same(path, sha256)
-        if same is not None:
-            return Accepted(
-                document_id=same.document_id,
-                job_id=same.document_id,
-                name=same.name,
-                status=same.status,
-                new=False,
+        (accepted,) = await self.add_many([(source, name)], path, metadata=metadata, owner=owner)
+        return accepted
+
+    async def add_many(
+        self,
+        files: Sequence[tuple[Source, str]],
+        path: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        owner: str | None = None,
+    ) -> list[Accepted]:
+        """Add files with their names, some at once. They count as handed in in their order: of two
+        versions of a document the later one stays.
+        """
+        path, now, gate = clean_path(path), time(), asyncio.Semaphore(AT_ONCE)
+
+        async def add(place: int, content: _Content) -> Accepted:
+            document = NewDocument(
+                document_id="",
+                name=clean_name(files[place][1]),
+                path=path,
+                sha256=content.sha256,
+                owner=owner,
+                metadata=dict(metadata or {}),
+                created_at=now + place * STEP_SECONDS,
             )
+            async with gate:
+                return await self._add(files[place][0], content.size, document)
+
+        async def read(source: Source) -> _Content:
+            async with gate:
+                return await _read(source)
+
+        contents = await _all(read(source) for source, _ in files)
+        first = {content.sha256: place for place, content in reversed(list(enumerate(contents)))}
+        places = sorted(first.values())
+        added = await _all(add(place, contents[place]) for place in places)
+        by_place = dict(zip(places, added, strict=True))
+        return [
+            by_place.get(place) or structs.replace(by_place[first[content.sha256]], new=False)
+            for place, content in enumerate(contents)
+        ]
+
+    async def _add(self, source: Source, size: int, document: NewDocument) -> Accepted:
+        same = await self._same(document.path, document.sha256)
+        if same is not None:
+            return known(same)
         await source.seek(0)
-        document = NewDocument(
-            document_id="",
-            name=name,
-            path=path,
-            sha256=sha256,
-            owner=owner,
-            metadata=dict(metadata or {}),
-        )
         return await self._enqueue(_pieces(source), size, document)
 
     async def get(self, document_id: str) -> DocumentView | None:
@@ -184,7 +187,9 @@ class Documents:
         except JobNotFound:
             # Its job is no longer in the history: a new version takes its place.
             content = b"".join([piece async for piece in await self.original(row)])
-            return await self._enqueue(_whole(content), len(content), _new(row))
+            return await self._enqueue(_whole(content), len(content), _new(row), again=True)
+        if row.status != Status.PROCESSING and not job.status.final:
+            job = await self._ended(row)
         if job.status.final:
             await repository.begin(_new(row), max(row.token, job.token))
             await self._service.app.retry(document_id)
@@ -195,11 +200,29 @@ class Documents:
             status=Status.PROCESSING,
         )
 
+    async def _ended(self, row: DocumentRow) -> Job:
+        """Return the job of a document that is stored: its outcome follows in a moment, and only
+        then it can be run again.
+        """
+        app = self._service.app
+        with contextlib.suppress(JobFailed, ResultTimeout):
+            await app.result(row.document_id, timeout=ENDING_SECONDS)
+        job = await app.get(row.document_id)
+        if not job.status.final:
+            raise JobConflict(f"{shown(row.name)} is still being processed; try again in a moment")
+        return job
+
     async def _enqueue(
-        self, content: AsyncIterator[bytes], size: int, document: NewDocument
+        self,
+        content: AsyncIterator[bytes],
+        size: int,
+        document: NewDocument,
+        *,
+        again: bool = False,
     ) -> Accepted:
         """Store the original, the row and the job in this order: of what a crash leaves, upkeep
-        removes the file, and the row is found to have no job.
+        removes the file, and the row is found to have no job. `again`: although the same file is
+        there.
         """
         service = self._service
         job = service.app.job(
@@ -207,7 +230,12 @@ class Documents:
         )
         artifact = await service.put_original(job.id, content)
         row = replace(document, document_id=job.id, artifact=artifact)
-        await service.repository.begin(row, 0)
+        if again:
+            await service.repository.begin(row, 0)
+        elif (same := await service.repository.add(row)) is not None:
+            # Somebody has handed it in at the same time.
+            await service.remove_original(artifact)
+            return known(same)
         await service.keep_original(artifact, row.name)
         await service.app.enqueue(job)
         return Accepted(document_id=job.id, job_id=job.id, name=row.name, status=Status.PROCESSING)
@@ -246,31 +274,6 @@ class Documents:
         return await repository.get(row.document_id) or row
 
 
-def view_of(row: DocumentRow) -> DocumentView:
-    """Return a row as the API does."""
-    return DocumentView(
-        document_id=row.document_id,
-        job_id=row.document_id,
-        name=row.name,
-        path=row.path,
-        status=row.status,
-        stage=row.stage,
-        progress=row.progress,
-        chunks=row.chunks,
-        error=row.error,
-        characters=row.characters,
-        personal_data=dict(row.personal_data),
-        metadata=dict(row.metadata),
-        media_type=row.media_type,
-        model=row.model,
-        version=row.version,
-        owner=row.owner,
-        original=row.artifact is not None,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
-
-
 def read_metadata(text: str) -> dict[str, Any]:
     """Return the metadata that a caller sent as JSON. Raises `ValidationError`."""
     if len(text.encode()) > LARGEST_METADATA:
@@ -305,14 +308,29 @@ def _age(row: DocumentRow) -> float:
     return (datetime.now(UTC) - row.created_at).total_seconds()
 
 
-async def _digest(source: Source) -> tuple[str, int]:
-    """Return the checksum and the size of a file."""
+class _Content(NamedTuple):
+    """The checksum and the size of a file."""
+
+    sha256: str
+    size: int
+
+
+async def _read(source: Source) -> _Content:
     await source.seek(0)
     digest, size = hashlib.sha256(), 0
     async for piece in _pieces(source):
         digest.update(piece)
         size += len(piece)
-    return digest.hexdigest(), size
+    return _Content(digest.hexdigest(), size)
+
+
+async def _all(steps: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Do all, whatever becomes of the others; then raise what the first one that failed did."""
+    done = await asyncio.gather(*steps, return_exceptions=True)
+    for each in done:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in done if not isinstance(each, BaseException)]
 
 
 async def _whole(content: bytes) -> AsyncIterator[bytes]:

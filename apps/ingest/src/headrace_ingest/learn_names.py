@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headrace_ingest.accuracy import Sentence, read_names
+from headrace_ingest.accuracy.masking import Sentence, read_names
 from headrace_ingest.masking.korean_stems import features, stems_of, tokens_of
 
 WEIGHTS = Path(__file__).parent / "masking" / "korean_name_weights.json"

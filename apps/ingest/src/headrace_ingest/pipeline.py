@@ -27,7 +27,7 @@ from headrace import (
 from headrace.bundles import Setup
 from headrace_ingest.chunking import Chunk, split
 from headrace_ingest.embedding import Vectors, embed_chunks
-from headrace_ingest.masking import MaskedChunks, mask_chunks
+from headrace_ingest.masking import MaskedChunks
 from headrace_ingest.names import shown
 from headrace_ingest.parsing.parsed import Parsed
 from headrace_ingest.service import QUEUE, TASK, IngestService
@@ -146,7 +146,7 @@ class _Attempt:
         masked = await self._stage(
             "masking",
             "masked",
-            lambda: asyncio.to_thread(mask_chunks, parsed.text, chunks, names=settings.mask_names),
+            lambda: self.service.masker.mask(parsed.text, chunks),
         )
         vectors = await self._stage("embedding", "embedded", lambda: self._embed(masked.chunks))
         return await self._store(parsed, masked, vectors)

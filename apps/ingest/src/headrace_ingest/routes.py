@@ -12,10 +12,11 @@ from starlette.responses import Response, StreamingResponse
 
 from headrace import ArtifactNotFound, ValidationError
 from headrace.bundles import Refusal, Request, Routes, Setup
-from headrace_ingest.documents import Accepted, Documents, read_metadata
+from headrace_ingest.documents import Documents, read_metadata
 from headrace_ingest.names import clean_name, clean_path, shown
 from headrace_ingest.service import IngestService
 from headrace_ingest.store.records import Status
+from headrace_ingest.views import Accepted, hit_of
 
 # A request may have many files.
 FILES_AT_ONCE = 4
@@ -23,18 +24,6 @@ JSON = "application/json"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Types that no browser runs; all others are sent as plain bytes.
 _SAFE = re.compile(r"text/(plain|csv)|application/pdf|application/vnd\.openxmlformats-[\w.\-]+")
-
-
-class HitView(msgspec.Struct, kw_only=True):
-    """A chunk that was found; `ranges` are where words of the question stand in `text`."""
-
-    document_id: str
-    chunk_id: str
-    name: str
-    path: str
-    text: str
-    score: float
-    ranges: list[tuple[int, int]]
 
 
 def routes(setup: Setup) -> Routes:
@@ -66,10 +55,12 @@ def routes(setup: Setup) -> Routes:
                 raise Refusal(
                     413, f"{shown(name)} has {file.size:,} bytes; at most {largest:,} are taken"
                 )
-        accepted = [
-            await documents.add(file, name, wanted[0], metadata=wanted[1], owner=request.user)
-            for file, name in zip(files, names, strict=True)
-        ]
+        accepted = await documents.add_many(
+            list(zip(files, names, strict=True)),
+            wanted[0],
+            metadata=wanted[1],
+            owner=request.user,
+        )
         request.note(accepted[0].document_id if accepted else None, documents=len(accepted))
         return {"documents": accepted}
 
@@ -139,19 +130,7 @@ def _add_search(routes: Routes, service: IngestService) -> None:
         """Return the chunks that answer a question best."""
         within = _checked(lambda: clean_path(path or "/"))
         hits = await service.search.search(q, within, k)
-        found = [
-            HitView(
-                document_id=hit.document_id,
-                chunk_id=hit.chunk_id,
-                name=hit.name,
-                path=hit.path,
-                text=hit.text,
-                score=hit.score,
-                ranges=hit.highlights,
-            )
-            for hit in hits
-        ]
-        return _plain({"hits": found})
+        return _plain({"hits": [hit_of(hit) for hit in hits]})
 
     @routes.get("/info", scope="read")
     async def info() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from headrace import App, ArtifactNotFound, InvalidSetting
 from headrace.bundles import Setup
 from headrace_ingest.embedding import Embedder, LocalEmbedder, RemoteEmbedder
+from headrace_ingest.masking.process import Masker
 from headrace_ingest.parsing.parsed import Limits
 from headrace_ingest.parsing.pool import ParserPool
 from headrace_ingest.search.search import Search
@@ -36,6 +37,7 @@ class IngestService:
         self._repositories: WeakKeyDictionary[AsyncEngine, Repository] = WeakKeyDictionary()
         self._searches: WeakKeyDictionary[AsyncEngine, Search] = WeakKeyDictionary()
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ParserPool] = WeakKeyDictionary()
+        self._maskers: WeakKeyDictionary[asyncio.AbstractEventLoop, Masker] = WeakKeyDictionary()
 
     @property
     def app(self) -> App:
@@ -59,7 +61,8 @@ class IngestService:
         """Return the search of the running event loop, which keeps its index in memory."""
         engine = self.setup.engine()
         if engine not in self._searches:
-            self._searches[engine] = Search(engine, self.embedder)
+            memory = self.settings.search_memory
+            self._searches[engine] = Search(engine, self.embedder, memory_bytes=memory)
         return self._searches[engine]
 
     @property
@@ -74,6 +77,12 @@ class IngestService:
                 limits=Limits(bytes=settings.largest_file),
             )
         return self._pools[loop]
+
+    @property
+    def masker(self) -> Masker:
+        """Return what masks documents for the running event loop."""
+        loop = asyncio.get_running_loop()
+        return self._maskers.setdefault(loop, Masker(names=self.settings.mask_names))
 
     @functools.cached_property
     def embedder(self) -> Embedder:

@@ -26,6 +26,9 @@ class IngestSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     parsers: int = 2
     """So many documents are read at once, each in a process of its own."""
     largest_file: int = 256 * MEBIBYTE
+    search_memory: int = 2048 * MEBIBYTE
+    """So many bytes of vectors a server keeps in memory to search in; if there are more, pgvector
+    compares them, where PostgreSQL has it."""
     mask_names: bool = True
     """Whether names of persons are masked as well."""
     keep_originals: bool = True

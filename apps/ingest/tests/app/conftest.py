@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 from ingest_support.running import Running
-from tests.support.servers import PostgresServer, free_port, postgres_binaries
+from tests.support.servers import (
+    PostgresServer,
+    RedisServer,
+    free_port,
+    postgres_binaries,
+    redis_binaries,
+)
 
 ENGINES = ["sqlite", "postgres"]
 
@@ -17,6 +23,7 @@ class Stores:
 
     def __init__(self) -> None:
         self.server: PostgresServer | None = None
+        self.redis: RedisServer | None = None
         self._count = 0
 
     def url(self, engine: str, folder: Path) -> str:
@@ -24,6 +31,11 @@ class Stores:
         self._count += 1
         if engine == "sqlite":
             return f"sqlite:///{folder}/jobs.db"
+        if engine == "redis":
+            if self.redis is None:
+                self.redis = RedisServer(redis_binaries()["redis"], name="ingest-app")
+                self.redis.start()
+            return f"{self.redis.url}?namespace=s{self._count}"
         if self.server is None:
             self.server = PostgresServer(postgres_binaries()["postgres"], name="ingest-app")
             self.server.start()
@@ -34,8 +46,9 @@ class Stores:
 def stores() -> Iterator[Stores]:
     made = Stores()
     yield made
-    if made.server is not None:
-        made.server.destroy()
+    for server in (made.server, made.redis):
+        if server is not None:
+            server.destroy()
 
 
 @pytest.fixture(scope="module", params=ENGINES)

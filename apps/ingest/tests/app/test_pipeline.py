@@ -8,7 +8,7 @@ import httpx
 import pytest
 from ingest_support.office import make_docx
 from ingest_support.pdf import text_pdf
-from ingest_support.running import Running, files_with, kill, wait_for
+from ingest_support.running import Running, files_with, wait_for
 from tests.support.servers import free_port
 
 from app.conftest import Stores
@@ -171,40 +171,5 @@ def test_a_cancelled_job_is_a_failed_document(engine: str, stores: Stores, tmp_p
         assert "cancelled" in alone.get(document_id)["error"]
         (anew,) = alone.add(("a.txt", b"Nobody works on this."))
         assert anew["new"]
-    finally:
-        alone.stop()
-
-
-def test_a_killed_worker_leaves_nothing_half_done(
-    engine: str, stores: Stores, tmp_path: Path
-) -> None:
-    text = "\n".join(f"Rule {number}: {REFUND} {PERSONAL}" for number in range(150))
-    alone = Running(tmp_path, stores.url(engine, tmp_path), free_port())
-    try:
-        alone.start_server()
-        (accepted,) = alone.add(("rules.txt", text.encode()))
-        document_id = accepted["document_id"]
-        worker = alone.start_worker()
-        wait_for(
-            lambda: alone.get(document_id)["stage"] == "embedding",
-            "the stage",
-            lambda: f"{alone.get(document_id)} {alone.log('worker')[-2000:]}",
-        )
-        kill(worker)
-        assert alone.get(document_id)["status"] == "processing"
-        assert alone.client.get("/info").json()["chunks"] == 0
-        alone.start_worker()
-        done = alone.finished(document_id)
-        assert (done["status"], done["progress"]) == ("completed", 100)
-        assert alone.client.get("/info").json()["documents"] == 1
-        assert alone.client.get("/info").json()["chunks"] == done["chunks"] > 50
-        wait_for(
-            lambda: alone.job(document_id)["status"] == "completed",
-            "the job",
-            lambda: str(alone.job(document_id)),
-        )
-        assert alone.job(document_id)["attempt"] == 2
-        hits = alone.search("refund", k=100)
-        assert len({hit["chunk_id"] for hit in hits}) == len(hits)
     finally:
         alone.stop()

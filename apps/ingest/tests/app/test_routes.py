@@ -78,6 +78,23 @@ def test_documents_are_listed_in_pages(running: Running) -> None:
     assert info["model"] == "use-multilingual-3"
 
 
+def test_files_of_one_request_count_in_their_order_and_the_same_one_is_done_once(
+    running: Running,
+) -> None:
+    files = [("tea.txt", f"Tea is served at {hour}.".encode()) for hour in ("two", "three", "four")]
+    accepted = running.add(*files, files[0], path="/tea")
+    assert accepted[3]["document_id"] == accepted[0]["document_id"]
+    assert sorted(each["new"] for each in accepted) == [False, True, True, True]
+    documents = [each["document_id"] for each in accepted[:3]]
+    for document in documents:
+        running.finished(document)
+    # Only now: one that was completed first is replaced when a later one has ended.
+    statuses = [running.finished(document)["status"] for document in documents]
+    assert statuses == ["replaced", "replaced", "completed"]
+    (hit,) = running.search("When is tea served?", path="/tea")
+    assert "four" in hit["text"]
+
+
 def test_the_page_is_served(running: Running) -> None:
     page = running.client.get("/")
     assert page.status_code == 200

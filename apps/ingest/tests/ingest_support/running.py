@@ -24,8 +24,9 @@ File = tuple[str, bytes]
 class Running:
     """A server, and workers on the same store."""
 
-    def __init__(self, folder: Path, url: str, port: int) -> None:
+    def __init__(self, folder: Path, url: str, port: int, **settings: str) -> None:
         self.folder = folder
+        self.settings = {f"HEADRACE_{name.upper()}": value for name, value in settings.items()}
         self.url = url
         self.address = f"http://127.0.0.1:{port}"
         self.port = port
@@ -47,24 +48,31 @@ class Running:
         self.processes.append(process)
         return process
 
-    def start_server(self) -> None:
+    def start_server(self) -> subprocess.Popen[bytes]:
         """Start the server and wait until it answers."""
-        self.start("server", "--port", str(self.port))
+        server = self.start("server", "--port", str(self.port))
         wait_for(self._answers, "the server", lambda: self.log("server"))
+        return server
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         """Start a worker, whose jobs are soon taken over if it is killed."""
         return self.start("worker", "--lease", "8s", "--verbose")
 
-    def run(self, *arguments: str, code: int = 0) -> str:
-        """Run a command of the bundle to its end and return what it printed."""
+    def run(self, *arguments: str, code: int = 0, remote: bool = False) -> str:
+        """Run a command of the bundle to its end and return what it printed. `remote`: it knows the
+        server alone.
+        """
+        environment = self.environment()
+        if remote:
+            environment["HEADRACE_URL"] = "sqlite:////nowhere/jobs.db"
+            environment["API_URL"] = self.address
         done = subprocess.run(
             [HEADRACE, "ingest", *arguments],
             capture_output=True,
             text=True,
             encoding="utf-8",
             cwd=self.folder,
-            env=self.environment(),
+            env=environment,
             timeout=LIMIT,
             check=False,
         )
@@ -83,6 +91,7 @@ class Running:
             "HEADRACE_URL": self.url,
             "HEADRACE_ARTIFACTS": str(self.folder / "artifacts"),
             "PYTHONPATH": path,
+            **self.settings,
         }
 
     def stop(self) -> None:
@@ -159,13 +168,17 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def wait_for(
-    condition: Callable[[], bool], what: str, details: Callable[[], str], limit: float = LIMIT
+    condition: Callable[[], bool],
+    what: str,
+    details: Callable[[], str],
+    limit: float = LIMIT,
+    pause: float = 0.05,
 ) -> None:
-    """Wait until something is so."""
+    """Wait until something is so. `pause` is the time between two looks."""
     end = time.monotonic() + limit
     while not condition():
         assert time.monotonic() < end, f"{what} was not there in time: {details()}"
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 def files_with(value: bytes, folders: Iterable[Path]) -> list[str]:

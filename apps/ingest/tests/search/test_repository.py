@@ -70,6 +70,13 @@ async def test_the_column_of_vectors_is_what_the_server_has(
     assert found is wanted
 
 
+async def test_of_the_same_files_that_come_at_once_one_is_added(repository: Repository) -> None:
+    found = await asyncio.gather(*(repository.add(new(f"d{number}")) for number in range(5)))
+    (added,) = [number for number, same in enumerate(found) if same is None]
+    assert {same.document_id for same in found if same is not None} == {f"d{added}"}
+    assert await repository.add(new("elsewhere", path="/it")) is None
+
+
 async def test_migrating_twice_changes_nothing(setup: Setup) -> None:
     assert await setup.migrate() == []
 

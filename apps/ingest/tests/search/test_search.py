@@ -10,7 +10,10 @@ from headrace import InvalidInput
 from headrace_ingest.chunking import split
 from headrace_ingest.embedding import LocalEmbedder, embed_chunks
 from headrace_ingest.search.index import IndexTooLarge
+from headrace_ingest.search.ranking import Question, rank
 from headrace_ingest.search.search import Search
+from headrace_ingest.search.segment import LoadedDocument, Segment
+from headrace_ingest.search.words import terms_of
 from headrace_ingest.store.records import NewDocument, Processed
 from headrace_ingest.store.repository import Repository
 
@@ -153,9 +156,24 @@ async def test_memory_is_bounded_and_said(library: Library) -> None:
     await library.found("휴가")
     assert library.search.method.startswith("in memory: ")
     assert "of 4 chunks" in library.search.method
+
+
+async def test_more_than_fits_into_memory_is_compared_by_pgvector_or_refused(
+    library: Library, request: pytest.FixtureRequest
+) -> None:
     small = Search(library.engine, library.embedder, memory_bytes=1000)
-    with pytest.raises(IndexTooLarge, match="raise the limit"):
-        await small.search("휴가")
+    if request.node.callspec.params["tables_url"] != "pgvector":
+        with pytest.raises(IndexTooLarge, match="raise HEADRACE_INGEST_SEARCH_MEMORY"):
+            await small.search("휴가")
+        return
+    in_memory = Search(library.engine, library.embedder)
+    for question, path in (("휴가는 며칠인가요?", None), ("refund", "/hrx"), ("소화기", "/hr")):
+        ours, theirs = await small.search(question, path), await in_memory.search(question, path)
+        assert [hit.document_id for hit in ours][:1] == [hit.document_id for hit in theirs][:1]
+        assert {hit.path for hit in ours} == {hit.path for hit in theirs}
+    assert small.method.startswith("by pgvector")
+    await library.repository.delete("leave")
+    assert "leave" not in [hit.document_id for hit in await small.search("휴가")]
 
 
 async def test_many_changes_are_merged_and_stay_searchable(
@@ -207,3 +225,21 @@ def test_candidates_by_signs_hold_the_nearest_vectors() -> None:
         assert np.isin(exact, candidates).all()
         cosines = nearest.cosines(asked, exact)
         assert np.abs(cosines - vectors[exact] @ asked).max() < 0.005
+
+
+def test_a_chunk_about_the_question_is_before_one_with_a_single_near_sentence() -> None:
+    def document(name: str, *cosines: float) -> LoadedDocument:
+        vectors = np.zeros((len(cosines), 64), np.float32)
+        for row, cosine in enumerate(cosines):
+            vectors[row, [0, row + 1]] = cosine, np.sqrt(1 - cosine**2)
+        numbers = range(1, len(cosines) + 1)
+        return LoadedDocument(
+            name, "/", [0], [terms_of("")], [0] * len(cosines), list(numbers), vectors
+        )
+
+    one, all_of_it = document("one", 0.6, 0.0, 0.0), document("all of it", 0.55, 0.5, 0.5)
+    question = Question(terms_of(""), np.eye(64, dtype=np.float32)[0], "default", 2)
+    apart = [Segment.of([one], 64), Segment.of([all_of_it], 64)]
+    for segments in (apart, [Segment.merged(apart)], [Segment.of([one, all_of_it], 64)]):
+        found = rank(segments, question, lambda _: None)
+        assert [each.document_id for each in found] == ["all of it", "one"]

@@ -44,6 +44,11 @@ _SHORT_TITLED = re.compile(
 )
 # Parts of an address; names of so many syllables do not end like this.
 _ADDRESS = re.compile(r"[가-힣]{2,}(?:특별시|광역시|대로)|[가-힣]{3,}(?:시|구|군|로|동|역)")
+# What papers are called. Alone on a line, the dictionary takes such a word for a name.
+_PAPER = re.compile(
+    r"[가-힣]*(?:계약서|신청서|확인서|증명서|보고서|계획서|명세서|동의서|견적서|사직서|진단서|서약서|"
+    r"위임장|추천서|이력서|자기소개서|회의록|안내문|공고문|통지서|고지서|영수증|제안서|설명서|지침서)"
+)
 _SPACED = re.compile(rf"(?<![가-힣])([{_ONE}] [가-힣] [가-힣])(?= ?(?:귀하|님|씨|드림|올림))")
 
 
@@ -91,7 +96,7 @@ def _is_full_name(text: str, tokens: list, stem: Stem) -> bool:  # type: ignore[
 
 
 def _is_word(form: str) -> bool:
-    if _ADDRESS.fullmatch(form):
+    if _ADDRESS.fullmatch(form) or _PAPER.fullmatch(form):
         return True
     return form in NO_NAMES or form in TITLES or form in ROLES or form in PLACES
 

@@ -92,7 +92,11 @@ def mask_chunks(text: str, chunks: Sequence[Chunk], *, names: bool = True) -> Ma
     Personal data is searched for in the whole text: what the border of a chunk cuts in two is
     masked in both chunks.
     """
-    spans = find(text, names=names)
+    return apply_to_chunks(chunks, find(text, names=names))
+
+
+def apply_to_chunks(chunks: Sequence[Chunk], spans: Sequence[Span]) -> MaskedChunks:
+    """Return the chunks of a text with what was found in it masked."""
     ends = [span.end for span in spans]
     masked = []
     for chunk in chunks:

@@ -20,6 +20,7 @@ import msgspec
 
 from headrace import ParserError, ValidationError
 from headrace_ingest.parsing.parsed import Limits, Parsed
+from headrace_ingest.processes import read_frame, write_frame
 
 PIECE = 1 << 20
 
@@ -40,20 +41,14 @@ class Answered(msgspec.Struct, kw_only=True, omit_defaults=True):
     message: str = ""
 
 
-def write_frame(stream: BinaryIO, content: bytes) -> None:
-    """Write a length and that many bytes."""
-    stream.write(len(content).to_bytes(4, "big") + content)
-    stream.flush()
-
-
 def main(memory_limit: int) -> None:
     """Serve until the other side closes its end."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
     source, target = sys.stdin.buffer, sys.stdout.buffer
     # What a library prints must not end up between the answers.
     sys.stdout = sys.stderr
-    while length := source.read(4):
-        asked = msgspec.json.decode(source.read(int.from_bytes(length, "big")), type=Asked)
+    while header := read_frame(source):
+        asked = msgspec.json.decode(header, type=Asked)
         with _in_memory(source, asked.size) as path:
             answered = _answer(path, asked)
         write_frame(target, msgspec.json.encode(answered))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import kreuzberg
-from hwpx.tools.text_extractor import TextExtractor
 
 from headrace import ParserError
 from headrace_ingest.parsing.parsed import Format, Parsed
@@ -77,6 +76,9 @@ class HwpxParser:
 
     def parse(self, path: Path) -> Parsed:
         """Return the text of a document; raise ParserError if it cannot be read."""
+
+        # It takes as long to import as everything else together.
+        from hwpx.tools.text_extractor import TextExtractor  # noqa: PLC0415
 
         def read() -> str:
             with TextExtractor(path) as extractor:

@@ -7,10 +7,6 @@ process is used again after a document that it has read in order.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -20,10 +16,11 @@ from headrace_ingest.names import shown
 from headrace_ingest.parsing.child import Answered, Asked
 from headrace_ingest.parsing.parse import DEFAULT_LIMITS, MEMORY_LIMIT
 from headrace_ingest.parsing.parsed import Limits, Parsed
+from headrace_ingest.processes import ChildProcess
 
 # After so many documents a process is replaced: what a library leaks does not add up.
 DOCUMENTS = 100
-ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR")
+MODULE = "headrace_ingest.parsing.child"
 
 
 class ParserPool:
@@ -41,7 +38,7 @@ class ParserPool:
         self.memory_limit = memory_limit
         self.limits = limits
         self._free = asyncio.Semaphore(size)
-        self._idle: list[_Child] = []
+        self._idle: list[ChildProcess] = []
 
     async def parse(self, content: AsyncIterator[bytes], size: int, name: str) -> Parsed:
         """Return the text of a document. Raises `ParserError` or `ValidationError`, also if it took
@@ -55,9 +52,8 @@ class ParserPool:
             child = await self._child()
             try:
                 async with asyncio.timeout(self.seconds):
-                    answered = await child.ask(
-                        Asked(name=name, size=size, limits=self.limits), content
-                    )
+                    asked = Asked(name=name, size=size, limits=self.limits)
+                    answer = await child.ask(msgspec.json.encode(asked), content)
             except TimeoutError:
                 raise ParserError(
                     f"{shown(name)} was not read within {self.seconds:g} s and was given up."
@@ -67,26 +63,26 @@ class ParserPool:
                     f"{shown(name)} cannot be read: the program that reads it ended."
                 ) from None
             else:
-                return self._result(child, answered, name)
+                return self._result(child, msgspec.json.decode(answer, type=Answered), name)
             finally:
                 if child not in self._idle:
                     await child.kill()
 
-    async def _child(self) -> _Child:
+    async def _child(self) -> ChildProcess:
         """Return a process that waits, or a new one. Some may have been killed meanwhile."""
         while self._idle:
             child = self._idle.pop()
             if child.is_alive:
                 return child
             await child.kill()
-        return await _Child.start(self.memory_limit)
+        return await ChildProcess.start(MODULE, str(self.memory_limit))
 
-    def _result(self, child: _Child, answered: Answered, name: str) -> Parsed:
+    def _result(self, child: ChildProcess, answered: Answered, name: str) -> Parsed:
         if answered.error == "MemoryError":
             raise ParserError(
                 f"{shown(name)} cannot be read within {self.memory_limit // 2**20:,} MiB of memory."
             )
-        if child.documents < DOCUMENTS:
+        if child.asked < DOCUMENTS:
             self._idle.append(child)
         if answered.parsed is not None:
             return answered.parsed
@@ -97,57 +93,3 @@ class ParserPool:
         """End all processes."""
         while self._idle:
             await self._idle.pop().kill()
-
-
-class _Child:
-    """One process."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self.documents = 0
-
-    @classmethod
-    async def start(cls, memory_limit: int) -> _Child:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "headrace_ingest.parsing.child", str(memory_limit)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=_environment(),
-            # What a library starts goes with it.
-            start_new_session=True,
-        )
-        return cls(process)
-
-    @property
-    def is_alive(self) -> bool:
-        """Return whether it has not ended."""
-        return self._process.returncode is None
-
-    async def ask(self, asked: Asked, content: AsyncIterator[bytes]) -> Answered:
-        """Hand in a document and return the answer."""
-        self.documents += 1
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise ConnectionError("the process has no pipes")
-        header = msgspec.json.encode(asked)
-        stdin.write(len(header).to_bytes(4, "big") + header)
-        async for piece in content:
-            stdin.write(piece)
-            await stdin.drain()
-        await stdin.drain()
-        length = int.from_bytes(await stdout.readexactly(4), "big")
-        return msgspec.json.decode(await stdout.readexactly(length), type=Answered)
-
-    async def kill(self) -> None:
-        """End it and what it has started, whatever it is doing."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.wait()
-
-
-def _environment() -> dict[str, str]:
-    """Return what a process needs, and no setting: a hostile document finds no password there."""
-    kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    return kept | {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}

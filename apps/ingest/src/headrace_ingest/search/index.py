@@ -62,7 +62,7 @@ class MemoryIndex:
         self._dimensions = dimensions
         self._memory_bytes = memory_bytes
         self._lock = asyncio.Lock()
-        self._format: VectorFormat | None = None
+        self.vector_format: VectorFormat | None = None
         self._position = 0
         self._places: dict[str, tuple[Segment, int]] = {}
         self._paths: dict[str, list[tuple[Segment, Mask]]] = {}
@@ -104,14 +104,14 @@ class MemoryIndex:
         """Load the next changes; return whether there may be more."""
         async with self._engine.connect() as connection:
             await _snapshot(connection)
-            if self._format is None:
-                self._format = await read_format(connection)
+            if self.vector_format is None:
+                self.vector_format = await read_format(connection)
             last: int = await connection.scalar(sa.select(COUNTER.c.number)) or 0
             if last == self._position:
                 return False
             changes = await self._changes(connection)
             wanted = [each for each in changes if self._searchable(each)]
-            documents = await _load(connection, self._format, wanted, self._dimensions)
+            documents = await _load(connection, self.vector_format, wanted, self._dimensions)
         if documents:
             fresh = await asyncio.to_thread(Segment.of, documents, self._dimensions)
             self._check_size(fresh.size)
@@ -157,7 +157,7 @@ class MemoryIndex:
             self.segments, self._places, self._position = (), {}, 0
             raise IndexTooLarge(
                 f"the vectors of the documents need more than {self._memory_bytes >> 20} MB of "
-                "memory; raise the limit"
+                "memory; raise HEADRACE_INGEST_SEARCH_MEMORY, or use PostgreSQL with pgvector"
             )
 
     async def _replace(self, changed: list[str], fresh: Segment | None) -> None:

@@ -1,8 +1,10 @@
-"""The ranking: the best sentence of a chunk by meaning, and a small score for its words. No I/O.
+"""The ranking: a chunk by its meaning, and a small score for its words. No I/O.
 
-    score = (cosine of the best sentence + w * share of the question's words) / (1 + w)
+    meaning = (cosine of the best sentence + cosine of the mean of all its sentences) / 2
+    score = (meaning + w * share of the question's words) / (1 + w)
 
-Rare words count more than frequent ones (by their inverse document frequency). The two are added,
+The best sentence alone is often one that stands among others about something else. Rare words
+count more than frequent ones (by their inverse document frequency). Meaning and words are added,
 not ranked apart: a chunk that is far ahead by one of them stays ahead.
 """
 
@@ -28,6 +30,10 @@ WORD_WEIGHT = np.float32(0.5)
 WORD_CANDIDATES = 150
 # Of a small segment.
 FEWEST_CANDIDATES = 300
+# The mean of a chunk's sentences is taken for one of so many candidates, and for so many chunks for
+# each that is wanted.
+MEANS_SHARE = 10
+MEANS_FOR_EACH = 3
 
 
 class Found(NamedTuple):
@@ -110,20 +116,25 @@ def _best(
     by_words = by_words[_largest(words[by_words], max(WORD_CANDIDATES, question.count))]
     if question.mode == "words" or question.vector is None:
         return _cut(by_words, words[by_words], question.count)
-    chunks, cosines = _by_meaning(segment, question, question.vector, allowed)
+    near, cosines = _nearest(segment, question, question.vector, allowed)
     if question.mode == "chunk":
-        return _cut(chunks, cosines, question.count)
-    missing = np.setdiff1d(by_words, chunks)
-    chunks = np.concatenate([chunks, missing])
-    cosines = np.concatenate([cosines, _cosines_of(segment, question.vector, missing)])
-    scores = ((cosines + WORD_WEIGHT * words[chunks]) / (1 + WORD_WEIGHT)).astype(np.float32)
+        return _cut(near, cosines, question.count)
+    missing = np.setdiff1d(by_words, near)
+    chunks = np.concatenate([near, missing])
+    best = np.concatenate([cosines, _meaning(segment, question.vector, missing)[0]])
+    # The mean takes all sentences of a chunk: for the first by the best sentence and words alone.
+    wanted = max(question.candidates // MEANS_SHARE, MEANS_FOR_EACH * question.count)
+    first = _largest(best + WORD_WEIGHT * words[chunks], wanted)
+    chunks = chunks[first]
+    meaning = sum(_meaning(segment, question.vector, chunks)) / np.float32(2)
+    scores = ((meaning + WORD_WEIGHT * words[chunks]) / (1 + WORD_WEIGHT)).astype(np.float32)
     return _cut(chunks, scores, question.count)
 
 
-def _by_meaning(
+def _nearest(
     segment: Segment, question: Question, vector: Vectors, allowed: Mask | None
 ) -> tuple[npt.NDArray[np.intp], Vectors]:
-    """Return the chunks that are nearest, each with the cosine of its best sentence."""
+    """Return the chunks that are nearest, each with the cosine of its nearest vector."""
     rows = None if allowed is None else allowed[segment.chunk_of]
     whole = segment.number == WHOLE_CHUNK
     if question.mode == "chunk" or whole.any():
@@ -137,18 +148,26 @@ def _by_meaning(
     return chunks.astype(np.intp), best
 
 
-def _cosines_of(segment: Segment, vector: Vectors, chunks: npt.NDArray[np.intp]) -> Vectors:
-    """Return the cosine of the best sentence of each of these chunks; 0 for one without any."""
+def _meaning(
+    segment: Segment, vector: Vectors, chunks: npt.NDArray[np.intp]
+) -> tuple[Vectors, Vectors]:
+    """Return how near these chunks are by their best sentence, and by the mean of all; 0 for one
+    without any.
+    """
     first = segment.first_row[chunks]
     counts = segment.first_row[chunks + 1] - first
     place = np.repeat(np.arange(len(chunks)), counts)
     # The rows of a chunk follow each other.
     rows = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
     fitting = segment.number[rows] != WHOLE_CHUNK
+    place, cosines = place[fitting], segment.nearest.cosines(vector, rows[fitting])
     best = np.full(len(chunks), -1, np.float32)
-    np.maximum.at(best, place[fitting], segment.nearest.cosines(vector, rows[fitting]))
+    np.maximum.at(best, place, cosines)
     best[best == -1] = 0
-    return best
+    sums = np.bincount(place, weights=cosines, minlength=len(chunks))
+    sentences = np.maximum(np.bincount(place, minlength=len(chunks)), 1)
+    mean = sums / sentences / segment.length[chunks]
+    return best, mean.astype(np.float32)
 
 
 def _largest(values: Vectors, count: int) -> npt.NDArray[np.intp]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,13 +11,15 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from headrace import InvalidInput
-from headrace_ingest.embedding import Embedder
+from headrace_ingest.embedding import Embedder, Vectors
 from headrace_ingest.search.highlight import ranges
-from headrace_ingest.search.index import MEMORY_BYTES, MemoryIndex
-from headrace_ingest.search.ranking import MODES, Found, Mode, Question, rank
+from headrace_ingest.search.index import MEMORY_BYTES, IndexTooLarge, MemoryIndex
+from headrace_ingest.search.ranking import MODES, Mode, Question, rank
+from headrace_ingest.search.server import METHOD, find_nearest
 from headrace_ingest.search.words import Terms, terms_of
 from headrace_ingest.store.records import Status, clean_path
 from headrace_ingest.store.statements import CHUNKS, DOCUMENTS, chunk_id_of
+from headrace_ingest.store.vectors import VectorFormat
 
 LARGEST_K = 100
 LONGEST_QUESTION = 1000
@@ -45,6 +48,7 @@ class Search:
     ) -> None:
         self._engine = engine
         self._embedder = embedder
+        self._by_server = False
         self.index = MemoryIndex(
             engine, embedder.name, embedder.dimensions, memory_bytes=memory_bytes
         )
@@ -52,6 +56,8 @@ class Search:
     @property
     def method(self) -> str:
         """Return how vectors are compared, in words for people."""
+        if self._by_server:
+            return METHOD
         count = sum(len(segment.nearest) for segment in self.index.segments)
         return (
             f"in memory: {count:,} vectors of {self.index.chunks:,} chunks, "
@@ -77,16 +83,40 @@ class Search:
         vector = None
         if mode != "words":
             vector = (await self._embedder.batch_generate_embeddings([question]))[0]
-        await self.index.refresh()
         within = clean_path(path or "/")
-        allowed = partial(self.index.allowed, path=within)
-        asked = Question(terms, vector, mode, k + RESERVE)
-        found = await asyncio.to_thread(rank, self.index.segments, asked, allowed)
-        return await self._hits(found, terms, k)
+        scores = None
+        if vector is not None and mode == "default":
+            scores = await self._found_by_server(within, terms, vector)
+        if scores is None:
+            asked = Question(terms, vector, mode, k + RESERVE)
+            scores = await self._found_in_memory(within, asked)
+        return await self._hits(scores, terms, k)
 
-    async def _hits(self, found: list[Found], terms: Terms, k: int) -> list[Hit]:
-        """Read the texts. What was deleted meanwhile is left out."""
-        scores = {chunk_id_of(each.document_id, each.position): each.score for each in found}
+    async def _found_in_memory(self, path: str, asked: Question) -> dict[str, float]:
+        await self.index.refresh()
+        allowed = partial(self.index.allowed, path=path)
+        found = await asyncio.to_thread(rank, self.index.segments, asked, allowed)
+        return {chunk_id_of(each.document_id, each.position): each.score for each in found}
+
+    async def _found_by_server(
+        self, path: str, terms: Terms, vector: Vectors
+    ) -> dict[str, float] | None:
+        """Ask pgvector, where there is one, if the vectors have turned out to be too many."""
+        if not self._by_server:
+            try:
+                await self.index.refresh()
+            except IndexTooLarge:
+                if self.index.vector_format is not VectorFormat.HALFVEC:
+                    raise
+                self._by_server = True
+            else:
+                return None
+        async with self._engine.connect() as connection:
+            return await find_nearest(connection, self._embedder.name, path, terms, vector)
+
+    async def _hits(self, scores: Mapping[str, float], terms: Terms, k: int) -> list[Hit]:
+        """Read the texts of the best. What was deleted meanwhile is left out."""
+        best = list(scores)[: k + RESERVE]
         query = (
             sa.select(
                 CHUNKS.c.chunk_id,
@@ -96,11 +126,11 @@ class Search:
                 DOCUMENTS.c.path,
             )
             .join_from(CHUNKS, DOCUMENTS, CHUNKS.c.document_id == DOCUMENTS.c.document_id)
-            .where(CHUNKS.c.chunk_id.in_(list(scores)), DOCUMENTS.c.status != Status.REPLACED)
+            .where(CHUNKS.c.chunk_id.in_(best), DOCUMENTS.c.status != Status.REPLACED)
         )
         async with self._engine.connect() as connection:
             rows = {row.chunk_id: row for row in await connection.execute(query)}
-        there = [(rows[each], score) for each, score in scores.items() if each in rows]
+        there = [(rows[each], scores[each]) for each in best if each in rows]
         return [
             Hit(
                 document_id=row.document_id,

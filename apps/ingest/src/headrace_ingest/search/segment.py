@@ -9,11 +9,13 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headrace_ingest.embedding.base import Vectors
+from headrace_ingest.embedding import WHOLE_CHUNK, Vectors
 from headrace_ingest.search.nearest import Mask, NearestVectors
 from headrace_ingest.search.postings import Postings
 from headrace_ingest.search.words import Terms
 
+# Sentences that have nothing in common: their mean says nothing, and must not be made long.
+SHORTEST_MEAN = 0.2
 _Number = TypeVar("_Number", np.int16, np.int32)
 
 
@@ -46,6 +48,8 @@ class Segment:
     first_row: npt.NDArray[np.int64]
     nearest: NearestVectors
     postings: Postings
+    length: Vectors
+    """Of each chunk, the length of the mean of the vectors of its sentences."""
 
     @classmethod
     def of(cls, documents: Sequence[LoadedDocument], dimensions: int) -> Segment:
@@ -69,6 +73,7 @@ class Segment:
             postings=Postings.of_chunks(
                 [terms for document in documents for terms in document.terms]
             ),
+            length=np.concatenate([empty[:, 0], *(_lengths(each) for each in documents)]),
         )
 
     @classmethod
@@ -82,12 +87,22 @@ class Segment:
         number: npt.NDArray[np.int16],
         nearest: NearestVectors,
         postings: Postings,
+        length: Vectors,
     ) -> Segment:
         """Return a segment; rows have to be in the order of their chunks."""
         first = np.searchsorted(chunk_of, np.arange(len(position) + 1)).astype(np.int64)
         alive = np.ones(len(position), np.bool_)
         return cls(
-            documents, document_of, position, alive, chunk_of, number, first, nearest, postings
+            documents,
+            document_of,
+            position,
+            alive,
+            chunk_of,
+            number,
+            first,
+            nearest,
+            postings,
+            length,
         )
 
     @classmethod
@@ -129,14 +144,29 @@ class Segment:
             ),
             nearest=NearestVectors.joined([segment.nearest for segment in segments], rows),
             postings=Postings.of(np.concatenate(words), np.concatenate(owners)),
+            length=np.concatenate([each.length[each.alive] for each in segments]),
         )
 
     @property
     def size(self) -> int:
         """Return how many bytes of memory it takes, names and paths apart."""
         arrays = (self.document_of, self.position, self.alive, self.chunk_of, self.number)
-        own = sum(array.nbytes for array in arrays) + self.first_row.nbytes
+        own = sum(array.nbytes for array in arrays) + self.first_row.nbytes + self.length.nbytes
         return own + self.nearest.size + self.postings.size
+
+
+def _lengths(document: LoadedDocument) -> Vectors:
+    """Return the length of the mean of each chunk's sentences; 1 for one without any."""
+    lengths = np.ones(len(document.positions), np.float32)
+    rows = np.flatnonzero(np.asarray(document.numbers) != WHOLE_CHUNK)
+    if len(rows):
+        owners = np.asarray(document.owners)[rows]
+        # The rows of a chunk follow each other.
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        counts = np.diff(np.append(starts, len(rows)))
+        means = np.add.reduceat(document.vectors[rows], starts, axis=0) / counts[:, None]
+        lengths[owners[starts]] = np.maximum(np.linalg.norm(means, axis=1), SHORTEST_MEAN)
+    return lengths
 
 
 def _joined(

@@ -43,6 +43,8 @@ class NewDocument:
     owner: str | None = None
     artifact: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    created_at: float | None = None
+    """When it was handed in; None: when its row is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from time import time
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -34,12 +33,14 @@ from headrace_ingest.store.statements import (
     DOCUMENTS,
     count_changes,
     document_of,
+    insert_row,
     is_later,
     lock,
     place_of,
     read_others,
     read_replaced,
     read_row,
+    read_same,
     retire,
     rows_of,
     update_row,
@@ -67,8 +68,6 @@ class Repository:
 
         A document that was deleted is `GONE`: it does not come back.
         """
-        now = time()
-        path = clean_path(document.path)
         async with self._writing(document.document_id) as connection:
             if await connection.scalar(
                 sa.select(CHANGES.c.deleted).where(CHANGES.c.document_id == document.document_id)
@@ -78,29 +77,19 @@ class Repository:
             if row is not None:
                 restarted = {"status": Status.PROCESSING, "stage": "", "progress": 0, "error": None}
                 return await update_row(connection, row, token, restarted)
-            await connection.execute(
-                DOCUMENTS.insert().values(
-                    document_id=document.document_id,
-                    name=document.name,
-                    path=path,
-                    sha256=document.sha256,
-                    media_type=document.media_type,
-                    status=Status.PROCESSING,
-                    stage="",
-                    progress=0,
-                    characters=0,
-                    chunks=0,
-                    personal_data={},
-                    metadata=dict(document.metadata),
-                    owner=document.owner,
-                    token=token,
-                    version=1,
-                    artifact=document.artifact,
-                    created_at=now,
-                    updated_at=now,
-                )
-            )
+            await insert_row(connection, document, token)
         return Outcome.STORED
+
+    async def add(self, document: NewDocument) -> DocumentRow | None:
+        """Write the row of a document that is handed in, unless there is one with the same bytes at
+        the same path that is completed or will be: then return that one.
+        """
+        async with self._writing(f"{clean_path(document.path)}\n{document.sha256}") as connection:
+            same = await read_same(connection, clean_path(document.path), document.sha256)
+            if same:
+                return same[0]
+            await insert_row(connection, document, 0)
+        return None
 
     async def show(self, document_id: str, token: int, stage: str, progress: int) -> Outcome:
         """Write the stage and the progress (0 to 99) of an attempt. Neither goes back, except that
@@ -141,13 +130,8 @@ class Repository:
 
     async def find_all_same(self, path: str, sha256: str) -> list[DocumentRow]:
         """Return the documents with these bytes at this path that are or may become current."""
-        query = sa.select(DOCUMENTS).where(
-            DOCUMENTS.c.path == clean_path(path),
-            DOCUMENTS.c.sha256 == sha256,
-            DOCUMENTS.c.status.in_([Status.COMPLETED, Status.PROCESSING]),
-        )
         async with self._engine.connect() as connection:
-            return [document_of(row) for row in (await connection.execute(query)).mappings()]
+            return await read_same(connection, clean_path(path), sha256)
 
     async def replaced_by(self, document_id: str) -> list[DocumentRow]:
         """Return the older versions that a document has replaced."""
@@ -280,14 +264,14 @@ class Repository:
         return self._format
 
     @asynccontextmanager
-    async def _writing(self, document_id: str) -> AsyncIterator[AsyncConnection]:
-        """A transaction beside which nobody else writes this document."""
+    async def _writing(self, name: str) -> AsyncIterator[AsyncConnection]:
+        """A transaction beside which nobody else writes what has this name, such as a document."""
         async with self._engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 # The driver would begin one that only reads, which cannot always become a writer.
                 await connection.exec_driver_sql("BEGIN IMMEDIATE")
             try:
-                await lock(connection, document_id)
+                await lock(connection, name)
                 yield connection
                 await connection.commit()
             except BaseException:

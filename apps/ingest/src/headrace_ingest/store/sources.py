@@ -30,14 +30,15 @@ class FileSource:
 
     async def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes."""
-        return await asyncio.to_thread(self._opened.read, size)
+        return await asyncio.to_thread(self.file.read, size)
 
     async def seek(self, offset: int, /) -> None:
         """Go to a place."""
-        await asyncio.to_thread(self._opened.seek, offset)
+        await asyncio.to_thread(self.file.seek, offset)
 
     @property
-    def _opened(self) -> BinaryIO:
+    def file(self) -> BinaryIO:
+        """Return the open file."""
         if self._file is None:
             raise RuntimeError("the file is not open; use `async with`")
         return self._file

@@ -14,7 +14,7 @@ from headrace import InvalidInput
 from headrace_ingest.chunking import Chunk
 from headrace_ingest.embedding import Vectors
 from headrace_ingest.search.words import pack, terms_of
-from headrace_ingest.store.records import DocumentRow, Outcome, Status
+from headrace_ingest.store.records import DocumentRow, NewDocument, Outcome, Status, clean_path
 from headrace_ingest.store.tables import (
     ChangeCounter,
     Document,
@@ -84,6 +84,43 @@ async def read_row(connection: AsyncConnection, document_id: str) -> DocumentRow
     query = sa.select(DOCUMENTS).where(DOCUMENTS.c.document_id == document_id)
     row = (await connection.execute(query)).mappings().first()
     return None if row is None else document_of(row)
+
+
+async def insert_row(connection: AsyncConnection, document: NewDocument, token: int) -> None:
+    """Write the row of a new document, at progress 0."""
+    now = time()
+    await connection.execute(
+        DOCUMENTS.insert().values(
+            document_id=document.document_id,
+            name=document.name,
+            path=clean_path(document.path),
+            sha256=document.sha256,
+            media_type=document.media_type,
+            status=Status.PROCESSING,
+            stage="",
+            progress=0,
+            characters=0,
+            chunks=0,
+            personal_data={},
+            metadata=dict(document.metadata),
+            owner=document.owner,
+            token=token,
+            version=1,
+            artifact=document.artifact,
+            created_at=document.created_at or now,
+            updated_at=now,
+        )
+    )
+
+
+async def read_same(connection: AsyncConnection, path: str, sha256: str) -> list[DocumentRow]:
+    """Return the documents with these bytes at this path that are completed or may become so."""
+    query = sa.select(DOCUMENTS).where(
+        DOCUMENTS.c.path == path,
+        DOCUMENTS.c.sha256 == sha256,
+        DOCUMENTS.c.status.in_([Status.COMPLETED, Status.PROCESSING]),
+    )
+    return [document_of(row) for row in (await connection.execute(query)).mappings()]
 
 
 async def update_row(

@@ -30,7 +30,7 @@ from headrace_ingest.store.records import NewDocument, Processed
 from headrace_ingest.store.repository import Repository
 
 MEASUREMENTS = ("search", "similar")
-QUERIES = Path(__file__).parents[2] / "tests" / "data" / "search_queries.jsonl"
+QUERIES = Path(__file__).parents[3] / "tests" / "data" / "search_queries.jsonl"
 # Pairs that people called alike: 3 of 5 is "the same, but for some details".
 ALIKE = 3.0
 NAMES = {

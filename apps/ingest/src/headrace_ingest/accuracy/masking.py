@@ -3,7 +3,7 @@
     python -m headrace_ingest.accuracy masking [--set FILE]    precision and recall of each kind
     python -m headrace_ingest.accuracy names --data FOLDER     names of persons in names_ko.jsonl
 
-`search` and `similar` measure how well documents are found: see `accuracy_search`.
+`search` and `similar` measure how well documents are found: see `search`.
 
 Names: rules were written with one half of the sentences in sight (`--half tune`); figures are
 published on the other one, which is the default. Each half has every second quarter of the file,
@@ -20,10 +20,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from headrace_ingest import accuracy_search
 from headrace_ingest.masking import Kind, Span, find
 
-SET = Path(__file__).parents[2] / "tests" / "data" / "personal_data.jsonl"
+MEASUREMENTS = ("masking", "names")
+SET = Path(__file__).parents[3] / "tests" / "data" / "personal_data.jsonl"
 
 
 class Sentence(NamedTuple):
@@ -126,18 +126,15 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.3f}" if whole else "none"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run a measurement; return the exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if given and given[0] in accuracy_search.MEASUREMENTS:
-        return accuracy_search.main(given)
     parser = argparse.ArgumentParser(prog="python -m headrace_ingest.accuracy")
-    parser.add_argument("what", choices=["masking", "names", *accuracy_search.MEASUREMENTS])
+    parser.add_argument("what", choices=MEASUREMENTS)
     parser.add_argument("--set", type=Path, default=SET, help="labelled sentences (masking)")
     parser.add_argument("--data", type=Path, help="folder with names_ko.jsonl (names)")
     parser.add_argument("--half", choices=["tune", "publish"], default="publish")
     parser.add_argument("--errors", action="store_true", help="list what was missed and invented")
-    chosen = parser.parse_args(given)
+    chosen = parser.parse_args(arguments)
     if chosen.what == "names":
         if chosen.data is None:
             parser.error("names needs --data")
@@ -146,7 +143,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tallies = measure(read_set(chosen.set), [kind for kind in Kind if kind != Kind.IP_ADDRESS])
     show(tallies, sys.stdout, errors=chosen.errors)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Measure the bundle: `python -m headrace_ingest.bench`."""
