@@ -12,8 +12,11 @@ import pytest
 import headrace
 from headrace import JobOrchestrator
 from headrace.errors import InvalidArguments, InvalidInput, UnknownWorkflow
+from headrace.model.job import JobFilter
 from headrace.model.status import Status
+from headrace.workflows import steps
 from headrace.workflows.model import Workflow
+from headrace.workflows.run import get_all
 from tests.workflows.scene import Scene, say
 
 
@@ -250,3 +253,27 @@ async def test_a_workflow_in_code_is_the_same_as_in_a_file(scene: Scene) -> None
         },
         Workflow,
     )  # fmt: skip
+
+
+async def test_many_jobs_of_a_step_are_counted_rather_than_read(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [str(number) for number in range(5)]
+    scene.workflow(say("all", queue="held", each=items), say("other", queue="held"))
+    await scene.app.pause("held")
+    job = await scene.run()
+    children = await scene.app.engine.list_jobs(JobFilter(parent=job.id, group="all"))
+    await scene.app.engine.cancel([child.id for child in children.jobs[:2]], "enough")
+    exact = await scene.app.workflows.look(job)
+    monkeypatch.setattr(steps, "FEW", 1)
+    read: list[str] = []
+    real = get_all
+
+    async def reading(engine: Any, ids: Any) -> Any:
+        read.extend(ids)
+        return await real(engine, ids)
+
+    monkeypatch.setattr(steps, "get_all", reading)
+    assert await scene.app.workflows.look(job, exact=False) == exact
+    assert [(step.done, step.jobs) for step in exact.steps] == [(2, 5), (0, 1)]
+    assert len(read) == 1

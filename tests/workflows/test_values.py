@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from headrace.errors import InvalidInput
-from headrace.workflows.references import BadCondition, BadReference, Condition, resolve
+from headrace.workflows.conditions import BadCondition, Condition
+from headrace.workflows.references import BadReference, resolve
 
 SCOPE: dict[str, Any] = {
     "params": {"url": "https://a.example", "n": 3, "on": True, "none": None},
@@ -102,3 +103,40 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
 def test_what_cannot_be_compared_is_told() -> None:
     with pytest.raises(BadCondition, match="cannot be decided"):
         Condition("${params.url} > 3").holds(SCOPE)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"${params.env}" == "prod"', True),
+        ("'${params.env}' == 'prod'", True),
+        ('"${params.env}-${params.n}" == "prod-3"', True),
+        ('"a ${steps.fetch.output["a b"]}" == "a ä"', True),
+        ('"${params.n}" == "3"', True),
+        ('"${params.n}" == 3', False),
+        ('"${params.on}" == "true" and ${params.on} == true', True),
+        ('"it\'s ${params.env}" == "it\'s prod"', True),
+        (r'"say \"${params.env}\"" == "say \"prod\""', True),
+        ('"$${params.env}" != "prod" and "$${a}" == "$${a}"', True),
+        ('"_r0. ${params.env}" == "_r0. prod"', True),
+        ("1<${params.n}and${params.on}", True),
+        ("${params.tricky} in [${params.tricky}]", True),
+    ],
+)
+def test_conditions_with_references_in_quotes(text: str, expected: bool) -> None:
+    scope = SCOPE | {"params": SCOPE["params"] | {"env": "prod", "tricky": "$${b} ${params.n} $$"}}
+    assert Condition(text).holds(scope) is expected
+
+
+@pytest.mark.parametrize("value", ["$${x}", "$$", "$${", "a $${params.n} $${y}", "${params.n}"])
+def test_what_a_reference_stands_for_is_not_changed(value: str) -> None:
+    scope = {"params": {"v": value}}
+    assert resolve("${params.v}", scope) == value
+    assert resolve("<${params.v}>", scope) == f"<{value}>"
+    assert resolve(["${params.v}$${params.v}"], scope) == [value + "${params.v}"]
+
+
+@pytest.mark.parametrize("text", ["-" * 1_900 + "1", "not " * 400 + "true", "[" * 90 + "]" * 90])
+def test_a_condition_that_is_nested_too_deeply_is_refused(text: str) -> None:
+    with pytest.raises(BadCondition):
+        Condition(text)

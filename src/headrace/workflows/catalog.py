@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from headrace.errors import InvalidArguments, InvalidInput, RecordConflict, UnknownWorkflow
+from headrace.errors import (
+    InvalidArguments,
+    InvalidInput,
+    JobConflict,
+    RecordConflict,
+    UnknownWorkflow,
+)
 from headrace.model.job import Job, NewJob, Source
 from headrace.model.lane import Lane
 from headrace.suggest import similar_or_first
@@ -17,8 +24,10 @@ from headrace.task.app_like import AppLike
 from headrace.workflows.check import checked
 from headrace.workflows.code import WorkflowBuilder, params_of
 from headrace.workflows.model import Param, Workflow
-from headrace.workflows.run import workflow_task
-from headrace.workflows.steps import RunView, begin_again, look
+from headrace.workflows.retry import OTHER_QUEUES, Retried, begin_again, rerun_from, retry_jobs
+from headrace.workflows.run import TASK, parts_of, workflow_task
+from headrace.workflows.steps import RunView, look
+from headrace.workflows.versions import version_order
 
 RECORD = "workflow"
 
@@ -61,15 +70,18 @@ class Workflows:
         return builder
 
     def add(self, workflow: Workflow) -> Workflow:
-        """Check a workflow and make it known. The one that was added last is the one that runs."""
+        """Check a workflow and make it known. The one with the highest version is what runs, by the
+        order of its numbers: 10 comes after 9, "1.10" after "1.9".
+        """
         versions = self._known.setdefault(workflow.id, {})
-        other = versions.pop(workflow.version, None)
-        if other is not None and other != workflow:
-            versions[workflow.version] = other
-            raise InvalidInput(
-                f'workflow "{workflow.id}" version {workflow.version} is there twice, and they '
-                "differ; give the newer one another version"
-            )
+        order = version_order(workflow.version)
+        for version, other in versions.items():
+            if version_order(version) == order and other != workflow:
+                also = "" if version == workflow.version else f", also as {version},"
+                raise InvalidInput(
+                    f'workflow "{workflow.id}" version {workflow.version} is there twice{also} and '
+                    "they differ; give the newer one a higher version"
+                )
         versions[workflow.version] = checked(workflow, self.host.tasks)
         return workflow
 
@@ -90,7 +102,7 @@ class Workflows:
 
     def all(self) -> list[Workflow]:
         """The newest version of each workflow, by id."""
-        return [[*versions.values()][-1] for _, versions in sorted(self._every.items()) if versions]
+        return [_newest(versions) for _, versions in sorted(self._every.items()) if versions]
 
     def find(self, workflow_id: str, version: int | str | None = None) -> Workflow:
         """A workflow, the newest unless a version is given."""
@@ -102,14 +114,23 @@ class Workflows:
                 f'"{self.host.settings.workflows}" (HEADRACE_WORKFLOWS)'
             )
         if version is None:
-            return [*versions.values()][-1]
+            return _newest(versions)
         for known_version, workflow in versions.items():
             if str(known_version) == str(version):
                 return workflow
         raise UnknownWorkflow(
             f'workflow "{workflow_id}" has no version {version}; known: '
-            f"{', '.join(str(each) for each in versions)}"
+            f"{', '.join(str(each) for each in sorted(versions, key=version_order))}"
         )
+
+    def queues(self, workflow: Workflow) -> set[str]:
+        """The queues that a run of this workflow uses, as far as its tasks are known here."""
+        tasks = self.host.tasks
+        used = (
+            step.queue or (tasks[step.task].policy.queue if step.task in tasks else None)
+            for step in workflow.steps
+        )
+        return {workflow.queue, *filter(None, used)}
 
     async def run(
         self,
@@ -130,15 +151,57 @@ class Workflows:
         await self._keep(workflow)
         return await self.host.enqueue_job(job)
 
-    async def look(self, job: Job) -> RunView:
-        """How far a run is, step by step."""
+    async def look(self, job: Job, *, exact: bool = True) -> RunView:
+        """How far a run is, step by step. If it need not be `exact`, the work is bounded: of more
+        than 10,000 jobs some may be taken for done.
+        """
         await self.host.open()
-        return await look(self.host.engine, job)
+        return await look(self.host.engine, job, exact=exact)
+
+    async def output(self, job: Job) -> Any:
+        """What a completed run resulted in, also if that is too large to be its job's result."""
+        match job.result:
+            case {"headrace.artifact": str(path), "bytes": int()} if job.task == TASK:
+                return msgspec.json.decode(await self.host.artifact_store.get(path))
+            case result:
+                return result
 
     async def retry(self, job: Job, from_step: str | None = None) -> list[str]:
         """Run a finished run again: from a step, or what did not complete. Returns the steps."""
         await self.host.open()
-        return await begin_again(self.host.engine, job, from_step)
+        return (await begin_again(self.host.engine, job, from_step)).steps
+
+    async def retry_jobs(self, jobs: Sequence[Job], queues: Collection[str] = ()) -> Retried:
+        """Run jobs again; runs, and jobs that are steps of one, by their runs (`retry_jobs`). With
+        `queues` only runs that use no others.
+        """
+        await self.host.open()
+        allowed = functools.partial(self.within, queues=queues) if queues else None
+        return await retry_jobs(self.host.engine, jobs, allowed)
+
+    async def check_queues(self, job: Job, queues: Collection[str]) -> None:
+        """Refuse to retry a step whose run uses other queues than these; empty means all."""
+        if not queues or job.parent is None:
+            return
+        for run in await self.host.engine.get([job.parent]):
+            if run.task == TASK and not self.within(run, queues):
+                raise JobConflict(OTHER_QUEUES.format(job.id))
+
+    def within(self, run: Job, queues: Collection[str]) -> bool:
+        """Whether a run uses no other queues than these; empty means all."""
+        try:
+            workflow, _ = parts_of(run)
+        except JobConflict:
+            return not queues
+        # Nobody knows the queue of a task that is not known here.
+        known = self.host.tasks
+        unknown = any(step.queue is None and step.task not in known for step in workflow.steps)
+        return not queues or (not unknown and {run.queue, *self.queues(workflow)} <= set(queues))
+
+    async def rerun_from(self, job: Job, stage: str) -> None:
+        """Run a finished job again from a stage of its handler, and its run if it is a step."""
+        await self.host.open()
+        await rerun_from(self.host.engine, job, stage)
 
     def _job(
         self,
@@ -185,6 +248,10 @@ class Workflows:
                 f'workflow "{workflow.id}" version {workflow.version} has been run with other '
                 "content; give what you have changed another version"
             )
+
+
+def _newest(versions: Mapping[int | str, Workflow]) -> Workflow:
+    return versions[max(versions, key=version_order)]
 
 
 def complete_params(workflow: Workflow, given: dict[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,17 @@ from headrace.model.names import check_name
 from headrace.model.policy import check_priority, check_timeout
 from headrace.suggest import did_you_mean
 from headrace.task import Task
+from headrace.workflows.conditions import Condition
 from headrace.workflows.model import MOST_STEPS, STEP_ID, Step, Workflow
-from headrace.workflows.references import BadReference, Condition, Place, Reference, find
+from headrace.workflows.references import (
+    REFERENCE,
+    BadReference,
+    Place,
+    Reference,
+    find_text,
+    parse,
+)
+from headrace.workflows.returns import never_a_list, nowhere, returned, shown
 
 Tasks = Mapping[str, Task[..., Any]]
 
@@ -27,9 +36,11 @@ class Problem(msgspec.Struct, frozen=True):
     reason: str
 
 
-def problems(workflow: Workflow, tasks: Tasks) -> list[Problem]:
-    """Everything that keeps a workflow from being run; empty if nothing does."""
-    return list(_Check(workflow, tasks).all())
+def problems(workflow: Workflow, tasks: Tasks, *, types: bool = False) -> list[Problem]:
+    """Everything that keeps a workflow from being run; empty if nothing does. With `types` also
+    what will not work if tasks return what they say.
+    """
+    return list(_Check(workflow, tasks, types=types).all())
 
 
 def checked(workflow: Workflow, tasks: Tasks) -> Workflow:
@@ -46,9 +57,10 @@ def _shown(workflow: Workflow, problem: Problem) -> str:
 
 
 class _Check:
-    def __init__(self, workflow: Workflow, tasks: Tasks) -> None:
+    def __init__(self, workflow: Workflow, tasks: Tasks, *, types: bool) -> None:
         self.workflow = workflow
         self.tasks = tasks
+        self.types = types
         self.ids = [step.id for step in workflow.steps]
 
     def all(self) -> Iterator[Problem]:
@@ -63,7 +75,7 @@ class _Check:
         for number, step in enumerate(self.workflow.steps):
             for problem in self._step(number, step):
                 yield Problem(("steps", number, *problem.place), problem.reason)
-        yield from self._references(find(self.workflow.output, ("output",)), item=False)
+        yield from self._references({"output": self.workflow.output}, item=False)
         yield from self._cycle()
 
     def _step(self, number: int, step: Step) -> Iterator[Problem]:
@@ -83,16 +95,55 @@ class _Check:
                     f'step "{step.id}" needs "{needed}", which is no step; '
                     f"{did_you_mean(needed, self.ids)}",
                 )
-        yield from self._references(step.references(), item=step.each is not None, own=step.id)
+        yield from self._references(
+            {"params": step.params, "when": step.when}, item=step.each is not None, own=step.id
+        )
+        yield from self._references({"each": step.each}, item=False, own=step.id)
         yield from self._condition(step)
         yield from self._options(step)
         yield from self._task(step)
-        if step.each is not None and not _may_be_list(step.each):
+        yield from self._each(step)
+
+    def _each(self, step: Step) -> Iterator[Problem]:
+        """What a step is run for each of has to be a list."""
+        if step.each is None or isinstance(step.each, list | tuple):
+            return
+        whole = REFERENCE.fullmatch(step.each) if isinstance(step.each, str) else None
+        if whole is None:
             yield Problem(
                 ("each",),
                 f'step "{step.id}": each is {step.each!r}; give a list, or refer to one: '
                 "${steps.ID.output}",
             )
+        elif (found := self._no_list(whole[1])) is not None:
+            yield Problem(("each",), f'step "{step.id}": each must be a list, and {found}')
+
+    def _no_list(self, text: str) -> str | None:
+        """Why a reference stands for something else than a list, as far as it is known."""
+        try:
+            reference = parse(text)
+        except BadReference:
+            return None  # reported with the references
+        match reference:
+            case Reference(root="params", path=(str(name),)) if name in self.workflow.params:
+                kind = self.workflow.params[name].type
+                if kind not in ("array", "any"):
+                    return f"{reference} is of type {kind}"
+            case Reference(root="steps", path=(_, "status", *_)) | Reference(root="run"):
+                return f"{reference} is text"
+            case Reference(root="steps", path=(str(name), "output", *path)) if self.types:
+                kind = self._output(name)
+                if never_a_list(kind, path):
+                    return f'{reference} is none: step "{name}" returns {shown(kind)}'
+        return None
+
+    def _output(self, step_id: str) -> Any:
+        """The type of a step's output, as far as it is known."""
+        step = self.workflow.step(step_id)
+        if step is None or step.task not in self.tasks:
+            return Any
+        kind = returned(self.tasks[step.task])
+        return kind if step.each is None else list[kind]  # type: ignore[valid-type]
 
     def _condition(self, step: Step) -> Iterator[Problem]:
         if isinstance(step.when, str):
@@ -157,23 +208,21 @@ class _Check:
                     yield Problem(("params", name), f'step "{step.id}": {name}: {wrong}')
 
     def _references(
-        self, found: Iterator[tuple[Place, Reference]], *, item: bool, own: str | None = None
+        self, values: Mapping[str, Any], *, item: bool, own: str | None = None
     ) -> Iterator[Problem]:
-        try:
-            for place, reference in found:
-                reason = self._missing(reference, item=item, own=own)
+        for name, value in values.items():
+            for place, text in find_text(value, (name,)):
+                try:
+                    reason = self._missing(parse(text), item=item, own=own)
+                except BadReference as error:
+                    reason = str(error)
                 if reason is not None:
                     yield Problem(place, reason)
-        except BadReference as error:
-            yield Problem(error.place, str(error))
 
     def _missing(self, reference: Reference, *, item: bool, own: str | None) -> str | None:
         match reference.root:
-            case "steps" if reference.path[0] == own:
-                return f'{reference}: step "{own}" cannot refer to itself'
-            case "steps" if reference.path[0] not in self.ids:
-                name = str(reference.path[0])
-                return f'{reference}: there is no step "{name}"; {did_you_mean(name, self.ids)}'
+            case "steps":
+                return self._missing_output(reference, own)
             case "params" if self.workflow.params:
                 name = str(reference.path[0])
                 if name not in self.workflow.params:
@@ -185,14 +234,23 @@ class _Check:
                 return f"{reference}: a run has nothing but an id: ${{run.id}}"
         return None
 
+    def _missing_output(self, reference: Reference, own: str | None) -> str | None:
+        name, part, *path = reference.path
+        reason = None
+        if name == own:
+            reason = f'{reference}: step "{own}" cannot refer to itself'
+        elif name not in self.ids:
+            known = did_you_mean(str(name), self.ids)
+            reason = f'{reference}: there is no step "{name}"; {known}'
+        elif part == "status" and path:
+            reason = f"{reference} leads nowhere: a status is text"
+        elif part == "output" and self.types:
+            found = nowhere(self._output(str(name)), path)
+            reason = found and f'{reference} leads nowhere: what step "{name}" returns, {found}'
+        return reason
+
     def _cycle(self) -> Iterator[Problem]:
-        try:
-            graph = {
-                step.id: [needed for needed in step.depends_on if needed != step.id]
-                for step in self.workflow.steps
-            }
-        except BadReference:
-            return  # reported with the references
+        graph = {step.id: _before(step) for step in self.workflow.steps}
         try:
             graphlib.TopologicalSorter(graph).prepare()
         except graphlib.CycleError as error:
@@ -203,17 +261,25 @@ class _Check:
             )
 
 
+def _before(step: Step) -> list[str]:
+    """The steps that have to be over first, as far as it can be read."""
+    found = list(step.needs)
+    for _, text in find_text([step.params, step.when, step.each]):
+        try:
+            reference = parse(text)
+        except BadReference:
+            continue  # reported with the references
+        if reference.root == "steps":
+            found.append(str(reference.path[0]))
+    return [needed for needed in found if needed != step.id]
+
+
 def _refers(value: Any) -> bool:
-    try:
-        return any(True for _ in find(value))
-    except BadReference:
-        return True
+    return any(True for _ in find_text(value))
 
 
-def _may_be_list(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.startswith("${") and value.endswith("}")
-    return isinstance(value, list | tuple)
+def _named(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
 
 
 def _refused(place: Place, check: Any, *arguments: Any) -> Iterator[Problem]:

@@ -7,13 +7,14 @@ that name. So a run that is taken up again, by whomever, knows both, and no step
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headrace.engine.base import Engine
 from headrace.engine.parts import parts
-from headrace.errors import InvalidInput, NotRetryable
+from headrace.errors import InvalidInput, JobConflict, NotRetryable, UnknownWorkflow
+from headrace.job_tree import complete_rerun
 from headrace.model.context import Context
 from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.durable.entries import CHILDREN, STAGE, ChildrenRecord
@@ -25,8 +26,11 @@ from headrace.model.retry import LONGEST_DELAY, RetryPolicy
 from headrace.model.status import Status
 from headrace.task import Task
 from headrace.task.app_like import AppLike
+from headrace.task.codec import encode
+from headrace.workflows.conditions import Condition
+from headrace.workflows.ends import OUTPUT, StepEnd
 from headrace.workflows.model import Step, Workflow
-from headrace.workflows.references import Condition, resolve
+from headrace.workflows.references import resolve
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
@@ -34,20 +38,14 @@ if TYPE_CHECKING:
 TASK = "headrace.workflow"
 # A run only begins and collects. Workers that die under it are not its fault.
 RETRIES = 1_000
+# In the `meta` of a run that acts for a user: the argument of tasks that names whom they are for.
+USER_ARGUMENT = "user_argument"
 # How many failures of one step are named in the error.
 SHOWN = 3
 
-Ended = Literal["completed", "failed", "skipped"]
-
-
-class StepEnd(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a step ended. What was skipped or failed has no output."""
-
-    status: Ended
-    output: Any = None
-    error: str | None = None
-    jobs: int = 0
-
+# The result of a run whose output is larger than `payload_limit`: the path of an artifact.
+LARGE_RESULT = "headrace.artifact"
+RESULT_FILE = "output.json"
 
 # Stands for an end that has been kept, and is read instead.
 KEPT = StepEnd("failed")
@@ -75,6 +73,7 @@ class Run:
         self.params = params
         self.ends: dict[str, StepEnd] = {}
         self.begun: dict[str, list[str]] = {}
+        self._looked = False
 
     async def go(self) -> Any:
         """Work until the run is over, or until only children have something to do."""
@@ -88,7 +87,7 @@ class Run:
                 continue
             open_steps = [name for name in self.begun if name not in self.ends]
             if not open_steps:
-                return self._result()
+                return await self._result()
             awaits = tuple(AwaitedChildren(group=name) for name in open_steps)
             self.ctx.suspend(LONGEST_DELAY, awaits)
 
@@ -108,9 +107,21 @@ class Run:
             if step.id in self.ends or step.id not in self.begun:
                 continue
             ids = self.begun[step.id]
-            jobs = await get_all(self.host.engine, ids)
-            if all(job.status.final for job in jobs):
-                await self._end(step.id, outcome_of(step, ids, jobs))
+            end = outcome_of(step, ids, await get_all(self.host.engine, ids))
+            if end is not None and end.status == "failed" and await self._begun_again():
+                end = outcome_of(step, ids, await get_all(self.host.engine, ids))
+            if end is not None:
+                await self._end(step.id, end)
+
+    async def _begun_again(self) -> bool:
+        """Whether jobs of failed steps may have been run again at this moment: whoever has begun
+        the run again may not have come to it yet, or may have done it just now.
+        """
+        if self._looked:
+            return False
+        self._looked = True
+        await complete_rerun(self.host.engine, self.ctx.job_id)
+        return True
 
     async def _begin(self, step: Step) -> None:
         scope = scope_of(self.ctx.job_id, self.params, self.ends)
@@ -155,7 +166,7 @@ class Run:
         }
         meta = {"workflow_id": self.workflow.id, "step": step.id}
         bound = task.options(source="workflow", meta=meta, **options)
-        job = bound.job(**resolve(step.params, scope))
+        job = bound.job(**self._for_user(step, task, resolve(step.params, scope)))
         if job.lane is not None and (job.queue, job.lane) == (self.ctx.queue, self.ctx.lane):
             raise InvalidInput(
                 f'step "{step.id}" would wait for its own workflow: both are in lane {job.lane!r} '
@@ -163,23 +174,65 @@ class Run:
             )
         return job
 
+    def _for_user(
+        self, step: Step, task: Task[..., Any], arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Hold a step to the user that the run acts for, if it was begun by a key of a user."""
+        user, name = self.ctx.meta.get("user"), self.ctx.meta.get(USER_ARGUMENT)
+        if user is None or name not in task.signature.names:
+            return arguments
+        if str(arguments.setdefault(name, task.signature.of_text(name, user))) != user:
+            raise InvalidInput(
+                f'step "{step.id}": this run acts for user {user!r} only, but {name} is '
+                f"{arguments[name]!r}"
+            )
+        return arguments
+
     async def _end(self, name: str, end: StepEnd) -> None:
         """Keep how a step ended; of one that was kept before, that counts."""
+
+        output = end.output
+        # What completed is kept as one, which programs before this one can read as well.
+        if end.status == "failed" and end.output and len(encode(end)) > self.ctx.payload_limit:
+            output = await self._large_output(name, output)
+            end = msgspec.structs.replace(end, output=None, large=True)
 
         async def ended() -> StepEnd:
             return end
 
-        self.ends[name] = await self.ctx.stage(name, ended)
+        kept = await self.ctx.stage(name, ended)
+        if kept.large:
+            if end is KEPT:
+                output = await self._large_output(name, None)
+            kept = msgspec.structs.replace(kept, output=output)
+        self.ends[name] = kept
         self.ctx.progress(100 * len(self.ends) / len(self.workflow.steps))
 
-    def _result(self) -> Any:
+    async def _large_output(self, name: str, output: Any) -> Any:
+        """Keep an output by itself, which puts it into an artifact, or return what was kept."""
+
+        async def outputs() -> Any:
+            return output
+
+        return await self.ctx.stage(name, outputs, key=OUTPUT)
+
+    async def _result(self) -> Any:
         failed = fatal(self.workflow, self.ends)
         if failed:
             raise NotRetryable(
                 "; ".join(f'step "{name}" failed: {self.ends[name].error}' for name in failed)
             )
         scope = scope_of(self.ctx.job_id, self.params, self.ends)
-        return result_of(self.workflow, self.ends, scope)
+        try:
+            result = result_of(self.workflow, self.ends, scope)
+        except InvalidInput as error:
+            # Every step is over, so it would be the same at each attempt.
+            raise NotRetryable(f"output of the workflow: {error}") from None
+        encoded = encode(result)
+        if len(encoded) <= self.ctx.payload_limit:
+            return result
+        path = await self.ctx.artifacts.put(RESULT_FILE, encoded, media_type="application/json")
+        return {LARGE_RESULT: path, "bytes": len(encoded)}
 
 
 # -- what comes next, decided from what is known of the steps, without any I/O --------------------
@@ -235,8 +288,10 @@ def result_of(workflow: Workflow, ends: Mapping[str, StepEnd], scope: Mapping[st
     return {step.id: ends[step.id].output for step in workflow.last()}
 
 
-def outcome_of(step: Step, ids: Sequence[str], jobs: Sequence[Job]) -> StepEnd:
-    """How a step ended, from how its jobs did."""
+def outcome_of(step: Step, ids: Sequence[str], jobs: Sequence[Job]) -> StepEnd | None:
+    """How a step ended, from how its jobs did; None while some of them have not."""
+    if not all(job.status.final for job in jobs):
+        return None
     by_id = {job.id: job for job in jobs}
     outputs: list[Any] = []
     faults: list[str] = []
@@ -260,6 +315,21 @@ def outcome_of(step: Step, ids: Sequence[str], jobs: Sequence[Job]) -> StepEnd:
 async def get_all(engine: Engine, ids: Sequence[str]) -> list[Job]:
     """All of these jobs that exist, however many."""
     return [job async for part in parts(engine, ids) for job in part]
+
+
+def parts_of(job: Job) -> tuple[Workflow, dict[str, Any]]:
+    """The workflow that a run began with, and its parameters. Raises `JobConflict` for a run whose
+    workflow says what only a later program knows.
+    """
+    if job.task != TASK:
+        raise UnknownWorkflow(f"job {job.id} runs {job.task!r}, not a workflow")
+    try:
+        return msgspec.convert(job.args["workflow"], Workflow), job.args["params"]
+    except (msgspec.ValidationError, KeyError) as error:
+        raise JobConflict(
+            f"the workflow of run {job.id} cannot be read by this version of headrace ({error}); "
+            "use the one that began it, or a later one"
+        ) from None
 
 
 def record_of(entry: StoredEntry) -> ChildrenRecord:

@@ -1,23 +1,26 @@
-"""How far a run is: each step with its state. And how a run is begun again from a step."""
+"""How far a run is: each step with its state."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
 
 from headrace.engine.base import Engine
-from headrace.errors import InvalidInput, JobConflict, UnknownWorkflow
-from headrace.job_tree import rerun_without
-from headrace.model.durable.entries import CHILDREN, STAGE, StageRecord
+from headrace.model.durable.entries import CHILDREN
 from headrace.model.durable.writes import StoredEntry
-from headrace.model.job import Job
-from headrace.workflows.model import Step, Workflow
-from headrace.workflows.run import TASK, StepEnd, child_ids, get_all
+from headrace.model.job import Job, JobFilter
+from headrace.model.status import Status
+from headrace.workflows.ends import Ends, StepEnd
+from headrace.workflows.model import Step
+from headrace.workflows.run import child_ids, get_all, parts_of
 
 StepStatus = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
+# More unfinished jobs of a step than this are not read one by one, unless it has to be exact.
+FEW = 100
+_UNFINISHED = tuple(status for status in Status if not status.final)
 
 
 class StepView(msgspec.Struct, kw_only=True, frozen=True):
@@ -51,13 +54,14 @@ class RunView(msgspec.Struct, kw_only=True, frozen=True):
     error: str | None = None
 
 
-async def look(engine: Engine, job: Job) -> RunView:
+async def look(engine: Engine, job: Job, *, exact: bool = True) -> RunView:
     """How far a run is."""
     workflow, params = parts_of(job)
-    kept = {entry.name: entry for entry in await engine.entries(job.id, STAGE)}
-    begun = {entry.name: entry for entry in await engine.entries(job.id, CHILDREN)}
+    entries = await engine.entries(job.id)
+    ends = await Ends.read(engine, job.id, entries)
+    begun = {entry.name: entry for entry in entries if entry.kind == CHILDREN}
     steps = [
-        await _view(engine, job, step, kept.get(step.id), begun.get(step.id))
+        await _view(engine, job, step, ends.get(step.id), begun.get(step.id), exact=exact)
         for step in workflow.steps
     ]
     return RunView(
@@ -72,57 +76,14 @@ async def look(engine: Engine, job: Job) -> RunView:
     )
 
 
-def parts_of(job: Job) -> tuple[Workflow, dict[str, Any]]:
-    """The workflow that a run began with, and its parameters."""
-    if job.task != TASK:
-        raise UnknownWorkflow(f"job {job.id} runs {job.task!r}, not a workflow")
-    return msgspec.convert(job.args["workflow"], Workflow), job.args["params"]
-
-
-async def begin_again(engine: Engine, job: Job, from_step: str | None) -> list[str]:
-    """Run a finished run again: from this step and all that follow from it, or else what did not
-    complete. Returns the steps that will be done anew; the others keep what they have.
-    """
-    workflow, _ = parts_of(job)
-    if not job.status.final:
-        raise JobConflict(f"run {job.id} is {job.status}; it can be begun again when it is over")
-    entries = await engine.entries(job.id)
-    if from_step is None:
-        kept = {entry.name: entry for entry in entries if entry.kind == STAGE}
-        anew = {step.id for step in workflow.steps if not _completed(kept.get(step.id))}
-        # What was passed over may be needed now, because what it waited for is done anew.
-        anew |= {after for name in anew for after in workflow.after(name)}
-    elif workflow.step(from_step) is None:
-        known = ", ".join(step.id for step in workflow.steps)
-        raise InvalidInput(f'workflow "{workflow.id}" has no step "{from_step}"; it has: {known}')
-    else:
-        anew = workflow.after(from_step)
-    forgotten = [
-        entry for entry in entries if entry.kind in (STAGE, CHILDREN) and entry.name in anew
-    ]
-    if not await rerun_without(engine, job, forgotten):
-        raise JobConflict(f"run {job.id} was restarted by another caller")
-    return [step.id for step in workflow.steps if step.id in anew]
-
-
-def _completed(entry: StoredEntry | None) -> bool:
-    end = None if entry is None else _end_of(entry)
-    return end is not None and end.status == "completed"
-
-
-def _end_of(entry: StoredEntry) -> StepEnd:
-    record = msgspec.json.decode(entry.body, type=StageRecord)
-    if record.artifact is not None:
-        return StepEnd("completed")  # only outputs are large
-    return msgspec.json.decode(record.value, type=StepEnd)
-
-
 async def _view(
     engine: Engine,
     job: Job,
     step: Step,
-    kept: StoredEntry | None,
+    ended: tuple[StepEnd, datetime] | None,
     begun: StoredEntry | None,
+    *,
+    exact: bool,
 ) -> StepView:
     ids = [] if begun is None else child_ids(begun)
     about: Mapping[str, Any] = {
@@ -133,18 +94,24 @@ async def _view(
         "job_id": ids[0] if ids and step.each is None else None,
         "started_at": None if begun is None else begun.at,
     }
-    if kept is not None:
-        end = _end_of(kept)
+    if ended is not None:
+        end, at = ended
         return StepView(
             status=end.status,
             done=len(ids),
-            ended_at=kept.at,
+            ended_at=at,
             error=end.error,
             output=end.output,
             **about,
         )
     if begun is None:
         return StepView(status="cancelled" if job.status.final else "pending", **about)
-    jobs = await get_all(engine, ids)
-    done = sum(1 for each in jobs if each.status.final)
+    done = await _done(engine, job, step, ids, exact=exact)
     return StepView(status="cancelled" if job.status.final else "running", done=done, **about)
+
+
+async def _done(engine: Engine, job: Job, step: Step, ids: Sequence[str], *, exact: bool) -> int:
+    if exact or len(ids) <= FEW:
+        return sum(1 for each in await get_all(engine, ids) if each.status.final)
+    wanted = JobFilter(parent=job.id, group=step.id, statuses=_UNFINISHED)
+    return max(0, len(ids) - (await engine.count_jobs(wanted)).count)
