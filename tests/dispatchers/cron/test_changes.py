@@ -190,17 +190,19 @@ async def test_the_decorator_leaves_the_task_as_it_was(local: headrace.App) -> N
 async def test_schedules_that_code_no_longer_declares_are_removed(
     local: headrace.App, make: Maker
 ) -> None:
-    async def names(app_name: str | None, *declared: str) -> list[str]:
-        local.reconfigure(headrace.Settings(url=local.settings.url, app=app_name))
+    async def names(owner: str | None, *declared: str) -> list[str]:
+        local.reconfigure(
+            headrace.Settings(url=local.settings.url, app="jobs", schedules_owner=owner)
+        )
         local.schedules.declared = {
             name: Schedule(name=name, expression="0 * * * *", task="report") for name in declared
         }
         await make(local).sync()
         return [kept.schedule.name for kept in await local.schedules.records.all()]
 
-    assert await names("shop.jobs", "a", "b") == ["a", "b"]
-    assert await names("other.jobs", "c") == ["a", "b", "c"]
-    assert await names("shop.jobs", "b") == ["b", "c"]
+    assert await names("shop", "a", "b") == ["a", "b"]
+    assert await names("other", "c") == ["a", "b", "c"]
+    assert await names("shop", "b") == ["b", "c"]
     assert await names(None, "d") == ["b", "c", "d"]
     assert await names(None, "e") == ["b", "c", "d", "e"]  # nobody can tell whose d was
 
@@ -211,3 +213,16 @@ async def test_unknown_schedules_name_the_nearest(local: headrace.App) -> None:
         await local.schedules.get("nightyl")
     with pytest.raises(InvalidSetting, match="exists already"):
         await local.schedules.add(Schedule(name="nightly", expression="0 4 * * *", task="report"))
+
+
+async def test_one_that_cannot_be_read_is_told_of_once(
+    app: headrace.App, caplog: pytest.LogCaptureFixture
+) -> None:
+    await app.open()
+    await app.engine.record_put("schedule", "odd", b"{}")
+    for _ in range(3):
+        assert list(await app.list_schedules()) == []
+    assert caplog.text.count('schedule "odd" cannot be read') == 1
+    await app.engine.record_put("schedule", "odd", b"[]")
+    await app.list_schedules()
+    assert caplog.text.count('schedule "odd" cannot be read') == 2

@@ -59,6 +59,13 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert found.at("often").endswith("dispatcher.yaml line 14")
 
 
+def test_a_file_may_name_the_database_of_the_app(tmp_path: Path) -> None:
+    named = WHOLE.replace("dispatcher:\n", "dispatcher:\n  database: default\n")
+    assert read(tmp_path, named).settings == read(tmp_path, WHOLE).settings
+    with pytest.raises(InvalidSetting, match=r'must be "default".*HEADRACE_URL.*line 2\)'):
+        read(tmp_path, named.replace("default", "reports"))
+
+
 def test_the_defaults_are_those_of_the_specification() -> None:
     settings = CronSettings()
     assert settings.poll_interval_seconds == 60
@@ -176,7 +183,7 @@ async def test_a_file_replaces_what_it_said_before(local: headrace.App, tmp_path
     path = tmp_path / "d.yaml"
 
     async def names(text: str) -> list[str]:
-        path.write_text(text)
+        path.write_text("dispatcher: {owner: shop}\n" + text)
         await cron_dispatcher(local, path).sync()
         return [kept.schedule.name for kept in await local.schedules.records.all()]
 

@@ -60,7 +60,7 @@ def brokers(servers: Servers) -> Iterator[Brokers]:
 
 needs_rabbitmq = pytest.mark.skipif(
     rabbitmq_home() is None,
-    reason="rabbitmq-server is not on this machine; it comes with apt, not with pip",
+    reason="rabbitmq-server is not on this machine; install it with: make programs",
 )
 NAMES = [pytest.param(name, marks=needs_rabbitmq if name == "rabbitmq" else ()) for name in TOPICS]
 

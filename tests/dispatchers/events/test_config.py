@@ -45,9 +45,37 @@ def test_a_file_says_all_that_an_adapter_needs(tmp_path: Path) -> None:
     assert adapter._settings["sasl_plain_password"] == "se$cret"
 
 
+OTHERS = """\
+queue_dispatcher:
+  database: default
+  kafka_bootstrap_servers: ${BROKER:-localhost:9092}
+  kafka_group_id: shop
+  kafka_topic: orders
+"""
+
+
+def test_the_files_of_dispatchers_for_kafka_alone_are_understood(tmp_path: Path) -> None:
+    config = read_queue_config(write(tmp_path, OTHERS), environment={"BROKER": "broker:9092"})
+    assert config.adapter == "kafka"
+    adapter = make_adapter(config)
+    assert isinstance(adapter, KafkaAdapter)
+    assert adapter._topics == ["orders"]
+    assert adapter._settings["bootstrap_servers"] == "broker:9092"
+    assert adapter._settings["group_id"] == "shop"
+    several = OTHERS.replace("orders", "[orders, returns]") + "  batch_size: 7\n"
+    config = read_queue_config(write(tmp_path, several), environment={})
+    assert (config.options["topics"], config.batch_size) == (["orders", "returns"], 7)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (OTHERS.replace("default", "other"), "database must be \"default\", got 'other'"),
+        (OTHERS.replace("_topic", "_topik"), 'did you mean "queue_dispatcher.kafka_topic"?'),
+        (OTHERS.replace("orders", "5"), "option topics has the value 5"),
+        (OTHERS + "adapter: kafka\n", "adapter cannot stand beside queue_dispatcher"),
+        ("queue_dispatcher:\n", "queue_dispatcher must have names with values"),
+        ("queue_dispatcher: {database: default}\n", "kafka needs the option topics"),
         ("adapter: kafka\noptions: {topics: [a]}\nbatchsize: 5\n", 'did you mean "batch_size"?'),
         ("adapter: kafka\nbatch_size: 0\n", "batch_size must be between 1 and 10000, got 0"),
         ("adapter: kafka\nbatch_size: many\n", "batch_size has the value 'many'"),

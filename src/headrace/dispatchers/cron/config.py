@@ -26,6 +26,8 @@ from headrace.suggest import did_you_mean
 
 DEFAULT = Path("config/dispatcher.yaml")
 
+# Files of others name the database as well; there is one, that of the App.
+DATABASE = "database"
 _SCHEDULE = tuple(field for field in Schedule.__struct_fields__ if field != "name")
 
 
@@ -62,7 +64,13 @@ def read_file(path: Path | None = None) -> DispatcherFile | None:
 
 
 def _settings(document: Document) -> CronSettings:
-    given = _names(document, ("dispatcher",), CronSettings.__struct_fields__)
+    known = (*CronSettings.__struct_fields__, DATABASE)
+    given = dict(_names(document, ("dispatcher",), known))
+    if DATABASE in given:
+        place, value = ("dispatcher", DATABASE), given.pop(DATABASE)
+        if value != "default":
+            reason = 'must be "default": jobs are stored where HEADRACE_URL or --url says'
+            raise _error(document, place, f"{dotted(place)} {reason}, got {value!r}")
     for name, value in given.items():
         place = ("dispatcher", name)
         try:

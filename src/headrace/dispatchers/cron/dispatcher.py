@@ -130,15 +130,16 @@ class CronDispatcher(Loop):
 
     async def sync(self) -> None:
         """Store what is declared in code and in files. Bad declarations raise."""
-        code = list(self.schedules.declared.values())
-        reference = self.app.settings.app
-        if reference is not None:
-            await self.schedules.sync(code, f"code {reference}")
-        else:
-            # Without a name one cannot tell whose the schedules are that are not declared here.
-            await self.schedules.sync(code, "code", forget=False)
-        for place, schedules in self.files.items():
-            await self.schedules.sync(schedules, f"file {place}")
+        owner = self.settings.owner or self.app.settings.schedules_owner
+        declared: dict[str, Sequence[Schedule]] = {
+            self.schedules.origin: list(self.schedules.declared.values()),
+            **{f"file {place}": schedules for place, schedules in self.files.items()},
+        }
+        names = [each.name for schedules in declared.values() for each in schedules]
+        for place, schedules in declared.items():
+            refused = await self.schedules.sync(schedules, place, owner=owner, elsewhere=names)
+            for name, reason in refused.items():
+                log.error("Schedule %s of %s is not stored: %s", name, place, reason)
         self._synced = True
 
     async def tick(self) -> float:
@@ -169,6 +170,9 @@ class CronDispatcher(Loop):
             if not schedule.enabled or not self._may_fire(schedule):
                 continue
             state = states.get(schedule.name, ScheduleState())
+            if isinstance(state, InvalidSetting):
+                self._problem(schedule.name, state)
+                continue
             if time := next(schedule.times(state.base(each.since)), None):
                 self.next_times[schedule.name] = time
 

@@ -27,6 +27,7 @@ from headrace.model.schedule import (
     job_key,
     plan,
 )
+from headrace.model.times import moment_of
 from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.cron")
@@ -58,10 +59,15 @@ class Firing:
             if kept is None or not kept.schedule.enabled:
                 return None
             state, version = await self._records.state(name)
-            now = self._host.clock.utcnow()
+            here = now = self._host.clock.utcnow()
+            if not kept.schedule.allow_overlap:
+                # Whether an earlier job is unfinished when a time has come is known when it has
+                # come for the engine: a clock that is ahead would skip it too early.
+                now = min(here, moment_of(await self._host.engine.now()))
             step = self._plan(kept, state, now, min(left, BATCH))
             if step is None:
-                return next(kept.schedule.times(state.base(kept.since)), None)
+                time = next(kept.schedule.times(state.base(kept.since)), None)
+                return time if time is None or time > here else here + (time - now)
             if left <= 0:
                 log.warning(
                     "Schedule %s: %d jobs made at once for missed times, more are to come",
@@ -89,8 +95,10 @@ class Firing:
         self, schedule: Schedule, state: ScheduleState, version: int, step: Plan, now: datetime
     ) -> int:
         """Do what was planned. Returns how many times were taken."""
+        unfinished = state.unfinished
         if step.make and not schedule.allow_overlap:
-            if await self._schedules.unfinished(state):
+            unfinished = [job.id for job in await self._schedules.unfinished(state)]
+            if unfinished:
                 step = _overlapping(schedule, step, now)
             elif len(step.make) > 1:
                 # One at a time: whether the next is made depends on what becomes of this one.
@@ -98,6 +106,8 @@ class Firing:
         jobs = [self._job(schedule, time) for time in step.make]
         runs = [FiredRun(job.id, time, now) for job, time in zip(jobs, step.make, strict=True)]
         after = state.passed(step.cursor, step.skips, runs)
+        if not schedule.allow_overlap:
+            after = after.with_unfinished(unfinished)
         change = self._records.state_change(schedule.name, after, version)
         answers = await self._host.engine.insert(jobs, record=change)
         self.made += sum(answer.created for answer in answers)

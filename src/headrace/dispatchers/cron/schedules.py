@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
 
+from headrace.dispatchers.cron.declaration import OtherOwner, declaration
 from headrace.dispatchers.cron.store import ScheduleRecords
+from headrace.engine.parts import parts
 from headrace.enqueue import stored
 from headrace.errors import HeadraceError, InvalidSetting, JobConflict, RecordConflict
 from headrace.model.cron import parse_cron
 from headrace.model.ids import new_id
 from headrace.model.job import Job, NewJob, Source
+from headrace.model.names import check_name
 from headrace.model.schedule import FiredRun, KeptSchedule, Missed, Schedule, ScheduleState
 from headrace.model.status import Status
 from headrace.task import Task
 from headrace.task.app_like import AppLike
-from headrace.task.codec import encode
+from headrace.task.codec import encode_exact
+from headrace.task.options import check_options
 
 log = logging.getLogger("headrace.cron")
 
@@ -36,7 +41,8 @@ class CronSettings(msgspec.Struct, frozen=True, kw_only=True):
     It sleeps until the next time is due, but reads the schedules again every
     `poll_interval_seconds` and never sleeps longer than `max_sleep_seconds`. A time counts as
     missed when it is `missed_after_seconds` late. For missed times of one schedule at most
-    `most_at_once` jobs are made before others have their turn.
+    `most_at_once` jobs are made before others have their turn. `owner` is the name of the service
+    whose schedules these are (default: the setting `schedules_owner`).
     """
 
     poll_interval_seconds: float = 60.0
@@ -44,9 +50,12 @@ class CronSettings(msgspec.Struct, frozen=True, kw_only=True):
     min_cron_interval_seconds: float = LEAST_INTERVAL
     missed_after_seconds: float = 60.0
     most_at_once: int = 1_000
+    owner: str | None = None
 
     def __post_init__(self) -> None:
-        for field in self.__struct_fields__:
+        if self.owner is not None:
+            check_name("dispatcher.owner", self.owner)
+        for field in self.__struct_fields__[:-1]:
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise InvalidSetting(f"dispatcher.{field} must be a number, got {value!r}")
@@ -81,6 +90,12 @@ class Schedules:
 
     def declaring(self, expression: str, **options: Unpack[ScheduleOptions]) -> Callable[[T], T]:
         """A decorator for a task: `@app.schedule(…)` stands above `@app.task`."""
+        if not isinstance(expression, str):
+            raise InvalidSetting(
+                f"a schedule needs an expression, got {expression!r}; write "
+                '@app.schedule("*/5 * * * *") above @app.task'
+            )
+        check_options("schedule", options, ScheduleOptions.__annotations__)
 
         def declare(task: T) -> T:
             self.declare(task, expression, **options)
@@ -97,6 +112,7 @@ class Schedules:
                 f"a schedule is for a task, but {getattr(task, '__qualname__', task)!r} is a "
                 f"{type(task).__name__}; put @app.schedule(…) above @app.task"
             )
+        check_options("schedule", options, ScheduleOptions.__annotations__)
         found = self._host.find_task(task) if isinstance(task, str) else task
         given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
         given = {"name": found.name, **given, "expression": expression, "task": found.name}
@@ -110,21 +126,51 @@ class Schedules:
         return schedule
 
     async def sync(
-        self, schedules: Sequence[Schedule], origin: str, *, forget: bool = True
-    ) -> None:
-        """Store what was declared in one place, and forget what it does not declare any more.
+        self,
+        schedules: Sequence[Schedule],
+        origin: str,
+        *,
+        owner: str | None = None,
+        elsewhere: Collection[str] = (),
+    ) -> dict[str, str]:
+        """Store what a service declares in one place: `code …`, or `file …`. What people have
+        changed by hand stays, unless the declaration has changed as well. Returns why some are not
+        stored: another service owns a schedule of that name.
 
-        What people have changed by hand stays, unless the declaration has changed as well.
+        The `owner` is the name of the service. What it has declared in such a place before and does
+        not any more is removed, unless it declares it `elsewhere` now. Without a name nobody can
+        tell a schedule that is gone from one of another service, so it stays, and a warning says
+        so.
         """
         declared = {each.name: self.checked(each, self.least_interval) for each in schedules}
         await self._host.open()
+        refused: dict[str, str] = {}
+        place = origin if owner is None else f"{origin} of {owner}"
         for schedule in declared.values():
-            await self._change(schedule.name, _declaration(schedule, origin))
-        for kept in await self.records.all() if forget else ():
-            if kept.origin == origin and kept.schedule.name not in declared:
-                log.info("Schedule %s is no longer declared: removed", kept.schedule.name)
-                await self.records.delete(kept.schedule.name)
+            try:
+                await self._change(schedule.name, declaration(schedule, place, owner))
+            except OtherOwner as error:
+                refused[schedule.name] = str(error)
+        for kept in await self.records.all():
+            if kept.schedule.name not in {*declared, *elsewhere}:
+                await self._undeclared(kept, origin, owner)
         self._tell()
+        return refused
+
+    async def _undeclared(self, kept: KeptSchedule, origin: str, owner: str | None) -> None:
+        """Remove a schedule that its owner does not declare any more, if this is its owner."""
+        name = kept.schedule.name
+        kind = origin.partition(" ")[0]
+        if owner is not None and kept.owner == owner and kept.origin.partition(" ")[0] == kind:
+            log.info("Schedule %s is no longer declared: removed", name)
+            await self.records.delete(name)
+        elif kept.owner is None and kept.origin == origin:
+            log.warning(
+                "Schedule %s was declared in %s and is not any more, or by another service: it "
+                "stays. Remove it: headrace schedules remove %s. To have that done by itself, give "
+                "your service a name (HEADRACE_SCHEDULES_OWNER)",
+                *(name, origin, name),
+            )
 
     # -- by hand -------------------------------------------------------------------------------
 
@@ -151,9 +197,13 @@ class Schedules:
 
     async def enable(self, name: str, enabled: bool = True) -> KeptSchedule:
         """Let a schedule fire, or not. Times while it was disabled are not made up for."""
-        await self.records.existing(name)
+        if name not in self.declared:
+            await self.records.existing(name)
+        await self._host.open()
 
         def change(before: KeptSchedule | None, now: Any) -> KeptSchedule:
+            if before is None and name in self.declared:
+                before = self.as_declared(name, now)
             if before is None:
                 raise RecordConflict(f'schedule "{name}" was removed meanwhile')
             return before.changed(msgspec.structs.replace(before.schedule, enabled=enabled), now)
@@ -162,18 +212,38 @@ class Schedules:
         self._tell()
         return kept
 
-    async def remove(self, name: str) -> KeptSchedule:
-        """Forget a schedule. How far it had come is kept for a day, so that its past is never done
-        again by a dispatcher whose clock is behind.
+    async def remove(self, name: str) -> None:
+        """Forget a schedule, also one that cannot be read. How far it had come is kept for a day,
+        so that its past is never done again by a dispatcher whose clock is behind.
         """
-        kept, _ = await self.records.existing(name)
-        await self.records.delete(name)
+        await self._host.open()
+        if name in self.declared and not await self.records.exists(name):
+            raise InvalidSetting(
+                f'schedule "{name}" is declared in code, and not stored yet; remove it there, or '
+                f"keep it off: headrace schedules disable {name}"
+            )
+        await self.records.remove(name)
         self._tell()
-        return kept
 
     async def get(self, name: str) -> KeptSchedule:
-        """One schedule, or an error that names the nearest ones."""
+        """One schedule, or an error that names the nearest ones. One that is declared counts, also
+        if no dispatcher has stored it yet.
+        """
+        await self._host.open()
+        if name in self.declared and await self.records.find(name) is None:
+            return self.as_declared(name, self._host.clock.utcnow())
         return (await self.records.existing(name))[0]
+
+    def as_declared(self, name: str, now: datetime) -> KeptSchedule:
+        """A schedule of this program's code, as a dispatcher that starts now would store it."""
+        declared = self.declared[name]
+        return KeptSchedule(schedule=declared, since=now, origin=self.origin, declared=declared)
+
+    @property
+    def origin(self) -> str:
+        """Where the schedules are declared that are in this program's code."""
+        reference = self._host.settings.app
+        return "code" if reference is None else f"code {reference}"
 
     async def trigger(self, name: str, *, source: Source = "code", force: bool = False) -> Job:
         """Make a job now, beside the schedule's own times."""
@@ -181,15 +251,17 @@ class Schedules:
         job = self.job(schedule, job_id=new_id(), source=source, meta={"triggered": True})
         for _ in range(TRIES):
             state, version = await self.records.state(name)
-            if not schedule.allow_overlap and not force:
-                for other in await self.unfinished(state):
-                    raise JobConflict(
-                        f'schedule "{name}" allows no overlap, and its job {other.id} is '
-                        f"{other.status}; wait for it, cancel it, or make one all the same "
-                        "(--force)"
-                    )
-            run = FiredRun(job.id, None, self._host.clock.utcnow())
-            change = self.records.state_change(name, state.triggered(run), version)
+            unfinished = [] if schedule.allow_overlap else await self.unfinished(state)
+            if unfinished and not force:
+                other = unfinished[0]
+                raise JobConflict(
+                    f'schedule "{name}" allows no overlap, and its job {other.id} is '
+                    f"{other.status}; wait for it, cancel it, or make one all the same (--force)"
+                )
+            after = state.triggered(FiredRun(job.id, None, self._host.clock.utcnow()))
+            if not schedule.allow_overlap:
+                after = after.with_unfinished(each.id for each in unfinished)
+            change = self.records.state_change(name, after, version)
             try:
                 # In one step, so that the schedule's own times see that it is unfinished.
                 await self._host.engine.insert([job], record=change)
@@ -207,14 +279,17 @@ class Schedules:
         bound = self._host.find_task(schedule.task).options(
             **{"source": "cron", **options}, meta={"schedule": schedule.name} | meta
         )
-        job = bound.job_from_json(encode(schedule.params))
+        job = bound.job_from_json(encode_exact(schedule.params))
         job.id = job_id
         return job
 
     async def unfinished(self, state: ScheduleState) -> list[Job]:
-        """The latest jobs of a schedule that have not ended yet."""
-        jobs = await self._host.engine.get([run.job_id for run in state.runs])
-        return [job for job in jobs if not job.status.final]
+        """The jobs of a schedule that have not ended yet: of the latest, and of those that were
+        unfinished before.
+        """
+        ids = [*state.unfinished, *(run.job_id for run in state.runs)]
+        found = [job async for some in parts(self._host.engine, ids) for job in some]
+        return [job for job in found if not job.status.final]
 
     async def statuses(self, states: Sequence[ScheduleState]) -> dict[str, Status]:
         """The status of the jobs that schedules have made; pruned ones are left out."""
@@ -229,8 +304,8 @@ class Schedules:
                 parse_cron(schedule.expression).check_interval(least_interval)
             self.job(schedule, job_id=new_id(), meta={})
             # As it comes back from the engine, or two of the same would differ.
-            params = msgspec.json.decode(encode(schedule.params))
-        except (TypeError, UnicodeEncodeError) as error:
+            params = msgspec.json.decode(encode_exact(schedule.params))
+        except (TypeError, ValueError) as error:
             raise InvalidSetting(
                 f'schedule "{schedule.name}": {error}; give params as plain data'
             ) from None
@@ -252,23 +327,6 @@ class Schedules:
     def _tell(self) -> None:
         for call in self.on_change:
             call()
-
-
-def _declaration(
-    schedule: Schedule, origin: str
-) -> Callable[[KeptSchedule | None, Any], KeptSchedule]:
-    def change(before: KeptSchedule | None, now: Any) -> KeptSchedule:
-        if before is None:
-            return KeptSchedule(schedule=schedule, since=now, origin=origin, declared=schedule)
-        said = before.declared
-        if said == schedule and before.origin == origin:
-            return before
-        stays = said is not None and said.enabled == schedule.enabled
-        enabled = before.schedule.enabled if stays else schedule.enabled
-        applied = before.changed(msgspec.structs.replace(schedule, enabled=enabled), now)
-        return msgspec.structs.replace(applied, origin=origin, declared=schedule)
-
-    return change
 
 
 def _busy(name: str) -> RecordConflict:

@@ -15,31 +15,59 @@ from headrace.api_types.responses import (
     SkippedTimes,
 )
 from headrace.dispatchers.cron.schedules import Schedules
-from headrace.model.schedule import KeptSchedule, Schedule, ScheduleState
+from headrace.errors import InvalidSetting
+from headrace.model.schedule import RUNS_KEPT, KeptSchedule, Schedule, ScheduleState
 from headrace.model.status import Status
 
 NEXT = 5
 FIELDS = ("name", "task", "expression", "tz", "params", "allow_overlap", "missed", "enabled")
 # Jobs of each schedule in a list, and of one that is shown alone.
 RUNS = 5
-MORE_RUNS = 10
+MORE_RUNS = RUNS_KEPT
 
 
-async def schedule_views(schedules: Schedules, now: datetime) -> list[ScheduleView]:
-    """Return every schedule, by name."""
-    kept = await schedules.records.all()
-    states = await schedules.records.states()
-    pairs = [(each, states.get(each.schedule.name, ScheduleState())) for each in kept]
-    statuses = await schedules.statuses([_cut(state, RUNS) for _, state in pairs])
-    return [_view(each, state, statuses, now, RUNS) for each, state in pairs]
+async def schedule_views(
+    schedules: Schedules,
+    now: datetime,
+    *,
+    after: str = "",
+    limit: int | None = None,
+    runs: int = RUNS,
+) -> list[ScheduleView]:
+    """Return schedules, by name: those after one, and at most so many. Those that are declared in
+    code, and that no dispatcher has stored yet, are among them.
+    """
+    kept = await schedules.records.all(after, limit)
+    last = kept[-1].schedule.name if kept and limit is not None else None
+    states = await schedules.records.states(after, last) if kept else {}
+    pairs = [(each, _readable(states.get(each.schedule.name))) for each in kept]
+    statuses = await schedules.statuses([_cut(state, runs) for _, state in pairs])
+    views = [_view(each, state, statuses, now, runs) for each, state in pairs]
+    stored = {each.name for each in views}
+    for name in sorted(schedules.declared.keys() - stored):
+        # Of a page that is full, those behind it may be stored; they are on the next one.
+        behind = limit is not None and len(kept) == limit and last is not None and name > last
+        if name > after and not behind:
+            views.append(_unstored(schedules, name, now))
+    return sorted(views, key=lambda view: view.name)[:limit]
 
 
 async def schedule_view(schedules: Schedules, name: str, now: datetime) -> ScheduleView:
     """Return one schedule, or raise an error that names the nearest ones."""
+    if name in schedules.declared and await schedules.records.find(name) is None:
+        return _unstored(schedules, name, now)
     kept = await schedules.get(name)
     state, _ = await schedules.records.state(name)
     statuses = await schedules.statuses([_cut(state, MORE_RUNS)])
     return _view(kept, state, statuses, now, MORE_RUNS)
+
+
+def _unstored(schedules: Schedules, name: str, now: datetime) -> ScheduleView:
+    """Return a schedule that is declared, and does not fire before a dispatcher stores it."""
+    kept = schedules.as_declared(name, now)
+    view = _view(kept, ScheduleState(), {}, now, 0)
+    view.stored = False
+    return view
 
 
 def schedule_times(schedule: Schedule, now: datetime, count: int) -> ScheduleTimes:
@@ -89,6 +117,11 @@ def _view(
         ],
         skipped=[SkippedTimes(**msgspec.structs.asdict(skip)) for skip in state.skips],
     )
+
+
+def _readable(state: ScheduleState | InvalidSetting | None) -> ScheduleState:
+    """One that cannot be read hides nothing but what has become of its own schedule."""
+    return state if isinstance(state, ScheduleState) else ScheduleState()
 
 
 def _cut(state: ScheduleState, runs: int) -> ScheduleState:

@@ -113,7 +113,7 @@ class BatchWriter(Loop):
         self.duplicates = 0
         self.set_aside = 0
         self.unacknowledged = 0
-        self._door = connection
+        self._connection = connection
         self._adapter = adapter
         self._letters = DeadLetters(connection.host)
         self._buffer = buffer
@@ -170,7 +170,7 @@ class BatchWriter(Loop):
         except Exception as error:  # what is not stored is abandoned
             log.warning("The last messages could not be stored: %s", error)
         await self._abandon_held()
-        await self._door.close()
+        await self._connection.close()
 
     async def _finish(self) -> None:
         while (batch := self._holding or self._buffer.take_now(self._group)) is not None:
@@ -180,7 +180,7 @@ class BatchWriter(Loop):
             await self._acknowledge(batch.messages)
 
     async def _store(self, batch: ParsedBatch) -> None:
-        created, unfit = await insert_all(await self._door.open(), batch)
+        created, unfit = await insert_all(await self._connection.open(), batch)
         # Dead letters after jobs: a flood of bad messages must not delay good ones.
         refused = [*batch.refused, *unfit]
         await self._letters.keep(self._adapter.name, refused)
@@ -201,8 +201,8 @@ class BatchWriter(Loop):
                 log.warning("The engine is away: returning unstored messages to the broker")
             # Each time: a delivery that was under way may have arrived after the event was cleared.
             await self._abandon_held()
-        await self._door.close()
-        engine = await self._door.open()
+        await self._connection.close()
+        engine = await self._connection.open()
         await engine.record_get(KIND, "is the engine there?")
         if not self._engine_available.is_set():
             self._away_since = None

@@ -22,7 +22,7 @@ import msgspec
 
 from headrace.dispatchers.events.adapter import QueueAdapter
 from headrace.dispatchers.events.dispatcher import BATCH_SIZE, HOLD_SECONDS, LARGEST_BATCH
-from headrace.engine.open import redacted
+from headrace.engine.text import redacted
 from headrace.errors import HeadraceError, InvalidSetting, MissingDriver
 from headrace.suggest import unknown
 
@@ -37,6 +37,14 @@ OURS = {
     "rabbitmq": "headrace.dispatchers.events.adapters.rabbitmq:RabbitmqAdapter",
     "sqs": "headrace.dispatchers.events.adapters.sqs:SqsAdapter",
 }
+# The same for Kafka, as it is named elsewhere: `queue_dispatcher:` with these.
+SECTION = "queue_dispatcher"
+KAFKA = {
+    "kafka_bootstrap_servers": "bootstrap_servers",
+    "kafka_group_id": "group",
+    "kafka_topic": "topics",
+}
+BESIDE = ("batch_size", "hold_seconds", "name")
 SECRET = ("password", "secret", "token", "credential", "key")
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -82,6 +90,8 @@ def read_queue_config(
             f"got {type(content).__name__}"
         )
     known = [field.name for field in _FIELDS]
+    if SECTION in content:
+        content = _section(content, where)
     for name in content:
         if name not in known:
             raise InvalidSetting(f"{unknown('setting', name, known)}{where.at(name)}")
@@ -94,6 +104,51 @@ def read_queue_config(
             value = fill_variables(content[field.name], field.name, where, variables)
             given[field.name] = _checked(field.name, field.type, value, where.at(field.name))
     return QueueConfig(**given, path=str(path), lines=lines)
+
+
+def _section(content: dict[str, Any], where: QueueConfig) -> dict[str, Any]:
+    """Return what `queue_dispatcher:` says, the form in which dispatchers for Kafka alone are
+    configured, in our words.
+    """
+    section = content[SECTION]
+    others = [name for name in content if name != SECTION]
+    if others:
+        raise InvalidSetting(
+            f"{others[0]} cannot stand beside {SECTION}: move it into {SECTION}, "
+            f"or write adapter and options{where.at(others[0])}"
+        )
+    if not isinstance(section, dict):
+        raise InvalidSetting(
+            f"{SECTION} must have names with values, such as kafka_topic: jobs; "
+            f"got {type(section).__name__}{where.at(SECTION)}"
+        )
+    found: dict[str, Any] = {"adapter": "kafka", "options": {}}
+    for name, value in section.items():
+        place = f"{SECTION}.{name}"
+        if name == "database":
+            check_database(place, value, where.at(place))
+        elif name in KAFKA:
+            option = KAFKA[name]
+            several = option == "topics" and isinstance(value, str)
+            found["options"][option] = [value] if several else value
+            where.lines[f"options.{option}"] = where.lines[place]
+        elif name in BESIDE:
+            found[name] = value
+            where.lines[name] = where.lines[place]
+        else:
+            words = unknown("setting", place, [f"{SECTION}.{each}" for each in (*KAFKA, *BESIDE)])
+            raise InvalidSetting(f"{words}{where.at(place)}")
+    where.lines["options"] = where.lines[SECTION]
+    return found
+
+
+def check_database(place: str, value: object, where: str) -> None:
+    """Accept the name of a database only if it is that of the App."""
+    if value != "default":
+        raise InvalidSetting(
+            f'{place} must be "default", got {value!r}: jobs are stored where HEADRACE_URL '
+            f"or --url says{where}"
+        )
 
 
 def _checked(name: str, kind: Any, value: Any, where: str) -> Any:

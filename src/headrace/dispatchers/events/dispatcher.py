@@ -15,7 +15,7 @@ from headrace.dispatchers.events.batch_writer import BatchWriter, engine_connect
 from headrace.dispatchers.events.message_parser import MessageParser
 from headrace.dispatchers.events.receiver import BatchBuffer, Receiver
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
-from headrace.errors import InvalidSetting
+from headrace.errors import EngineRefused, EngineUnavailable, InvalidSetting
 from headrace.loops.free_memory import memory_given_back
 from headrace.loops.signals import check_failures, exit_code, on_stop_signals, wait_checking
 from headrace.model.names import check_name
@@ -168,7 +168,8 @@ async def run_dispatcher(dispatcher: QueueDispatcher) -> int:
     """Run until SIGTERM or SIGINT, then stop in good order. Return the exit code.
 
     A second signal cuts the stop short and shows in the exit code; what is in hand then comes
-    again, and makes no second job. Raises `WorkerUnhealthy` where `connection_retries` says so.
+    again, and makes no second job. Raises `WorkerUnhealthy` where `connection_retries` says so, and
+    `EngineRefused` at its start if the engine does not let it in.
     """
     stop = asyncio.Event()
     hurry = asyncio.Event()
@@ -181,12 +182,23 @@ async def run_dispatcher(dispatcher: QueueDispatcher) -> int:
         on_stop_signals(store_what_is_here, lambda _: hurry.set()) as received,
         memory_given_back(),
     ):
+        await _check_engine(dispatcher)
         await dispatcher.start()
         try:
             await wait_checking(stop, functools.partial(_check, dispatcher))
         finally:
             await _stop(dispatcher, hurry)
     return exit_code(received)
+
+
+async def _check_engine(dispatcher: QueueDispatcher) -> None:
+    """Raise if the engine refuses these settings. One that is away is waited for later."""
+    try:
+        await dispatcher.host.open()
+    except EngineRefused:
+        raise
+    except EngineUnavailable as error:
+        log.warning("The engine is away: %s", error)
 
 
 def _check(dispatcher: QueueDispatcher) -> None:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Literal
 
 from headrace.dispatchers.events.adapter import Message, QueueAdapter, driver_for
+from headrace.dispatchers.events.adapters.kafka_connect import SIGN_IN, check_topics
 from headrace.errors import InvalidSetting
 
 with driver_for("Kafka", "kafka"):
@@ -43,6 +44,8 @@ NOTHING = (0, 0)
 Place = tuple[str, Any]
 Records = dict[TopicPartition, list[Any]]
 LEAVE_SECONDS = 5.0
+# The settings that say how to reach the brokers.
+REACHED_BY = ("bootstrap_servers", "client_id", *SIGN_IN)
 
 
 class KafkaAdapter(QueueAdapter):
@@ -107,12 +110,14 @@ class KafkaAdapter(QueueAdapter):
         self._batch = 0
         self._void: dict[Place, tuple[int, int]] = {}
         self._out: dict[Place, int] = {}
-        self._done: dict[Place, int] = {}
         self._settled = asyncio.Event()
 
     async def connect(self) -> None:
         """Join the group; answers when partitions have been shared out."""
         context = None if self._tls is None else tls_context(*self._tls)
+        reached = {name: self._settings[name] for name in REACHED_BY} | {"ssl_context": context}
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await check_topics(reached, self._topics)
         consumer = AIOKafkaConsumer(**self._settings, ssl_context=context)
         consumer.subscribe(self._topics, listener=_Rebalance(self))
         self._consumer = consumer
@@ -173,7 +178,6 @@ class KafkaAdapter(QueueAdapter):
                     await self._consumer.commit(
                         {TopicPartition(*place): offset for place, offset in offsets.items()}
                     )
-                self._done |= offsets
             except (CommitFailedError, IllegalStateError) as error:
                 log.info("Partitions went to others before they were committed: %s", error)
         if now == self._epoch:
@@ -200,7 +204,9 @@ class KafkaAdapter(QueueAdapter):
         self._tell_settled()
 
     async def lag(self) -> int | None:
-        """Over the partitions that are ours: from what is completed to the end.
+        """Over the partitions that are ours: what was handed out and is not completed, and from
+        there to the end. Markers and aborted records have offsets as well, but what was handed out
+        is counted, so those before it are not.
 
         The end is where the last fetch saw it. What the broker says when asked is taken if it is
         further on: a paused consumer fetches nothing, and not every broker counts right.
@@ -215,17 +221,11 @@ class KafkaAdapter(QueueAdapter):
                 total = 0
                 for place in places:
                     end = max(consumer.highwater(place) or 0, ends.get(place, 0))
-                    total += max(0, end - await self._reached(consumer, place))
+                    ahead = max(0, end - int(await consumer.position(place)))
+                    total += ahead + self._out.get(place, 0)
         except (KafkaError, TimeoutError):
             return None
         return total
-
-    async def _reached(self, consumer: AIOKafkaConsumer, place: TopicPartition) -> int:
-        # Markers of transactions have offsets and are never handed out: with nothing in hand the
-        # consumer's own position has passed them.
-        if not self._out.get(place):
-            return int(await consumer.position(place))
-        return self._done.get(place, await consumer.committed(place) or 0)
 
     def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:
@@ -247,7 +247,8 @@ class KafkaAdapter(QueueAdapter):
                     key=f"{prefix}{record.offset}",
                     partition=partition,
                     offset=record.offset,
-                    sent_at=record.timestamp / 1_000 if record.timestamp > 0 else None,
+                    # In the oldest format records have none.
+                    sent_at=record.timestamp / 1_000 if (record.timestamp or 0) > 0 else None,
                     receipt=receipt,
                 )
                 for record in records
@@ -263,7 +264,6 @@ class KafkaAdapter(QueueAdapter):
         self._epoch += 1
         self._void.clear()
         self._out.clear()
-        self._done.clear()
         self._settled.set()
 
     async def settle(self) -> None:

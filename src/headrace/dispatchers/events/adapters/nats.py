@@ -18,6 +18,8 @@ with driver_for("NATS", "nats"):
 
 ASK_SECONDS = 1.0
 CONNECT_SECONDS = 10
+# The server has to answer within two of these, or the connection counts as dead.
+PING_SECONDS = 10.0
 
 
 class NatsAdapter(QueueAdapter):
@@ -54,6 +56,8 @@ class NatsAdapter(QueueAdapter):
             "token": token,
             "user_credentials": credentials_file,
             "connect_timeout": CONNECT_SECONDS,
+            "ping_interval": PING_SECONDS,
+            "max_outstanding_pings": 1,
             # The dispatcher connects anew, so that it knows what it has lost.
             "allow_reconnect": False,
             # The driver's 0 means "for ever".

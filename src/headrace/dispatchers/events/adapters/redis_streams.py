@@ -17,9 +17,14 @@ from headrace.model.ids import new_id
 
 with driver_for("Redis Streams", "redis-streams"):
     import redis.asyncio as redis
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
     from redis.exceptions import ResponseError
 
 ASK_MS = 1_000
+# A server that has not answered for so long is gone, whatever the connection looks like. It is much
+# longer than a read waits for entries.
+SILENT_SECONDS = 15.0
 # A consumer that has nothing and was not heard of for so long belonged to a dispatcher that died.
 FORGET_AFTER_MS = 86_400_000
 
@@ -64,7 +69,13 @@ class RedisStreamsAdapter(QueueAdapter):
 
     async def connect(self) -> None:
         """Connect, and make the group where it does not exist; it begins with the oldest entry."""
-        self._client = redis.Redis.from_url(self._url, socket_connect_timeout=10)
+        self._client = redis.Redis.from_url(
+            self._url,
+            socket_connect_timeout=10,
+            socket_timeout=SILENT_SECONDS,
+            # The dispatcher connects anew, so that it knows what it has lost.
+            retry=Retry(NoBackoff(), 0),
+        )
         self._look_at = 0.0
         for stream in self._streams:
             try:
