@@ -210,6 +210,16 @@ class Reference(Waits):
         self.arrange(self.jobs[each] for each in moved)
         return moved
 
+    def rerun_unchanged(self, tokens: dict[str, int]) -> list[str]:
+        jobs = {each: self.jobs.get(each) for each in tokens}
+        return self.rerun(
+            [
+                each
+                for each, job in jobs.items()
+                if job is not None and job.state.status.final and job.token == tokens[each]
+            ]
+        )
+
     def rerun_without(self, job_id: str, names: Sequence[tuple[str, str]], token: int) -> bool:
         job = self.jobs.get(job_id)
         if job is None or not job.state.status.final or job.token != token:

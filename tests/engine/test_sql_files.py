@@ -88,3 +88,12 @@ def test_a_statement_that_does_not_exist_is_named() -> None:
     assert statements.one == "select 1"
     with pytest.raises(AttributeError, match="two"):
         _ = statements.two
+
+
+def test_parameters_of_sqlite_are_bound_as_every_python_accepts_it() -> None:
+    # Python 3.12 warns of `?1` that is given a sequence: to SQLite that is a name. Either every
+    # parameter has a name and a mapping is given, or none has and a sequence is.
+    for name, text in sql_files.queries("headrace.engine.sqlite").items():
+        code = re.sub(r"--.*|'[^']*'", "", text)
+        assert not re.search(r"\?\d", code), f"{name}: write ?, and give its value in that place"
+        assert not (re.search(r"[:@$][a-z]", code) and "?" in code), f"{name}: names, or places"

@@ -10,6 +10,7 @@ from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.durable.awaited import EVENT, Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.durable.writes import Entry, Note
+from headrace.model.ids import new_id
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Settlement, Snoozed
 from headrace.model.status import Status
@@ -242,6 +243,48 @@ async def test_a_finished_job_is_run_again_without_some_of_its_entries(engine: E
     assert (again.id, again.attempt, again.token) == (job_id, 1, job.token + 1)
     nobody = "00000000-0000-7000-8000-000000000000"
     assert not await engine.rerun_without(nobody, [("stage", "one")], token=0)
+
+
+@pytest.mark.parametrize("lane", [None, "l"])
+async def test_only_finished_jobs_with_their_tokens_are_run_again(
+    engine: Engine, lane: str | None
+) -> None:
+    worker = await a_worker(engine)
+    ids = [await enqueue(engine, lane=lane, width=9) for _ in range(4)]
+    jobs = {job.id: job for job in await claim(engine, worker, 4)}
+    for each in ids[:3]:
+        await complete(engine, jobs[each])
+    later = await enqueue(engine, lane=lane, width=9, delay=60.0)
+    tokens = {
+        ids[2]: 1, ids[0]: 1, ids[1]: 2, ids[3]: 1, later: 0, "unknown": 1, new_id(): 0,
+    }  # fmt: skip
+    assert await engine.rerun_unchanged(tokens) == [ids[2], ids[0]]
+    assert await engine.rerun_unchanged(tokens) == []
+    statuses = {each: (await the_job(engine, each)).status for each in (*ids, later)}
+    assert list(statuses.values()) == [
+        Status.PENDING, Status.COMPLETED, Status.PENDING, Status.RUNNING, Status.SCHEDULED,
+    ]  # fmt: skip
+    again = await claim(engine, worker, 4)
+    assert [(job.id, job.attempt, job.token) for job in again] == [(ids[2], 1, 2), (ids[0], 1, 2)]
+    assert await engine.rerun_unchanged({}) == []
+
+
+@pytest.mark.parametrize("lane", [None, "l"])
+async def test_of_several_who_run_jobs_again_by_their_tokens_one_moves_each(
+    engine: Engine, open_another: Opener, lane: str | None
+) -> None:
+    engines = [engine, await open_another(), await open_another()]
+    worker = await a_worker(engine)
+    for _ in range(5):
+        ids = [await enqueue(engine, lane=lane, width=9) for _ in range(6)]
+        jobs = await claim(engine, worker, 6)
+        for job in jobs:
+            await complete(engine, job)
+        tokens = {job.id: job.token for job in jobs}
+        moved = await asyncio.gather(*(each.rerun_unchanged(tokens) for each in engines))
+        assert sorted(each for some in moved for each in some) == sorted(ids)
+        for job in await claim(engine, worker, 6):
+            await complete(engine, job)
 
 
 @pytest.mark.parametrize("lane", [None, "l"])

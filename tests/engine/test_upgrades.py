@@ -87,11 +87,14 @@ APPLIED = {
     "sqlite 0002_migrations": "f3de17b64682",
     "sqlite 0003_dead_workers": "9a2e18375422",
     "sqlite 0004_worker_schema": "69b4d0e2c526",
+    "sqlite 0005_job_pages": "ed01a3ab31d1",
     "postgres 0001_tables": "f5ea78314cb1",
     "postgres 0011_programs": "f0116a47c907",
     "postgres 0012_lane_admission": "e9ca8fd86b29",
     "postgres 0013_dead_workers": "ccd5dd176f0b",
     "postgres 0014_worker_schema": "308e0fa11910",
+    "postgres 0015_admitted_at": "5cf26a977562",
+    "postgres 0016_unsuccessful": "f7fe3057e87a",
 }
 
 

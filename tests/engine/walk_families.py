@@ -121,6 +121,14 @@ class Families(SideBySide):
         woken = self.run(self.engine.wake([*asked, self.new_id()]))
         assert sorted(woken) == sorted(self.model.wake(asked))
 
+    @precondition(lambda self: self.model.jobs)
+    @rule(number=picks, stale=st.booleans())
+    def rerun_unchanged(self, number: int, stale: bool) -> None:
+        job_id = sorted(self.model.jobs)[number % len(self.model.jobs)]
+        tokens = {job_id: self.model.jobs[job_id].token - stale, self.new_id(): 1}
+        moved = self.run(self.engine.rerun_unchanged(tokens))
+        assert moved == self.model.rerun_unchanged(tokens)
+
     @precondition(lambda self: self.model.finished())
     @rule(number=picks, kind=st.sampled_from(["stage", "artifact", EVENT]), stale=st.booleans())
     def rerun_without(self, number: int, kind: str, stale: bool) -> None:

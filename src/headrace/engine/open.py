@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from headrace.clock import Clock
+from headrace.engine.text import redacted
 from headrace.errors import InvalidSetting, MissingDriver
 
 if TYPE_CHECKING:
@@ -56,16 +57,3 @@ def in_memory(url: str) -> bool:
     from headrace.engine.sqlite.connection.address import parse_address  # noqa: PLC0415
 
     return parse_address(url).path is None
-
-
-def redacted(url: str) -> str:
-    """The URL without its password, fit for logs and messages."""
-    try:
-        parts = urlsplit(url)
-        password = parts.password
-    except ValueError:
-        return "<unreadable URL>"
-    if password is None:
-        return url
-    user = parts.username or ""
-    return parts._replace(netloc=f"{user}:***@{parts.netloc.rpartition('@')[2]}").geturl()

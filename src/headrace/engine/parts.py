@@ -1,17 +1,19 @@
-"""Reading many jobs whose results may be long: in parts, bounded by their number and by bytes."""
+"""Reading many jobs whose results may be long, or many records: in parts of bounded size."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from headrace.engine.base import Viewing
+from headrace.engine.base import Records, Viewing
 from headrace.model.job import Job
+from headrace.model.views import Record
 
 MOST_JOBS = 500
 # What is asked for at once. If the line breaks, no more than this has to be asked for again.
 PART_BYTES = 4 * 1_048_576
 # What `get_part` reads by the connection of the other verbs: they hardly notice so much.
 SHORT_BYTES = 262_144
+MOST_RECORDS = 200
 
 
 async def parts(engine: Viewing, ids: Sequence[str]) -> AsyncIterator[list[Job]]:
@@ -21,3 +23,15 @@ async def parts(engine: Viewing, ids: Sequence[str]) -> AsyncIterator[list[Job]]
         while rest:
             jobs, rest = await engine.get_part(rest, PART_BYTES)
             yield jobs
+
+
+async def records_of(engine: Records, kind: str) -> list[Record]:
+    """All records of a kind by key, however many. For kinds of which there are not too many."""
+    found: list[Record] = []
+    while some := await engine.record_list(
+        kind, after=found[-1].key if found else "", limit=MOST_RECORDS
+    ):
+        found += some
+        if len(some) < MOST_RECORDS:
+            break
+    return found

@@ -16,6 +16,7 @@ JOB_FIELDS = (
     *("source", "attempt", "max_attempts", "token", "timeout", "on_crash", "stage", "progress"),
     *("message", "created_at", "run_at", "started_at", "completed_at", "worker", "error_type"),
     *("error", "result_json", "cancel_requested", "meta_json", "log", "parent", "group", "awaits"),
+    "admitted_at",
 )
 
 

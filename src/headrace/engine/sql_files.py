@@ -90,7 +90,8 @@ def _complete(package: str, folder: str) -> list[tuple[str, str]]:
 
     def fragment(match: re.Match[str]) -> str:
         text = (folder_of_fragments / f"{match[2]}.sql").read_text(encoding="utf-8")
-        return indent(_COMMENT.sub("", text), match[1])
+        # Before comments go: a fragment may include others.
+        return indent(_COMMENT.sub("", _INCLUDE.sub(fragment, text)), match[1])
 
     return [(name, _INCLUDE.sub(fragment, text)) for name, text in _texts(package, folder)]
 

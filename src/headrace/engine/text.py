@@ -1,8 +1,11 @@
-"""Text on its way into a store: what can be kept, and what can be an id."""
+"""Text on its way into a store: what can be kept, and what can be an id. And where the store is,
+fit for people.
+"""
 
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from headrace.errors import InvalidInput
 
@@ -19,6 +22,15 @@ def storable(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
+def one_line(text: str) -> str:
+    """The text on one line, with control characters shown and not obeyed: fit for a log."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
 def is_id(text: str) -> bool:
     """Whether this can be the id of a job. No job has any other."""
     return _ID.fullmatch(text) is not None
@@ -31,3 +43,30 @@ def checked_cursor(cursor: str | None) -> str | None:
             f"cursor {cursor!r} is not the id of a job; use that of the page before, or none"
         )
     return cursor
+
+
+_HIDDEN = "***"
+_PASSWORD = re.compile(
+    r"((?:^|[?&;])[^=&?;]*(?:password|passfile|secret|token)=)[^&;#]*", re.IGNORECASE
+)
+
+
+def redacted(url: str) -> str:
+    """The URL without its password, fit for logs and messages. One that cannot be taken apart, for
+    instance because its scheme is missing, shows nothing before its host.
+    """
+    try:
+        parts = urlsplit(url)
+        password, user = parts.password, parts.username
+    except ValueError:
+        return "<unreadable URL>"
+    if password is not None:
+        netloc = f"{user or ''}:{_HIDDEN}@{parts.netloc.rpartition('@')[2]}"
+        parts = parts._replace(netloc=netloc)
+        url = parts.geturl()
+    elif "@" in url and "@" not in parts.netloc and parts.scheme not in ("sqlite", "unix"):
+        # Whatever this is, what stands before the @ may hold a password.
+        scheme, colon, rest = url.partition("://")
+        before = f"{scheme}{colon}" if colon and "@" in rest else ""
+        url = f"{before}{_HIDDEN}@{url.rpartition('@')[2]}"
+    return _PASSWORD.sub(rf"\g<1>{_HIDDEN}", url)

@@ -6,10 +6,10 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from headrace.model.artifact import Artifacts
-from headrace.model.durable.children import OnFailure
+from headrace.model.durable.children import FailedChild, OnFailure
 from headrace.model.durable.followers import FollowOn
 from headrace.model.job import NewJob
 from headrace.model.retry import RetryPolicy
@@ -137,6 +137,29 @@ class Context(ABC):
         """Make children of this job, exactly once over all attempts, and return their ids. Give
         jobs that `task.job(…)` has made. `group` is the name that they are shown by.
         """
+
+    @overload
+    async def gather(
+        self,
+        jobs: Iterable[NewJob[R]],
+        *,
+        group: str | None = None,
+        on_failure: Literal["fail"] = "fail",
+    ) -> list[R]: ...
+
+    @overload
+    async def gather(
+        self,
+        jobs: Iterable[NewJob[R]],
+        *,
+        group: str | None = None,
+        on_failure: Literal["collect"],
+    ) -> list[R | FailedChild]: ...
+
+    @overload
+    async def gather(
+        self, jobs: Iterable[str], *, group: str | None = None, on_failure: OnFailure = "fail"
+    ) -> list[Any]: ...
 
     @abstractmethod
     async def gather(

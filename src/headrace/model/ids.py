@@ -33,6 +33,12 @@ def new_id() -> str:
     return f"{head[:8]}-{head[8:12]}-7{head[12:]}-{'89ab'[tail[0] & 3]}{rest[1:4]}-{rest[4:]}"
 
 
+def first_id(moment: float) -> str:
+    """The lowest id that could be made in the millisecond of a moment, in epoch seconds."""
+    head = f"{max(int(moment * 1_000), 0):012x}"
+    return f"{head[:8]}-{head[8:]}-7000-8000-000000000000"
+
+
 def new_ids(count: int) -> list[str]:
     """Make several at once, which strictly increase and go before all that are made later. They
     share their random part: together they cost a third of what they would one by one.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 
 import msgspec
 
@@ -12,14 +13,28 @@ from headrace.model.outcome import AttemptEntry
 from headrace.model.status import State, Status
 from headrace.model.times import check_aware
 
+if TYPE_CHECKING:
+    # Without a parameter it is Any, for checkers that ask for one.
+    from typing_extensions import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True)
+
 Source = Literal["api", "cron", "event", "code", "cli", "workflow"]
+SOURCES: tuple[Source, ...] = get_args(Source)
 OnCrash = Literal["retry", "fail"]
 
 PRIORITY_LIMIT = 1_000
+# Characters of an error that `repr` shows.
+REPR_ERROR = 100
 
 
-class NewJob(msgspec.Struct, kw_only=True, gc=False):
-    """A valid request to run a task, ready to be stored.
+class NewJob(msgspec.Struct, Generic[R_co], kw_only=True, gc=False):
+    """A valid request to run a task, ready to be stored. `NewJob[int]` is of a task that returns
+    an int.
 
     `args` is a JSON object. `run_at` is seconds since the epoch; `delay` counts from the engine's
     own now. `key` makes the request idempotent within its task. `hold` keeps the lane place
@@ -87,7 +102,8 @@ class Inserted(msgspec.Struct, frozen=True):
 
 class JobFields(msgspec.Struct, kw_only=True):
     """What people see of a job, in the order in which the API returns it. What is typed as Any has
-    another form here and there.
+    another form here and there. `admitted_at` is when it last got a place in its lane for which it
+    had waited: if that is not after `run_at`, it has not waited since it became due.
     """
 
     id: str
@@ -109,6 +125,7 @@ class JobFields(msgspec.Struct, kw_only=True):
     message: str | None = None
     created_at: datetime
     run_at: datetime
+    admitted_at: datetime | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None
     worker: str | None = None
@@ -135,8 +152,10 @@ SHOWN_AS = {
 }
 
 
-class Job(JobFields, kw_only=True):
-    """A job as people see it: its status, its progress and how it ended."""
+class Job(JobFields, Generic[R_co], kw_only=True):
+    """A job as people see it: its status, its progress and how it ended. `Job[int]` is of a task
+    that returns an int.
+    """
 
     state: State
     args_json: bytes
@@ -146,6 +165,24 @@ class Job(JobFields, kw_only=True):
     result_json: bytes | None = None
     log: bytes = b""
     meta_json: bytes | None = None
+    # Not stored: how to read the result, where the task is known and was asked for.
+    result_decoder: Callable[[bytes], Any] | None = None
+
+    def __repr__(self) -> str:
+        key = "" if self.key is None else f" key={self.key!r}"
+        error = f" error={self.error[:REPR_ERROR]!r}" if self.error else ""
+        attempt = f" attempt={self.attempt}" if self.attempt > 1 else ""
+        return f"<Job {self.id} task={self.task!r} {self.status}{attempt}{key}{error}>"
+
+    @property
+    def job_id(self) -> str:
+        """The id, by the name that it has in JSON and in a handler's context."""
+        return self.id
+
+    @property
+    def error_message(self) -> str | None:
+        """The error, by the name that it has in JSON."""
+        return self.error
 
     @property
     def status(self) -> Status:
@@ -159,9 +196,15 @@ class Job(JobFields, kw_only=True):
         return decoded
 
     @property
-    def result(self) -> Any:
-        """What the handler returned, decoded; None until the job has completed."""
-        return None if self.result_json is None else msgspec.json.decode(self.result_json)
+    def result(self) -> R_co:
+        """What the handler returned; None until the job has completed, whatever the type says. It
+        is plain JSON for a job that was asked for by its id, and of the type that its task returns
+        for one that was asked for by the job (`app.get(job)`).
+        """
+        if self.result_json is None:
+            return None  # type: ignore[return-value]
+        decode: Callable[[bytes], R_co] = self.result_decoder or msgspec.json.decode
+        return decode(self.result_json)
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -199,7 +242,10 @@ _entry_decoder = msgspec.json.Decoder(AttemptEntry)
 
 
 class JobFilter(msgspec.Struct, kw_only=True, frozen=True):
-    """Which jobs to list; empty means all. Times are on `created_at`."""
+    """Which jobs to list; empty means all. `error_types` and `worker` are what a job shows now: of
+    its last attempt that failed, and of the worker that has it or had it last. Only finished jobs
+    have a time at which they finished.
+    """
 
     statuses: tuple[Status, ...] = ()
     queues: tuple[str, ...] = ()
@@ -211,9 +257,13 @@ class JobFilter(msgspec.Struct, kw_only=True, frozen=True):
     group: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+    error_types: tuple[str, ...] = ()
+    worker: str | None = None
+    finished_after: datetime | None = None
+    finished_before: datetime | None = None
 
     def __post_init__(self) -> None:
-        for name in ("created_after", "created_before"):
+        for name in ("created_after", "created_before", "finished_after", "finished_before"):
             moment = getattr(self, name)
             if moment is not None:
                 check_aware(moment, name)

@@ -28,6 +28,8 @@ class Lane(msgspec.Struct, frozen=True):
     on_retry: OnRetry | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.template, str):
+            raise InvalidSetting(f"a lane's template must be text, got {self.template!r}")
         if not isinstance(self.width, int) or not 1 <= self.width <= WIDTH_LIMIT:
             raise InvalidSetting(
                 f"lane width must be between 1 and {WIDTH_LIMIT}, got {self.width!r}"
@@ -57,6 +59,17 @@ class Lane(msgspec.Struct, frozen=True):
                 )
             values[field] = value
         return check_text("lane", self.template.format_map(values))
+
+
+def as_lane(lane: str | Lane | None) -> Lane | None:
+    """Return a lane for a template, and a lane as it is."""
+    if isinstance(lane, str):
+        return Lane(lane)
+    if lane is not None and not isinstance(lane, Lane):
+        raise InvalidSetting(
+            f'lane must be a template such as "user:{{user_id}}", or a headrace.Lane, got {lane!r}'
+        )
+    return lane
 
 
 @functools.lru_cache(maxsize=1_024)

@@ -7,6 +7,9 @@ import re
 from headrace.errors import InvalidName
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]*")
+WORKFLOW = "headrace.workflow"
+"""The task that runs workflows."""
+
 NAME_LIMIT = 128
 TEXT_LIMIT = 512
 

@@ -12,6 +12,7 @@ from headrace.model.job import PRIORITY_LIMIT, OnCrash
 from headrace.model.lane import Lane
 from headrace.model.names import check_name
 from headrace.model.retry import RetryPolicy
+from headrace.model.times import is_number
 
 Isolation = Literal["none", "process"]
 LONGEST_TIMEOUT = 30 * 86_400.0
@@ -48,14 +49,22 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidSetting(f'on_crash must be "retry" or "fail", got {self.on_crash!r}')
         if self.isolate not in ("none", "process"):
             raise InvalidSetting(f'isolate must be "none" or "process", got {self.isolate!r}')
-        if self.memory_limit is not None and self.isolate != "process":
+        if self.memory_limit is None:
+            return
+        if self.isolate != "process":
             raise InvalidSetting('memory_limit needs isolate="process"')
+        if not is_number(self.memory_limit) or not self.memory_limit >= 1:
+            raise InvalidSetting(
+                f"memory_limit must be a number of bytes, got {self.memory_limit!r}"
+            )
 
 
 def check_never_retry(never: Iterable[object]) -> None:
     """Each of them is a class of exceptions, or the name of one."""
     if isinstance(never, str | type):
         raise InvalidSetting(f"never_retry must be a list, got {never!r}; write [{_shown(never)}]")
+    if not isinstance(never, Iterable):
+        raise InvalidSetting(f"never_retry must be a list of exception classes, got {never!r}")
     for item in never:
         if isinstance(item, str) and item.isidentifier():
             continue
@@ -95,7 +104,9 @@ def check_priority(priority: int) -> int:
 
 def check_timeout(timeout: float | None) -> float | None:
     """A timeout is a number of seconds above zero, or None for no limit."""
-    if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
+    if timeout is None:
+        return None
+    if not is_number(timeout) or not 0 < timeout <= LONGEST_TIMEOUT:
         raise InvalidSetting(
             f"timeout must be more than 0 and at most {LONGEST_TIMEOUT:.0f} seconds, or None, "
             f"got {timeout!r}"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from headrace.errors import InvalidSetting, NotRetryable
+from headrace.model.times import is_number
 
 # A back-off that doubles for ever would overflow what engines can store.
 LONGEST_DELAY = 30 * 86_400.0
@@ -27,8 +28,11 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.retries, int) or self.retries < 0:
+        if not is_number(self.retries) or not isinstance(self.retries, int) or self.retries < 0:
             raise InvalidSetting(f"retries must be a whole number from 0, got {self.retries!r}")
+        for field in ("base", "factor", "maximum", "jitter"):
+            if not is_number(value := getattr(self, field)):
+                raise InvalidSetting(f"{field} must be a number, got {value!r}")
         # Told by what must hold, since nothing holds of what is not a number.
         if not (0 <= self.base < math.inf and 1 <= self.factor < math.inf):
             raise InvalidSetting(

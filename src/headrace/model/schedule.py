@@ -7,7 +7,7 @@ is only ever changed under the version that was read, and in the same step as th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -24,6 +24,7 @@ MISSED: tuple[Missed, ...] = ("skip", "latest", "all")
 
 RUNS_KEPT = 20
 SKIPS_KEPT = 10
+UNFINISHED_KEPT = 500
 # Skipped times are counted up to here; more are "at least so many".
 COUNTED = 1_000
 
@@ -84,13 +85,15 @@ class KeptSchedule(msgspec.Struct, frozen=True, kw_only=True):
 
     Nothing is made for times up to `since`: it was added, enabled or given other times then.
     `origin` says where it was declared, `declared` the definition there, so that a restart does not
-    undo what people have changed since.
+    undo what people have changed since. `owner` is the name of the service that declares it: only
+    this one changes it, and removes it when it is not declared any more.
     """
 
     schedule: Schedule
     since: datetime
     origin: str = "code"
     declared: Schedule | None = None
+    owner: str | None = None
 
     def changed(self, schedule: Schedule, now: datetime) -> KeptSchedule:
         """With another definition from now on. Other times, or a new start, forget the past."""
@@ -123,6 +126,8 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
     cursor: datetime | None = None
     runs: list[FiredRun] = []
     skips: list[Skip] = []
+    # Jobs that were unfinished when they fell out of `runs`, of a schedule that allows no overlap.
+    unfinished: list[str] = []
 
     def base(self, since: datetime) -> datetime:
         """The moment after which times are still to be handled."""
@@ -134,7 +139,14 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
             cursor=cursor if self.cursor is None else max(cursor, self.cursor),
             runs=[*reversed(runs), *self.runs][:RUNS_KEPT],
             skips=[*reversed(skips), *self.skips][:SKIPS_KEPT],
+            unfinished=self.unfinished,
         )
+
+    def with_unfinished(self, ids: Iterable[str]) -> ScheduleState:
+        """Return the state that remembers these unfinished jobs, however many follow."""
+        kept = {run.job_id for run in self.runs}
+        left = [job_id for job_id in ids if job_id not in kept]
+        return msgspec.structs.replace(self, unfinished=left[:UNFINISHED_KEPT])
 
     def triggered(self, run: FiredRun) -> ScheduleState:
         """Return the state after a job was requested at once."""

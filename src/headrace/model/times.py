@@ -28,9 +28,14 @@ _FIRST, _LAST = datetime.fromtimestamp(EARLIEST, UTC), datetime.fromtimestamp(LA
 _SHOWN = 60
 
 
+def is_number(value: object) -> bool:
+    """Whether a value is a number that can be compared; a boolean is none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_delay(delay: Any, name: str = "delay") -> float:
     """Seconds from now, if a job can be put off for so long."""
-    if isinstance(delay, bool) or not isinstance(delay, Real):
+    if not is_number(delay):
         raise InvalidSetting(
             f"{name} must be a number of seconds, got {shown(delay)} "
             f"({type(delay).__name__}); give seconds, such as 90 or timedelta(…).total_seconds()"

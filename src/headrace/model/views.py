@@ -29,7 +29,8 @@ class Due(msgspec.Struct, frozen=True):
 
 class QueueView(msgspec.Struct, kw_only=True):
     """A queue with its depth. `oldest_age` is of the oldest pending job, in seconds. `reserved` are
-    those of the ready jobs, by task, that wait for a worker that knows their task.
+    those of the ready jobs, by task, that wait for a worker that knows their task. Who paused it,
+    and why, is not known to engines, nor of pauses by programs of an earlier version.
     """
 
     name: str
@@ -40,6 +41,10 @@ class QueueView(msgspec.Struct, kw_only=True):
     running: int = 0
     oldest_age: float | None = None
     reserved: dict[str, int] = {}
+    paused_by: str | None = None
+    paused_at: datetime | None = None
+    paused_reason: str | None = None
+    paused_until: datetime | None = None
 
 
 class LaneView(msgspec.Struct, kw_only=True):
@@ -55,10 +60,20 @@ class LaneView(msgspec.Struct, kw_only=True):
 
 
 class JobPage(msgspec.Struct):
-    """One page of jobs, newest first. `cursor` asks for the next one; None at the end."""
+    """One page of jobs, newest first. `cursor` asks for the next one; None at the end. A search
+    that goes on there has looked at jobs back to the time `searched_to`.
+    """
 
     jobs: list[Job]
     cursor: str | None
+    searched_to: datetime | None = None
+
+
+class JobCount(msgspec.Struct, frozen=True):
+    """How many jobs match among those that were looked at; not `complete` if there are others."""
+
+    count: int
+    complete: bool
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -82,13 +97,29 @@ class RecordChange(msgspec.Struct, frozen=True):
     version: int | None = None
 
 
+class FindingTarget(msgspec.Struct, frozen=True):
+    """Where people see more: what kind of thing, and which."""
+
+    page: str
+    query: dict[str, str] = {}
+
+
 class Finding(msgspec.Struct, frozen=True):
-    """Something `doctor` has to say, with what to do about it."""
+    """Something to be said about the system, with what to do about it.
+
+    `kind` and `name` stay the same while it lasts: "queue.paused" of queue "mail". `action` is the
+    verb that mends it, where one does: "resume". `since` is None where nobody knows.
+    """
 
     level: Literal["ok", "warning", "error"]
     subject: str
     detail: str
     remedy: str = ""
+    kind: str = ""
+    name: str = ""
+    since: datetime | None = None
+    action: str | None = None
+    target: FindingTarget | None = None
 
 
 class SchemaState(msgspec.Struct, frozen=True, kw_only=True):

@@ -106,6 +106,19 @@ def knowing(patch: pytest.MonkeyPatch, known: list[Migration]) -> Iterator[None]
         yield
 
 
+async def test_each_migration_of_a_store_in_use_has_a_transaction_of_its_own(
+    postgres: PostgresEngine, engine_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So what one has locked is free again before the next waits for another table."""
+    broken = migration(NEWEST + 2, "broken", "SELECT 1 / 0")
+    with knowing(monkeypatch, [*migrate_module.KNOWN, LATER, broken]):
+        engine = PostgresEngine(engine_url, clock=Clock())
+        with pytest.raises(Exception, match="division by zero"):
+            await engine.open()
+        await engine.close()
+    assert (await postgres.report()).schema_version == NEWEST + 1
+
+
 async def test_a_store_from_before_function_sets_is_brought_up_to_date(
     engine_url: str, address: Address
 ) -> None:

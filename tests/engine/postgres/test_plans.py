@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from hashlib import md5
 from typing import Any
 from uuid import UUID
@@ -208,6 +209,7 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
             plans.judge(f"list {statuses}", large=large)
         await engine.list_jobs(JobFilter(key=f"{turn}/1"))
         plans.judge("list by key", large=large)
+        await look_at_some(engine, plans, large=large)
         await engine.prune(older_than=3600 - turn, limit=BATCH)
         await engine.prune(keep=20, limit=BATCH if large else 1)
         # Idle lanes have no index: it would have to change whenever a lane does.
@@ -215,6 +217,29 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
         plans.judge("prune", large=large)
     await engine.exchange([Settlement(job.id, job.token, Completed()) for job in held])
     plans.judge("settle", large=large)
+
+
+async def look_at_some(engine: PostgresEngine, plans: Plans, *, large: bool) -> None:
+    """Lists and counts with a bound, of which nothing or nearly nothing matches."""
+    ago = Clock().utcnow() - timedelta(minutes=1)
+    for fields in (
+        {"tasks": ("none",)},
+        {"error_types": ("None",), "statuses": (Status.FAILED,)},
+        {"statuses": (Status.TIMEOUT, Status.COMPLETED), "worker": "nobody"},
+        {"statuses": (Status.RUNNING,)},
+        {"statuses": (Status.SCHEDULED,), "tasks": ("none",)},
+        {"finished_after": ago, "tasks": ("none",)},
+        {"finished_before": ago},
+        {"parent": PARENT, "tasks": ("none",)},
+        {"parent": FAMILY, "tasks": ("none",)},
+        {"group": "none"},
+    ):
+        filter = JobFilter(**fields)
+        page = await engine.list_jobs(filter, limit=10, look=100, brief=True)
+        await engine.list_jobs(filter, limit=10, look=100, brief=True, cursor=page.cursor)
+        plans.judge(f"bounded list {fields}", large=large)
+        await engine.count_jobs(filter, look=100)
+        plans.judge(f"count {fields}", large=large)
 
 
 async def suspend_and_wake(

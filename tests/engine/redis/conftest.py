@@ -103,7 +103,9 @@ async def connections(admin: RedisConnection, namespace: str) -> list[str]:
 
 async def commands_of(engine: RedisEngine, life: Awaitable[object]) -> list[tuple[bool, list[str]]]:
     """What the server is told meanwhile, in its own words: whether by a script, and the command."""
-    reader, writer = await asyncio.open_connection(engine.address.host, engine.address.port)
+    reader, writer = await asyncio.open_connection(
+        engine.address.host, engine.address.port, limit=2**22
+    )
     writer.write(b"MONITOR\r\n")
     assert (await reader.readline()).startswith(b"+OK")
     told: list[tuple[bool, list[str]]] = []

@@ -59,7 +59,8 @@ async def use_every_verb(engine: RedisEngine) -> None:
     await engine.get([held.id])
     await engine.get_part([held.id], 1)
     for status in ((), (Status.PENDING,), (Status.FAILED,)):
-        await engine.list_jobs(JobFilter(statuses=status))
+        await engine.list_jobs(JobFilter(statuses=status), brief=True)
+    await engine.count_jobs(JobFilter())
     await engine.queues()
     await engine.lanes()
     await engine.workers()
@@ -88,6 +89,7 @@ async def use_a_family(engine: RedisEngine, worker: str) -> None:
         assert answer.refused == ()
     again = [("event", "approved")]
     assert await engine.rerun_without(parent, again, token=2, record=record)
+    assert await engine.rerun_unchanged({parent: 99}) == []
     assert len((await engine.list_jobs(JobFilter(parent=parent))).jobs) == 3
 
 

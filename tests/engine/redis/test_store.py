@@ -164,7 +164,8 @@ async def test_a_pruned_store_leaves_nothing_behind(
         key.decode().removeprefix(redis_engine.address.prefix)
         for key in await admin.call("KEYS", f"{redis_engine.address.prefix}*")
     }
-    marked = {"bodies", "entries", "errors", "lanes", "logs", "notes", "results", "task_keys"}
+    marked = {"admitted", "bodies", "entries", "errors", "lanes", "logs", "notes", "results"}
+    marked.add("task_keys")
     assert left == {"meta", "queues", *marked}
     for name in marked:
         assert await admin.call("HLEN", redis_engine.key(name)) == 1

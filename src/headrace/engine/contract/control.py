@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headrace.model.views import (
@@ -26,6 +26,12 @@ class Steering(Protocol):
         A finished job starts again at attempt 0 with a place at the end of its lane; its entries,
         attempt log and growing token are kept. Progress, stage, message, error and result are as
         of a new job. A scheduled one keeps them: it only becomes due.
+        """
+
+    async def rerun_unchanged(self, tokens: Mapping[str, int]) -> list[str]:
+        """`rerun` those of these finished jobs that have the token given for their id. Returns the
+        ids moved. The others are unknown, not finished, or were run again since, and are left
+        alone: of several callers at once one moves a job.
         """
 
     async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:

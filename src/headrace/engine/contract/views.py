@@ -7,6 +7,7 @@ from typing import Protocol
 
 from headrace.model.job import Job, JobFilter
 from headrace.model.views import (
+    JobCount,
     JobPage,
     LaneView,
     QueueView,
@@ -27,10 +28,25 @@ class Viewing(Protocol):
         """
 
     async def list_jobs(
-        self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
+        self,
+        filter: JobFilter,
+        *,
+        cursor: str | None = None,
+        limit: int = 50,
+        brief: bool = False,
+        look: int | None = None,
     ) -> JobPage:
         """Return a page of jobs by descending id (newest first). `cursor` is the last id seen,
         whether or not that job still exists. Raises `InvalidInput` if it cannot be an id.
+
+        `brief` jobs are read without arguments, result, meta and attempt log: these are empty.
+        With `look`, the work is bounded by about so many jobs of the statuses asked for, however
+        few match: a page may then be short, or empty, and its cursor is where to go on.
+        """
+
+    async def count_jobs(self, filter: JobFilter, *, look: int = 10_000) -> JobCount:
+        """Count the jobs that match among the newest `look` of the statuses asked for (or of those
+        with the key, or of the parent): never more work than that.
         """
 
     async def queues(self) -> list[QueueView]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headrace.engine.postgres.connection.connection import Connection
 from headrace.engine.postgres.connection.store import Store
@@ -22,10 +22,16 @@ class Steering(Store):
         return {row[0]: row[1] for row in found}
 
     async def rerun(self, ids: Sequence[str]) -> list[str]:
-        asked = [each for each in dict.fromkeys(ids) if is_id(each)]
+        return await self._rerun([each for each in dict.fromkeys(ids) if is_id(each)], None)
+
+    async def rerun_unchanged(self, tokens: Mapping[str, int]) -> list[str]:
+        asked = [each for each in tokens if is_id(each)]
+        return await self._rerun(asked, [tokens[each] for each in asked])
+
+    async def _rerun(self, asked: list[str], tokens: list[int] | None) -> list[str]:
         if not asked:
             return []
-        found = await self._common.fetch(sql.rerun, self.clock.offset, asked)
+        found = await self._common.fetch(sql.rerun, self.clock.offset, asked, tokens)
         moved = {row[0] for row in found}
         return [each for each in asked if each in moved]
 
@@ -67,7 +73,7 @@ class Steering(Store):
                 return False
             if record is not None:
                 await run(connection, sql.record_put, offset, record.kind, record.key, record.body)
-            await run(connection, sql.rerun, offset, [job_id])
+            await run(connection, sql.rerun, offset, [job_id], None)
         return True
 
     async def pause(self, queue: str, paused: bool) -> None:

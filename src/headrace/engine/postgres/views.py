@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from headrace.engine.parts import SHORT_BYTES
@@ -14,10 +14,13 @@ from headrace.engine.text import checked_cursor, is_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State
 from headrace.model.times import in_utc
-from headrace.model.views import JobPage, LaneView, QueueView
+from headrace.model.views import JobCount, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 
 _UNSUCCESSFUL = {State.FAILED, State.TIMEOUT, State.CANCELLED}
+# How many jobs are looked at for a page in the first step, where there is no bound; and in the
+# last, if they are those of a parent or with a key.
+LOOK, MOST_LOOK = 400, 1_000_000
 
 
 class Viewing(Store):
@@ -43,41 +46,44 @@ class Viewing(Store):
         return jobs, []
 
     async def list_jobs(
-        self, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
+        self,
+        filter: JobFilter,
+        *,
+        cursor: str | None = None,
+        limit: int = 50,
+        brief: bool = False,
+        look: int | None = None,
     ) -> JobPage:
-        asked = {state for status in filter.statuses for state in STATES[status]}
-        unfinished = not asked or any(not state.status.final for state in asked)
-        unsuccessful = not asked or bool(asked & _UNSUCCESSFUL)
-        completed = not asked or State.COMPLETED in asked
-        conditions = (
-            checked_cursor(cursor),
-            sorted(asked) or None,
-            filter.queues or None,
-            filter.tasks or None,
-            filter.lane,
-            filter.source,
-            _in_utc(filter.created_after),
-            _in_utc(filter.created_before),
-            filter.key,
-            limit + 1,
-        )
-        if filter.parent is None and filter.group is None:
+        cursor = checked_cursor(cursor)
+        conditions = _conditions(filter)
+        jobs: list[Job] = []
+        bound: int | None = look or max(LOOK, limit)
+        while conditions is not None:
             found = await self._views.fetch(
-                sql.list, unfinished, unsuccessful, completed, *conditions
+                sql.list, *conditions(cursor, limit + 1 - len(jobs), bound), brief
             )
-        elif filter.parent is not None and not is_id(filter.parent):
-            found = []
-        else:
-            found = await self._views.fetch(
-                sql.list_children,
-                filter.parent,
-                filter.group,
-                unfinished,
-                unsuccessful or completed,
-                *conditions,
-            )
-        jobs = [rows.job(row) for row in found[:limit]]
-        return JobPage(jobs, jobs[-1].id if len(found) > limit and jobs else None)
+            cursor = None
+            for row in found:
+                if row["reached"] is not None:
+                    cursor = str(row["reached"])
+                    break
+                jobs.append(rows.job(row))
+            if len(jobs) > limit:
+                return JobPage(jobs[:limit], jobs[limit - 1].id if limit else None)
+            if look is not None or cursor is None or bound is None:
+                break
+            # Whoever set no bound wants a full page: in long steps, if few match.
+            known = filter.key is not None or filter.parent is not None
+            longer = min(bound * 10, MOST_LOOK)
+            bound = longer if known or bound <= LOOK else None
+        return JobPage(jobs, cursor)
+
+    async def count_jobs(self, filter: JobFilter, *, look: int = 10_000) -> JobCount:
+        conditions = _conditions(filter)
+        if conditions is None:
+            return JobCount(0, True)
+        [row] = await self._views.fetch(sql.count, *conditions(None, None, look))
+        return JobCount(row["amount"], row["complete"])
 
     async def queues(self) -> list[QueueView]:
         return [rows.queue(row) for row in await self._views.fetch(sql.queues, self.clock.offset)]
@@ -103,6 +109,40 @@ def _part(found: Rows, asked: list[str]) -> tuple[list[Job], list[str]]:
     if max(row["reached"] for row in found) == total:
         return jobs, []
     return jobs, [each for each in asked if each > jobs[-1].id]
+
+
+def _conditions(filter: JobFilter) -> Callable[..., tuple[object, ...]] | None:
+    """Return what makes the arguments of `list_jobs`; None if nothing can match."""
+    if filter.parent is not None and not is_id(filter.parent):
+        return None
+    asked = {state for status in filter.statuses for state in STATES[status]}
+    ended = filter.finished_after is not None or filter.finished_before is not None
+
+    def conditions(cursor: str | None, limit: int | None, look: int | None) -> tuple[object, ...]:
+        return (
+            not ended and (not asked or any(not state.status.final for state in asked)),
+            not asked or bool(asked & _UNSUCCESSFUL),
+            not asked or State.COMPLETED in asked,
+            cursor,
+            sorted(asked) or None,
+            filter.queues or None,
+            filter.tasks or None,
+            filter.lane,
+            filter.source,
+            _in_utc(filter.created_after),
+            _in_utc(filter.created_before),
+            filter.error_types or None,
+            filter.worker,
+            _in_utc(filter.finished_after),
+            _in_utc(filter.finished_before),
+            filter.key,
+            filter.parent,
+            filter.group,
+            limit,
+            look,
+        )
+
+    return conditions
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:

@@ -11,7 +11,7 @@ declare all that it touches:
     task_keys                     hash    task and key -> id
     due                           sorted set   scheduled jobs by time
     ready reserved waiting places sorted sets   see library/lanes.lua
-    lanes                         hash    see library/lanes.lua
+    lanes  admitted               hash    see library/lanes.lua
     held                          sorted set   running jobs by worker
     cancels                       hash    running jobs that were asked to stop
     finished                      list    when jobs ended and their ids, for pruning

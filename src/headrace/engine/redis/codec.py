@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
@@ -35,6 +35,7 @@ from headrace.model.worker import WorkerInfo
 
 _RECORD = struct.Struct("<BBHIIddddH")
 _NUMBERS = struct.Struct("<HBhdd")
+_MOMENT = struct.Struct("<d")
 _HOLD, ASKED, _CHILD = 1, 4, 8
 
 _Numbers = tuple[int, int, int, int, int, float, float, float, float, int]
@@ -90,7 +91,11 @@ _Told = tuple[str | Literal[False], float | Literal[False], str | Literal[False]
 _NOTHING_TOLD: _Told = (False, False, False)
 _encode_body = msgspec.msgpack.Encoder().encode
 decode_body = msgspec.msgpack.Decoder(Body).decode
-_decode_note = msgspec.msgpack.Decoder(_Told).decode
+# Older versions of msgspec know no Literal[False].
+_decode_note = cast(
+    "Callable[[bytes], _Told]",
+    msgspec.msgpack.Decoder(tuple[str | bool, float | bool, str | bool]).decode,
+)
 
 
 def at(seconds: float) -> datetime:
@@ -201,9 +206,19 @@ def read_record(record: bytes) -> StoredJob:
     return found
 
 
-def seen(parts: Sequence[bytes]) -> Job:
-    """One job as people see it, from the eight parts that the script `get` answers."""
-    job_id, packed, body_bytes, result, error, log, note, awaits = parts
+def finished_at(place: bytes) -> float:
+    """Return when a job ended, from its place in `finished`, where its id follows."""
+    moment: float = _MOMENT.unpack_from(place)[0]
+    return moment
+
+
+def seen(answer: Sequence[bytes], *, brief: bool = False) -> list[Job]:
+    """Jobs as people see them, from what the library `seen` answers."""
+    return [_seen(answer[n : n + 9], brief) for n in range(0, len(answer), 9)]
+
+
+def _seen(parts: Sequence[bytes], brief: bool) -> Job:
+    job_id, packed, body_bytes, result, error, log, note, awaits, admitted = parts
     record, body = read_record(packed), decode_body(body_bytes)
     state = State(record.state)
     completed = state is State.COMPLETED
@@ -231,12 +246,13 @@ def seen(parts: Sequence[bytes]) -> Job:
         message=None if message is False or (completed and progress < 100) else message,
         created_at=at(record.created),
         run_at=at(record.run_at),
+        admitted_at=at(_MOMENT.unpack(admitted)[0]) if admitted else None,
         started_at=at(record.started) if record.started else None,
         completed_at=at(record.completed) if record.completed else None,
         worker=record.worker_name,
         error_type=error_type if error and state is not State.CANCELLED else None,
         error=error_text if error else None,
-        result_json=(result or b"null") if completed else None,
+        result_json=(result or b"null") if completed and not brief else None,
         cancel_requested=bool(record.flags & ASKED),
         meta_json=body.meta,
         log=log,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from headrace.engine.redis.connection.store import RedisStore
@@ -20,6 +20,10 @@ class Steering(RedisStore):
 
     async def rerun(self, ids: Sequence[str]) -> list[str]:
         return [each.decode() for each in await self.run("rerun", *ids)]
+
+    async def rerun_unchanged(self, tokens: Mapping[str, int]) -> list[str]:
+        pairs = [part for pair in tokens.items() for part in pair]
+        return [each.decode() for each in await self.run("rerun_unchanged", *pairs)]
 
     async def signal(self, job_id: str, event: str, body: bytes) -> Delivery:
         answer = await self.run("signal", job_id, EVENT, storable(event), body)

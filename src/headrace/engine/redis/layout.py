@@ -18,6 +18,8 @@ LAYOUTS = (
     Migration(2, "0002_version", ""),
     # `schema_version` in the description of a worker. Older programs skip it.
     Migration(3, "0003_worker_schema", ""),
+    # `admitted`. Older programs do not write it, and leave what is there when they prune a job.
+    Migration(4, "0004_admitted", ""),
 )
 
 

@@ -34,7 +34,7 @@ def claim(
     names = _open_queues(transaction, queues)
     offered = [] if alive[0] == NOTHING else _offered(transaction, worker_id, alive[0])
     if len(names) == 1 and not offered:
-        found = _read(transaction, sql.claimable, (*names, limit, now))
+        found = _read(transaction, sql.claimable, (now, *names, limit))
     else:
         lines: list[tuple[str, tuple[Any, ...]]]
         lines = [(sql.claimable_keys, (name, limit)) for name in names]
@@ -46,7 +46,7 @@ def claim(
             # Offered no more: who reserves a job for one of them again has every worker look.
             _offer(transaction, worker_id, [line for line in offered if line not in empty])
         chosen = msgspec.json.encode(best).decode()
-        found = _read(transaction, sql.claimable_chosen, (chosen, now))
+        found = _read(transaction, sql.claimable_chosen, (now, chosen))
     if len(found) < limit:
         # Nothing is left in these queues: nobody has to be told of what this call made ready.
         transaction.made_ready -= names - transaction.reserved
@@ -74,12 +74,12 @@ def _open_queues(transaction: Transaction, queues: Sequence[str] | None) -> set[
 def _read(transaction: Transaction, statement: str, asked: tuple[Any, ...]) -> list[Claimable]:
     """What claimable.sql or claimable_chosen.sql answers."""
     execute = transaction.connection.execute
-    [(text,)] = execute(statement, (*asked, SMALL)).fetchall()
+    [(text,)] = execute(statement, (SMALL, SMALL, *asked)).fetchall()
     try:
         return decode_claimable(text)
     except msgspec.DecodeError:
         # Arguments that are no text. Leave out all of them: `_complete` reads them as they are.
-        [(text,)] = execute(statement, (*asked, -1)).fetchall()
+        [(text,)] = execute(statement, (-1, -1, *asked)).fetchall()
         return decode_claimable(text)
 
 
@@ -107,7 +107,7 @@ def _offered(transaction: Transaction, worker_id: str, known: str | None) -> lis
 
 def _offer(transaction: Transaction, worker_id: str, lines: list[_Line]) -> None:
     text = msgspec.json.encode(lines).decode()
-    transaction.connection.execute(sql.worker_offer, (worker_id, text))
+    transaction.connection.execute(sql.worker_offer, (text, worker_id))
 
 
 def _open(

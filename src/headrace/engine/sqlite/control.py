@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -56,6 +56,14 @@ def rerun(transaction: Transaction, ids: Sequence[str]) -> list[str]:
     return [job_id for job_id in unique if job_id in moved]
 
 
+def rerun_unchanged(transaction: Transaction, tokens: Mapping[str, int]) -> list[str]:
+    """Run those finished jobs again that have these tokens; answers those that were moved."""
+    finished = transaction.connection.execute
+    unchanged = [each for each in tokens.items() if finished(sql.finished, each).fetchone()]
+    moved = _rerun_finished(transaction, [job_id for job_id, _ in unchanged])
+    return [job_id for job_id in tokens if job_id in moved]
+
+
 def rerun_without(
     transaction: Transaction,
     job_id: str,
@@ -89,7 +97,7 @@ def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
         if lane is None:
             transaction.made_ready.add(queue)
         else:
-            arrivals.add((queue, lane), width, new=False)
+            arrivals.add((queue, lane), width, seq, new=False)
     arrivals.admit(transaction)
     return {row[1] for row in rows}
 

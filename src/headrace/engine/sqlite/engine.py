@@ -14,6 +14,7 @@ from headrace.engine.sqlite import (
     claim,
     control,
     insert,
+    job_list,
     lanes,
     lease,
     notes,
@@ -149,7 +150,7 @@ class SqliteEngine:
 
     async def now(self) -> float:
         """Return this machine's time: whoever shares the file is on this machine."""
-        return self.clock.now()
+        return round(self.clock.now(), 6)
 
     async def listen(
         self, on_work: WorkSignal, on_cancel: CancelSignal, on_jobs: JobsSignal | None = None
@@ -201,6 +202,7 @@ class SqliteEngine:
 
     cancel = _written(control.cancel)
     rerun = _written(control.rerun)
+    rerun_unchanged = _written(control.rerun_unchanged)
     rerun_without = _written(control.rerun_without)
     signal = _written(upkeep.signal)
     pause = _written(control.pause)
@@ -209,7 +211,8 @@ class SqliteEngine:
 
     get = _read(views.get)
     get_part = _read(views.get_part)
-    list_jobs = _read(views.list_jobs)
+    list_jobs = _read(job_list.list_jobs)
+    count_jobs = _read(job_list.count_jobs)
     queues = _read(views.queues)
     lanes = _read(views.lanes)
     workers = _read(lease.workers)

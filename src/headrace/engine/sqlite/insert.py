@@ -90,7 +90,7 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
             # Begins as waiting; it is let in after all of this call are stored.
             state = WAITING
             arrivals = arrivals or lanes.LaneArrivals()
-            arrivals.add((job.queue, job.lane), job.width, new=True)
+            arrivals.add((job.queue, job.lane), job.width, seq, new=True)
         # Python's sqlite3 looks for adapters of None, bool and bytes, at the cost of all the rest:
         # so "" for None (the statement turns it back), 1 for True, and a bytearray.
         row = (

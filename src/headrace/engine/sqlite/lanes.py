@@ -10,7 +10,7 @@ looking and acting. The invariants that each function leaves behind:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -28,11 +28,12 @@ class LaneChanges:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._promoted: list[int] = []
+        self._arrived: list[int] = []
         self._lanes: list[tuple[str, str, int, int]] = []
 
-    def promote(self, place: Place, seq: int) -> None:
-        """Make this waiting job ready."""
-        self._promoted.append(seq)
+    def promote(self, place: Place, seq: int, *, arrived: bool = False) -> None:
+        """Make this waiting job ready. One that has only just `arrived` has not waited."""
+        (self._arrived if arrived else self._promoted).append(seq)
         self._transaction.made_ready.add(place[0])
 
     def write(self, place: Place, width: int, used: int) -> None:
@@ -44,7 +45,10 @@ class LaneChanges:
         connection = self._transaction.connection
         if self._promoted:
             chosen = msgspec.json.encode(self._promoted).decode()
-            connection.execute(sql.promote_chosen, (chosen,))
+            connection.execute(sql.promote_chosen, (self._transaction.now, chosen))
+        if self._arrived:
+            chosen = msgspec.json.encode(self._arrived).decode()
+            connection.execute(sql.promote_arrived, (chosen,))
         if self._lanes:
             connection.executemany(sql.lane_write, self._lanes)
 
@@ -58,9 +62,11 @@ class LaneArrivals:
 
     def __init__(self) -> None:
         self.widths: dict[Place, tuple[int, bool]] = {}
+        self._seqs: dict[Place, list[int]] = {}
 
-    def add(self, place: Place, width: int, *, new: bool) -> None:
+    def add(self, place: Place, width: int, seq: int, *, new: bool) -> None:
         """Count one in."""
+        self._seqs.setdefault(place, []).append(seq)
         if new or place not in self.widths:
             self.widths[place] = (width, new)
 
@@ -79,10 +85,10 @@ class LaneArrivals:
             width = brought if new or not used_before else width_before
             used = (used_before or 0) - (freed or {}).get(place, 0)
             if first is not None and used == 0 and width == 1:
-                changes.promote(place, first)
+                changes.promote(place, first, arrived=first in self._seqs[place])
                 used = 1
             elif first is not None and (used < width or beats):
-                used = arrange(transaction, place, width, used)
+                used = arrange(transaction, place, width, used, self._seqs[place])
             if (width, used) != (width_before, used_before):
                 changes.write(place, width, used)
         changes.apply()
@@ -107,20 +113,25 @@ def release(transaction: Transaction, freed: Mapping[Place, int]) -> None:
     changes.apply()
 
 
-def arrange(transaction: Transaction, place: Place, width: int, used: int) -> int:
+def arrange(
+    transaction: Transaction, place: Place, width: int, used: int, arrived: Sequence[int]
+) -> int:
     """Fill free places, then let better waiting jobs take the place of ready ones."""
-    used += promote(transaction, place, width - used)
+    used += promote(transaction, place, width - used, arrived)
     while used >= width and _put_back_beaten(transaction, place):
         used -= 1
-        used += promote(transaction, place, width - used)
+        used += promote(transaction, place, width - used, arrived)
     return used
 
 
-def promote(transaction: Transaction, place: Place, count: int) -> int:
-    """Make up to `count` waiting jobs ready, the best first; answers how many."""
+def promote(transaction: Transaction, place: Place, count: int, arrived: Sequence[int] = ()) -> int:
+    """Make up to `count` waiting jobs ready, the best first; answers how many. Those that have only
+    just `arrived` have not waited.
+    """
     if count <= 0:
         return 0
-    moved = transaction.connection.execute(sql.promote, (*place, count)).rowcount
+    values = (msgspec.json.encode(arrived).decode(), transaction.now, *place, count)
+    moved = transaction.connection.execute(sql.promote, values).rowcount
     if moved:
         transaction.made_ready.add(place[0])
     return moved

@@ -37,7 +37,7 @@ def register(transaction: Transaction, worker: WorkerInfo, lease_seconds: float)
     """Introduce a worker; earlier ones of its name are dead."""
     connection, now = transaction.connection, transaction.now
     name = storable(worker.name)
-    connection.execute(sql.worker_replace, (name, worker.id, now))
+    connection.execute(sql.worker_replace, (now, name, worker.id))
     queues = msgspec.json.encode(worker.queues).decode()
     connection.execute(
         sql.worker_register,
@@ -50,6 +50,7 @@ def register(transaction: Transaction, worker: WorkerInfo, lease_seconds: float)
             queues,
             worker.slots,
             now,
+            now,
             now + lease_seconds,
             _tasks(worker),
             migrate.NEWEST,
@@ -59,7 +60,7 @@ def register(transaction: Transaction, worker: WorkerInfo, lease_seconds: float)
 
 def know(transaction: Transaction, worker: WorkerInfo) -> None:
     """A worker knows other tasks than it said, if it is alive."""
-    transaction.connection.execute(sql.worker_know, (worker.id, _tasks(worker)))
+    transaction.connection.execute(sql.worker_know, (_tasks(worker), worker.id))
 
 
 def _tasks(worker: WorkerInfo) -> str | None:
@@ -72,13 +73,14 @@ def renew(
     """Extend a lease that has not lapsed, and tell what should be cancelled."""
     connection, now = transaction.connection, transaction.now
     values = (
-        worker_id,
         now,
         now + lease_seconds,
         stats.running,
         stats.memory_bytes,
         stats.cpu_percent,
         stats.healthy,
+        worker_id,
+        now,
     )
     if connection.execute(sql.worker_renew, values).rowcount == 0:
         # It has been told that it is dead, so dead it is, even if no sweep has noticed yet.
@@ -97,23 +99,24 @@ def retire(transaction: Transaction, worker_id: str) -> None:
 
 def bury(transaction: Transaction, worker_id: str) -> None:
     """Declare a worker dead."""
-    transaction.connection.execute(sql.worker_bury, (worker_id, transaction.now))
+    transaction.connection.execute(sql.worker_bury, (transaction.now, worker_id))
 
 
 def take_lost(transaction: Transaction, limit: int) -> list[LostJob]:
     """Declare workers with a lapsed lease dead; answers jobs that dead workers hold. No lease lasts
     longer from now than it was to last when it was written, whatever the clock said then.
     """
-    transaction.connection.execute(sql.workers_ahead, (transaction.now,))
-    transaction.connection.execute(sql.workers_lapsed, (transaction.now,))
+    connection, now = transaction.connection, transaction.now
+    connection.execute(sql.workers_ahead, (now, now, now))
+    connection.execute(sql.workers_lapsed, (now, now))
     return [
         LostJob(
             job=claimed(row, cancel_requested=bool(row[14])),
             worker=row[17],
             started_at=moment(row[16]),
-            age=max(transaction.now - row[16], 0.0),
+            age=max(now - row[16], 0.0),
         )
-        for row in transaction.connection.execute(sql.lost, (limit,))
+        for row in connection.execute(sql.lost, (limit,))
     ]
 
 

@@ -42,5 +42,5 @@ def write_progress(transaction: Transaction, notes: Sequence[Note]) -> tuple[str
 
 def entries(transaction: Transaction, job_id: str, kind: str | None = None) -> list[StoredEntry]:
     """What was kept with a job."""
-    rows = transaction.connection.execute(sql.entries, (job_id, kind))
+    rows = transaction.connection.execute(sql.entries, (job_id, kind, kind))
     return [StoredEntry(row[0], row[1], row[2], row[3], moment(row[4])) for row in rows]

@@ -35,7 +35,7 @@ def job(row: Row) -> Job:
     values = dict(zip(JOB_FIELDS, row, strict=False))
     values["state"] = STATES[values["state"]]
     values["awaits"] = decode_awaited(values["awaits"]) if values["awaits"] else ()
-    for name in ("created_at", "run_at", "started_at", "completed_at"):
+    for name in ("created_at", "run_at", "started_at", "completed_at", "admitted_at"):
         if values[name] is not None:
             values[name] = moment(values[name])
     for name in ("hold", "cancel_requested"):

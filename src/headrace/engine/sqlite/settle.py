@@ -117,7 +117,7 @@ class SettleBatch:
         gone = [*self.completed, *(row[-1] for row in self.finished)]
         if self.completed:
             results = msgspec.json.encode(self.completed).decode()
-            connection.execute(sql.complete, (results, self.transaction.now))
+            connection.execute(sql.complete, (self.transaction.now, results))
         if self.finished:
             connection.executemany(sql.finish, self.finished)
         if gone:
@@ -239,18 +239,18 @@ class SettleBatch:
             self.transaction.made_ready.add(queue)
         else:
             state = WAITING
-            self._wait_in((queue, lane), width)
+            self._wait_in((queue, lane), width, seq)
         self.requeued.append(
             (
                 state,
                 pinned,
+                0,
                 0 if spent else 1,
                 self.transaction.now + delay,
                 None if failure is None else storable(failure.type),
                 None if failure is None else storable(failure.message),
                 settlement.entry,
                 seq,
-                0,
             )
         )
 
@@ -259,13 +259,13 @@ class SettleBatch:
     ) -> None:
         """The job was never started: ready again, in its place, as if it had not been claimed."""
         _, seq, _, queue, lane, width, _, pinned, _, _ = row
-        self.requeued.append((READY, pinned, 1, None, None, None, settlement.entry, seq, reserved))
+        self.requeued.append((READY, pinned, reserved, 1, None, None, None, settlement.entry, seq))
         self.transaction.made_ready.add(queue)
         if lane is not None and not pinned:
             # Somebody better may have begun to wait since.
-            self._wait_in((queue, lane), width)
+            self._wait_in((queue, lane), width, seq)
 
-    def _wait_in(self, place: lanes.Place, width: int) -> None:
+    def _wait_in(self, place: lanes.Place, width: int, seq: int) -> None:
         if self.arrivals is None:
             self.arrivals = lanes.LaneArrivals()
-        self.arrivals.add(place, width, new=False)
+        self.arrivals.add(place, width, seq, new=False)

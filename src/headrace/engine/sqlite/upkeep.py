@@ -60,7 +60,7 @@ def move(transaction: Transaction, rows: list[Row]) -> None:
             transaction.made_ready.add(queue)
         else:
             moves.append((WAITING, seq))
-            arrivals.add((queue, lane), width, new=token == 0)
+            arrivals.add((queue, lane), width, seq, new=token == 0)
     transaction.connection.executemany(sql.due_move, moves)
     # One that has never run has never been suspended.
     end_suspense(transaction, [row[0] for row in rows if row[5]])
@@ -99,7 +99,7 @@ def suspended(transaction: Transaction, *, after: str = "", limit: int = 1_000) 
 def signal(transaction: Transaction, job_id: str, event: str, body: bytes) -> Delivery:
     """Keep an event with its job, if it is the first of its name and the job is unfinished."""
     connection, event = transaction.connection, storable(event)
-    [(token, finished)] = connection.execute(sql.signal_look, (job_id,)).fetchall()
+    [(token, finished)] = connection.execute(sql.signal_look, (job_id, job_id)).fetchall()
     if token is not None:
         values = (job_id, event, body, token, transaction.now)
         return "delivered" if connection.execute(sql.signal, values).rowcount == 1 else "already"
@@ -240,7 +240,7 @@ def prune(transaction: Transaction, found: list[tuple[int, str]]) -> int:
     connection, now = transaction.connection, transaction.now
     asked = msgspec.json.encode(found).decode()
     rows = connection.execute(sql.prune_again, (asked,)).fetchall()
-    connection.execute(sql.prune_artifacts, (id_list([row[1] for row in rows]), now))
+    connection.execute(sql.prune_artifacts, (now, id_list([row[1] for row in rows])))
     connection.executemany(sql.prune_job, [(number,) for number, *_ in rows])
     connection.executemany(sql.prune_entries, [(job_id,) for _, job_id, _, _ in rows])
     connection.executemany(

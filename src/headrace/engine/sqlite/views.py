@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Sequence
 
 import msgspec
 
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, job
 from headrace.engine.sqlite.sql import sql
-from headrace.engine.text import checked_cursor
-from headrace.model.job import Job, JobFilter
-from headrace.model.status import STATES, State, Status
-from headrace.model.views import JobPage, LaneView, QueueView
-
-# Above every id: ids are hexadecimal.
-AFTER_EVERY_ID = "~"
+from headrace.model.job import Job
+from headrace.model.views import LaneView, QueueView
 
 
-def get(transaction: Transaction, ids: Sequence[str]) -> list[Job]:
+def get(transaction: Transaction, ids: Sequence[str], *, brief: bool = False) -> list[Job]:
     """The jobs with these ids, in that order."""
     asked = (id_list(list(dict.fromkeys(ids))),)
-    rows = transaction.connection.execute(sql.get_unfinished, asked).fetchall()
-    rows += transaction.connection.execute(sql.get_finished, asked).fetchall()
+    unfinished = sql.get_unfinished_brief if brief else sql.get_unfinished
+    finished = sql.get_finished_brief if brief else sql.get_finished
+    rows = transaction.connection.execute(unfinished, asked).fetchall()
+    rows += transaction.connection.execute(finished, asked).fetchall()
     found = {row[0]: job(row) for row in rows}
     return [found[job_id] for job_id in ids if job_id in found]
 
@@ -45,63 +42,6 @@ def get_part(
                 return list(found.values()), [each for each in asked if each not in found]
             found[one.id] = one
     return list(found.values()), []
-
-
-def list_jobs(
-    transaction: Transaction, filter: JobFilter, *, cursor: str | None = None, limit: int = 50
-) -> JobPage:
-    """A page of jobs by descending id."""
-    states = {state for status in filter.statuses or tuple(Status) for state in STATES[status]}
-    values: dict[str, Any] = {
-        "cursor": checked_cursor(cursor) or AFTER_EVERY_ID,
-        "queues": _array(filter.queues),
-        "tasks": _array(filter.tasks),
-        "lane": filter.lane,
-        "key": filter.key,
-        "source": filter.source,
-        "parent": filter.parent,
-        "group": filter.group,
-        "created_after": filter.created_after and filter.created_after.timestamp(),
-        "created_before": filter.created_before and filter.created_before.timestamp(),
-        # One more than asked for tells whether there is a next page.
-        "limit": limit + 1,
-    }
-    rows = [
-        row
-        for statement, wanted in _statements(states, filter)
-        for row in transaction.connection.execute(statement, values | {"states": _array(wanted)})
-    ]
-    rows.sort(key=lambda row: row[0], reverse=True)
-    more = len(rows) > limit
-    jobs = [job(row) for row in rows[:limit]]
-    return JobPage(jobs, jobs[-1].id if more and jobs else None)
-
-
-def _statements(states: set[State], filter: JobFilter) -> Iterator[tuple[str, list[State]]]:
-    """The statements that find jobs in these states by the shortest way, and what each is for."""
-    unfinished = sorted(state for state in states if state <= State.RUNNING)
-    finished = sorted(state for state in states if state > State.RUNNING)
-    if filter.key is not None:
-        yield sql.list_unfinished_keyed, unfinished
-        yield sql.list_finished_keyed, finished
-        return
-    if filter.parent is not None:
-        yield sql.list_unfinished_children, unfinished
-        yield sql.list_finished_children, finished
-        return
-    if unfinished == [State.RUNNING]:
-        yield sql.list_running, unfinished
-    elif unfinished:
-        yield sql.list_unfinished, unfinished
-    if State.COMPLETED in finished:
-        yield sql.list_finished, finished
-    else:
-        for state in finished:
-            yield sql.list_unsuccessful, [state]
-
-
-def _array(values: Sequence[Any]) -> str | None:
-    return msgspec.json.encode(values).decode() if values else None
 
 
 def queues(transaction: Transaction) -> list[QueueView]:
@@ -144,6 +84,11 @@ def lanes(
 ) -> list[LaneView]:
     """Lanes with holders or waiting jobs."""
     connection, now = transaction.connection, transaction.now
+    rows = connection.execute(sql.lanes, (queue, queue, lane, lane, limit)).fetchall()
+    places = msgspec.json.encode([row[:2] for row in rows]).decode()
+    holders: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, of, job_id in connection.execute(sql.lane_holders, (places, places, places)):
+        holders[name, of].append(job_id)
     return [
         LaneView(
             queue=row[0],
@@ -151,10 +96,8 @@ def lanes(
             width=row[2],
             used=row[3],
             waiting=row[4],
-            holders=tuple(
-                job_id for (job_id,) in connection.execute(sql.lane_holders, (row[0], row[1]))
-            ),
+            holders=tuple(holders[row[0], row[1]]),
             oldest_age=None if row[5] is None else max(now - row[5], 0.0),
         )
-        for row in connection.execute(sql.lanes, (queue, lane, limit)).fetchall()
+        for row in rows
     ]

@@ -26,6 +26,11 @@ class FailedChild(msgspec.Struct, frozen=True, kw_only=True):
     error_type: str | None = None
     error: str | None = None
 
+    @property
+    def error_message(self) -> str | None:
+        """The error, by the name that it has in JSON."""
+        return self.error
+
     def __str__(self) -> str:
         return f"{self.job_id} ({self.task}) {self.status}: {self.error or 'no reason kept'}"
 

@@ -33,9 +33,12 @@ def parse_address(url: str) -> Address:
         host = parts.netloc.rpartition("@")[2]
         parameters = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
+        parts = None
+    # Without "//" everything after the scheme would be taken for the name of a database.
+    if parts is None or not url.startswith(f"{parts.scheme}://"):
         raise InvalidSetting(
             "HEADRACE_URL cannot be read; use postgresql://user:password@host:5432/database"
-        ) from None
+        )
     schema = DEFAULT_SCHEMA
     others = []
     for name, value in parameters:

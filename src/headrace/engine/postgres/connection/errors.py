@@ -9,6 +9,7 @@ import asyncpg
 from headrace.engine.postgres.connection.address import Address
 from headrace.errors import (
     EngineError,
+    EngineRefused,
     EngineUnavailable,
     InvalidInput,
     InvalidSetting,
@@ -31,8 +32,6 @@ _AWAY = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
     asyncpg.LockNotAvailableError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.InternalClientError,
@@ -58,8 +57,15 @@ _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
         asyncpg.ReadOnlySQLTransactionError,
         "It only reads, as a standby does: point HEADRACE_URL at the primary.",
     ),
-    (BaseException, "Check that it runs and that HEADRACE_URL is right."),
+    (
+        asyncpg.QueryCanceledError,
+        "Raise its statement_timeout, or see in its log who cancels statements.",
+    ),
+    (asyncpg.CannotConnectNowError, "It starts or stops; this is tried again."),
 )
+_SEE_LOG = "See its log, and that of a pooler such as PgBouncer in front of it."
+_CHECK_ADDRESS = "Check that it runs and that HEADRACE_URL is right."
+_REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 
 def may_repeat(error: BaseException) -> bool:
@@ -81,10 +87,19 @@ def translated(error: BaseException, address: Address) -> EngineError | InvalidI
             f"{where} has no room left to write: {_reason(error)}. Free space on the server's "
             "disk or prune finished jobs; nothing was written."
         )
+    if isinstance(error, _REFUSED):
+        return EngineRefused(f"{where} refuses this: {_reason(error)}. {_remedy(error)}")
     if isinstance(error, _AWAY) or _is_lost(error):
-        remedy = next(text for kind, text in _REMEDIES if isinstance(error, kind))
-        return EngineUnavailable(f"{where} cannot be reached: {_reason(error)}. {remedy}")
+        # Only what came over the line has a severity.
+        answered = getattr(error, "severity", None) is not None
+        what = "cannot do this now" if answered else "cannot be reached"
+        return EngineUnavailable(f"{where} {what}: {_reason(error)}. {_remedy(error, answered)}")
     return _refused(error, where, address)
+
+
+def _remedy(error: BaseException, answered: bool = True) -> str:
+    found = next((text for kind, text in _REMEDIES if isinstance(error, kind)), None)
+    return found or (_SEE_LOG if answered else _CHECK_ADDRESS)
 
 
 def not_permitted(address: Address, reason: str) -> str:

@@ -46,12 +46,13 @@ class MigrationStep(msgspec.Struct, frozen=True):
 
 
 class MigrationPlan(msgspec.Struct, frozen=True):
-    """What a schema is, and what has to be done to it."""
+    """What a schema is, and what has to be done to it: to its tables, then to its functions."""
 
     version: int
     min_program: int
     pending: tuple[str, ...]
-    steps: tuple[MigrationStep, ...]
+    tables: tuple[MigrationStep, ...] = ()
+    functions: tuple[MigrationStep, ...] = ()
 
     def state(self, script: str = "") -> SchemaState:
         """Return the state of the schema; `script` does what is pending."""
@@ -76,7 +77,8 @@ async def schema_state(link: Link) -> SchemaState:
             MigrationStep(path),
             MigrationStep(sql.migrate_lock, (link.address.schema,)),
         )
-        steps = (*head, *plan.steps, MigrationStep("COMMIT")) if plan.steps else ()
+        steps = (*plan.tables, *plan.functions)
+        steps = (*head, *steps, MigrationStep("COMMIT")) if steps else ()
         return plan.state("\n\n".join(step.as_script() for step in steps))
 
     return await link.repeated(read)
@@ -91,20 +93,23 @@ async def migrate(link: Link, *, allowed: bool = True) -> None:
 
     async def apply(connection: Connection) -> None:
         _check_server(connection, link)
-        plan = await _checked_plan(connection, link, allowed=allowed)
-        if plan.pending:
+        while (await _checked_plan(connection, link, allowed=allowed)).pending:
             async with connection.transaction():
                 # One process at a time; the others find it done.
                 await connection.execute(sql.migrate_lock, link.address.schema)
-                plan = await _checked_plan(connection, link, allowed=allowed)
-                for step in plan.steps:
+                plan = await _checked_plan(connection, link, allowed=allowed, next_only=True)
+                # Others cannot use a table that is altered until this is committed. So functions,
+                # of which there are many, and each migration have a transaction of their own.
+                for step in plan.tables or plan.functions:
                     await connection.execute(step.statement, *step.values)
 
     await link.repeated(apply, timeout=LONGEST_SECONDS)
 
 
-async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) -> MigrationPlan:
-    plan = await _plan(connection, link)
+async def _checked_plan(
+    connection: Connection, link: Link, *, allowed: bool, next_only: bool = False
+) -> MigrationPlan:
+    plan = await _plan(connection, link, next_only=next_only)
     check_program(
         f"PostgreSQL at {link.address.shown}: schema {link.address.schema!r}",
         plan.state(),
@@ -114,7 +119,7 @@ async def _checked_plan(connection: Connection, link: Link, *, allowed: bool) ->
     return plan
 
 
-async def _plan(connection: Connection, link: Link) -> MigrationPlan:
+async def _plan(connection: Connection, link: Link, *, next_only: bool = False) -> MigrationPlan:
     schema = link.address.schema
     [found] = await connection.fetch(
         sql.what_exists, schema, list(FUNCTIONS.installed), timeout=COMMAND_SECONDS
@@ -129,7 +134,9 @@ async def _plan(connection: Connection, link: Link) -> MigrationPlan:
     if found["functions"] < len(FUNCTIONS.installed):
         pending.append(f"functions {FUNCTIONS.hash}")
     if not pending or min_program > NEWEST:
-        return MigrationPlan(version, min_program, tuple(pending), ())
+        return MigrationPlan(version, min_program, tuple(pending))
+    if next_only and version > 0:
+        del missing[1:]
     steps: list[MigrationStep] = []
     if version == 0:
         if not await connection.fetchval(sql.schema_exists, schema):
@@ -143,7 +150,10 @@ async def _plan(connection: Connection, link: Link) -> MigrationPlan:
         for row in await connection.fetch(sql.refused_functions, stated, FUNCTIONS.hash):
             steps.append(MigrationStep(f"DROP FUNCTION {row['function']}"))
         steps.append(MigrationStep(sql.forget_function_sets, (stated, FUNCTIONS.hash)))
-    return MigrationPlan(version, min_program, tuple(pending), (*steps, *_install(FUNCTIONS)))
+    install = _install(FUNCTIONS)
+    if missing and found["functions"] == len(FUNCTIONS.installed):
+        steps.append(install[-1])  # the same functions, in a newer schema
+    return MigrationPlan(version, min_program, tuple(pending), tuple(steps), tuple(install))
 
 
 def _steps_of(migration: Migration) -> list[MigrationStep]:

@@ -37,8 +37,13 @@ class Store:
             settings={"plan_cache_mode": "force_generic_plan", **LOOK_UP},
         )
         self._common = Link(self.address, "common", settings=LOOK_UP)
+        # One core at a time: more would be taken from the verbs that others wait for.
         self._views = Link(
-            self.address, "views", timeout=VIEW_SECONDS, idle_seconds=VIEW_IDLE_SECONDS
+            self.address,
+            "views",
+            timeout=VIEW_SECONDS,
+            idle_seconds=VIEW_IDLE_SECONDS,
+            settings={"max_parallel_workers_per_gather": "0"},
         )
         self._doubts = Link(self.address, "keys", settings=LOOK_UP, idle_seconds=VIEW_IDLE_SECONDS)
         self._links = (self._exchanges, self._common, self._doubts, self._views)

@@ -6,7 +6,7 @@ SELECT id::text, cancelled FROM cancel_jobs($1, $2, $3)
 
 -- name: rerun
 -- Run finished jobs again and scheduled ones now; see functions/control/rerun_jobs.sql.
-SELECT unnest(rerun_jobs($1, $2))::text
+SELECT unnest(rerun_jobs($1, $2, $3))::text
 
 -- name: rerun_without
 -- Remove entries of a finished job that has this token. False: it is unknown, has not finished, or was

@@ -4,7 +4,7 @@
 -- Jobs by id, wherever they are: one snapshot, so a job that is just finishing is seen once.
 SELECT
     -- include: shown_job
-FROM every_job WHERE id = ANY ($1::uuid[])
+FROM (SELECT *, false AS brief FROM every_job) AS found WHERE id = ANY ($1::uuid[])
 
 -- name: get_part
 -- The first of some jobs by id, as many as fit into $2 bytes; with $3 the first one in any case. The
@@ -19,7 +19,7 @@ FROM (
     SELECT *, sum(size) OVER (ORDER BY id) AS reached, sum(size) OVER () AS total,
         row_number() OVER (ORDER BY id) AS place
     FROM (
-        SELECT found.*, octet_length(args)::bigint + coalesce(octet_length(result), 0) AS size
+        SELECT found.*, false AS brief, octet_length(args)::bigint + coalesce(octet_length(result), 0) AS size
         FROM unnest($1::uuid[]) AS asked (asked_id)
         CROSS JOIN LATERAL (SELECT * FROM every_job WHERE id = asked_id OFFSET 0) AS found
     ) AS sized
@@ -27,23 +27,24 @@ FROM (
 WHERE reached <= $2::bigint OR ($3::boolean AND place = 1)
 
 -- name: list
--- A page of jobs, the newest first; see functions/views/list_jobs.sql.
+-- A page of jobs, the newest first, with $21 without what may be large: such a value is not even
+-- fetched. A row without an id tells where to go on; see functions/views/list_jobs.sql.
 SELECT
     -- include: shown_job
+    , reached
 FROM list_jobs(
-    p_unfinished => $1, p_unsuccessful => $2, p_completed => $3, p_before => $4, p_states => $5,
-    p_queues => $6, p_tasks => $7, p_lane => $8, p_source => $9, p_created_after => $10,
-    p_created_before => $11, p_key => $12, p_limit => $13
+    -- include: list_arguments
 )
+LEFT JOIN LATERAL (
+    SELECT *, $21::boolean AS brief FROM every_job WHERE id = job_id OFFSET 0
+) AS found ON true
+ORDER BY coalesce(job_id, reached) DESC
 
--- name: list_children
--- A page of jobs that a job has made, the newest first; see functions/views/list_children.sql.
-SELECT
-    -- include: shown_job
-FROM list_children(
-    p_parent => $1, p_group => $2, p_unfinished => $3, p_finished => $4, p_before => $5,
-    p_states => $6, p_queues => $7, p_tasks => $8, p_lane => $9, p_source => $10,
-    p_created_after => $11, p_created_before => $12, p_key => $13, p_limit => $14
+-- name: count
+-- How many there are, and whether all were looked at.
+SELECT count(job_id) AS amount, count(reached) = 0 AS complete
+FROM list_jobs(
+    -- include: list_arguments
 )
 
 -- name: queues

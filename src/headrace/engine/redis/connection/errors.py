@@ -5,12 +5,14 @@ from __future__ import annotations
 import ssl
 
 from headrace.engine.redis.connection.address import RedisAddress
-from headrace.errors import EngineError, EngineUnavailable, StorageFull
+from headrace.errors import EngineError, EngineRefused, EngineUnavailable, StorageFull
 
 # The server is there but cannot serve now: it starts, fails over, or a long script runs.
 AWAY = {"LOADING", "READONLY", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"}
 FULL = {"OOM", "MISCONF"}
 REFUSED = {"NOAUTH", "WRONGPASS", "NOPERM"}
+# Of these, a password that is changed later mends it without a new start.
+SIGN_IN = {"NOAUTH", "WRONGPASS"}
 
 
 class ScriptUnknown(EngineError):
@@ -30,7 +32,8 @@ def fault(address: RedisAddress, message: str) -> EngineError:
             "maxmemory, or prune finished jobs"
         )
     if word in REFUSED:
-        return EngineError(
+        kind = EngineRefused if word in SIGN_IN else EngineError
+        return kind(
             f"Redis at {address} refuses this user: {message}. Correct the user and password in "
             "HEADRACE_URL, or let the user reach the keys and channels of the namespace"
         )

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
+from headrace.engine.text import redacted
 from headrace.errors import EngineError, InvalidSetting
 
 FORMS = "sqlite:///relative.db, sqlite:////absolute/path.db or sqlite:///:memory:"
@@ -44,32 +45,32 @@ class SqliteAddress(msgspec.Struct, frozen=True):
 
 def parse_address(url: str) -> SqliteAddress:
     """Read a sqlite:// URL, or say what is wrong with it."""
-    parts = urlsplit(url)
+    parts, shown = urlsplit(url), redacted(url)
     if parts.scheme != "sqlite":
-        raise InvalidSetting(f"HEADRACE_URL {url!r} is not a SQLite URL; use {FORMS}")
+        raise InvalidSetting(f"HEADRACE_URL {shown!r} is not a SQLite URL; use {FORMS}")
     if parts.netloc:
         raise InvalidSetting(
-            f"HEADRACE_URL {url!r} names a host, {parts.netloc!r}; a file takes three slashes: "
+            f"HEADRACE_URL {shown!r} names a host, {parts.hostname!r}; a file takes three slashes: "
             f"{FORMS}"
         )
     if parts.fragment:
         raise InvalidSetting(
-            f"HEADRACE_URL {url!r} has a part after '#'; write '#' in a file name as %23"
+            f"HEADRACE_URL {shown!r} has a part after '#'; write '#' in a file name as %23"
         )
-    settings = _settings(url, parts.query)
+    settings = _settings(shown, parts.query)
     name = unquote(parts.path.removeprefix("/"))
     if "\0" in name:
-        raise InvalidSetting(f"HEADRACE_URL {url!r} has a file name with a zero byte; remove it")
+        raise InvalidSetting(f"HEADRACE_URL {shown!r} has a file name with a zero byte; remove it")
     path = None if name in ("", ":memory:") else Path(name)
     return SqliteAddress(path, settings.get("synchronous", "full"))
 
 
-def _settings(url: str, query: str) -> dict[str, str]:
+def _settings(shown: str, query: str) -> dict[str, str]:
     settings: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name != "synchronous":
             raise InvalidSetting(
-                f"HEADRACE_URL {url!r} has the unknown parameter {name!r}; known: 'synchronous'"
+                f"HEADRACE_URL {shown!r} has the unknown parameter {name!r}; known: 'synchronous'"
             )
         if value.lower() not in SYNCHRONOUS:
             raise InvalidSetting(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
+import threading
+from pathlib import Path
 
 from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.lock_owner import lock_holder
@@ -15,11 +19,25 @@ from headrace.errors import (
 
 OLDEST_LIBRARY = (3, 35, 0)
 BUSY_SECONDS = 5.0
+# The umask takes away more.
+FILE_MODE = 0o660
+_making = threading.Lock()
+
+
+def _renew_lock() -> None:
+    # A thread that had it at the fork is not in the child.
+    global _making  # noqa: PLW0603
+    _making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def connect(address: SqliteAddress, *, create: bool = True) -> sqlite3.Connection:
     """Open one connection with the settings that every connection has."""
     name = str(address)
+    if create and address.path is not None:
+        make_private(address.path)
     if not create and address.path is not None:
         name = f"{address.path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(
@@ -45,6 +63,18 @@ def connect(address: SqliteAddress, *, create: bool = True) -> sqlite3.Connectio
         connection.close()
         raise
     return connection
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file, if there is none, that only its owner can read, or its group if the umask
+    says so. SQLite would make one for everybody. What it keeps beside a file has the mode of that.
+    """
+    # A file that is there is never opened: closing it again would end all locks that this process
+    # has on it. One at a time, so that none is closed that another thread has opened since.
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    # What cannot be made here is told by SQLite in a moment.
+    with _making, contextlib.suppress(OSError):
+        os.close(os.open(path, flags, FILE_MODE))
 
 
 def check_library() -> None:

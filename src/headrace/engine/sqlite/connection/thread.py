@@ -48,7 +48,8 @@ class Transaction:
         self, connection: sqlite3.Connection, now: float, used_lately: Mapping[str, float] = UNKNOWN
     ) -> None:
         self.connection = connection
-        self.now = now
+        # Times are shown and asked for in microseconds: what is kept has to equal what is shown.
+        self.now = round(now, 6)
         # Queues that are known to be marked as used, and when; and those that this one has marked.
         self.used_lately = used_lately
         self.used: set[str] = set()

@@ -3,53 +3,53 @@
 -- name: claim
 -- Lease chosen ready jobs to one worker. The caller chose them in the same transaction. Token and
 -- attempt grow with every claim, so an earlier attempt's writes are told apart and refused.
-UPDATE job SET state = 3, reserved = 0, token = token + 1, attempt = attempt + 1, worker = ?1,
-    started_at = ?2
-WHERE seq IN (SELECT value FROM json_each(?3));
+UPDATE job SET state = 3, reserved = 0, token = token + 1, attempt = attempt + 1, worker = ?,
+    started_at = ?
+WHERE seq IN (SELECT value FROM json_each(?));
 
 -- name: claimable
 -- The ready jobs of one queue with the token and attempt that a claim will give them, as one JSON
 -- text: a row each would hand Python's global lock back and forth for every one of them. Arguments
--- and meta of more than ?4 bytes are left out; claimable_large.sql has them.
+-- and meta of more than ?1 bytes (and ?2, which is the same) are left out; claimable_large.sql has them.
 -- One queue by equality: the index job_ready is in this order only within a queue.
 SELECT CAST(json_group_array(json_array(
     id, token + 1, attempt + 1, task, queue,
-    CASE WHEN length(args) + coalesce(length(meta), 0) <= ?4 THEN CAST(args AS TEXT) END,
+    CASE WHEN length(args) + coalesce(length(meta), 0) <= ? THEN CAST(args AS TEXT) END,
     max_attempts, timeout, on_crash, priority, lane, key,
-    CASE WHEN length(args) + coalesce(length(meta), 0) <= ?4 THEN CAST(meta AS TEXT) END,
-    max(?3 - run_at, 0.0), cancel_reason, parent, seq
+    CASE WHEN length(args) + coalesce(length(meta), 0) <= ? THEN CAST(meta AS TEXT) END,
+    max(? - run_at, 0.0), cancel_reason, parent, seq
 )) AS BLOB)
 FROM (
     SELECT * FROM job
-    WHERE queue = ?1 AND state = 2 AND reserved = 0
+    WHERE queue = ? AND state = 2 AND reserved = 0
     ORDER BY priority DESC, seq
-    LIMIT ?2
+    LIMIT ?
 );
 
 -- name: claimable_keys
 -- The places in line of one queue's ready jobs, best first, from the index alone. For choosing over
 -- several queues: read only as far as needed.
 SELECT priority, seq FROM job
-WHERE queue = ?1 AND state = 2 AND reserved = 0
+WHERE queue = ? AND state = 2 AND reserved = 0
 ORDER BY priority DESC, seq
-LIMIT ?2;
+LIMIT ?;
 
 -- name: claimable_chosen
 -- Ready jobs that were chosen over several queues, as claimable.sql has them.
 SELECT CAST(json_group_array(json_array(
     job.id, token + 1, attempt + 1, task, queue,
-    CASE WHEN length(args) + coalesce(length(meta), 0) <= ?3 THEN CAST(args AS TEXT) END,
+    CASE WHEN length(args) + coalesce(length(meta), 0) <= ? THEN CAST(args AS TEXT) END,
     max_attempts, timeout, on_crash, priority, lane, job.key,
-    CASE WHEN length(args) + coalesce(length(meta), 0) <= ?3 THEN CAST(meta AS TEXT) END,
-    max(?2 - run_at, 0.0), cancel_reason, job.parent, seq
+    CASE WHEN length(args) + coalesce(length(meta), 0) <= ? THEN CAST(meta AS TEXT) END,
+    max(? - run_at, 0.0), cancel_reason, job.parent, seq
 )) AS BLOB)
-FROM json_each(?1) AS chosen
+FROM json_each(?) AS chosen
 CROSS JOIN job ON job.seq = chosen.value;
 
 -- name: claimable_large
 -- Arguments and meta of jobs, byte by byte as they were handed in.
 SELECT job.seq, job.args, job.meta
-FROM json_each(?1) AS chosen
+FROM json_each(?) AS chosen
 CROSS JOIN job ON job.seq = chosen.value;
 
 -- name: reserved_lines
@@ -73,31 +73,31 @@ WITH RECURSIVE line (queue, task) AS (
 )
 SELECT line.queue, line.task
 FROM line, worker
-WHERE worker.id = ?1
+WHERE worker.id = ?
     AND (worker.tasks IS NULL OR line.task IN (SELECT value FROM json_each(worker.tasks)));
 
 -- name: reserved_keys
 -- The places in line of reserved jobs of one queue and task, as claimable_keys.sql has them.
 SELECT priority, seq FROM job
-WHERE queue = ?1 AND task = ?2 AND state = 2 AND reserved = 1
+WHERE queue = ? AND task = ? AND state = 2 AND reserved = 1
 ORDER BY priority DESC, seq
-LIMIT ?3;
+LIMIT ?;
 
 -- name: worker_alive
 -- Whether a worker may be given jobs: known, and not declared dead. A lease that has just lapsed is no
 -- harm: as long as nobody has declared its worker dead, nobody takes its jobs. Answers which reserved
 -- jobs it may claim, NULL if that has to be found out.
-SELECT offered FROM worker WHERE id = ?1 AND died_at IS NULL;
+SELECT offered FROM worker WHERE id = ? AND died_at IS NULL;
 
 -- name: worker_offer
 -- A worker may claim reserved jobs of these queues and tasks.
-UPDATE worker SET offered = ?2 WHERE id = ?1;
+UPDATE worker SET offered = ? WHERE id = ?;
 
 -- name: held
 -- The jobs that are leased to one worker, in the order they were claimed.
 SELECT id, token, attempt, task, queue, args, max_attempts, timeout, on_crash = 'fail', priority,
        lane, key, meta, max(started_at - run_at, 0.0), cancel_reason IS NOT NULL, parent
-FROM job WHERE worker = ?1 AND state = 3
+FROM job WHERE worker = ? AND state = 3
 ORDER BY started_at, priority DESC, seq;
 
 -- name: queues_ready
@@ -115,5 +115,5 @@ WHERE name IS NOT NULL
 
 -- name: queues_named
 -- Those of some queues, a JSON array of names, that are not paused.
-SELECT value FROM json_each(?1) AS asked
+SELECT value FROM json_each(?) AS asked
 WHERE NOT EXISTS (SELECT 1 FROM queue WHERE queue.name = asked.value AND queue.paused = 1);

@@ -23,26 +23,26 @@ INSERT INTO job (
 
 -- name: known_ids
 -- Which of these ids exist already, so that a repeated insert stores nothing twice.
-SELECT asked.value FROM json_each(?1) AS asked
+SELECT asked.value FROM json_each(?) AS asked
 WHERE EXISTS (SELECT 1 FROM job WHERE job.id = asked.value)
    OR EXISTS (SELECT 1 FROM history WHERE history.id = asked.value);
 
 -- name: key_take
 -- Take an idempotency key, unless it is taken. The primary key decides.
-INSERT INTO job_key (key, task, job_id) VALUES (?1, ?2, ?3)
+INSERT INTO job_key (key, task, job_id) VALUES (?, ?, ?)
 ON CONFLICT (key, task) DO NOTHING;
 
 -- name: key_owner
 -- The job that has an idempotency key.
-SELECT job_id FROM job_key WHERE key = ?1 AND task = ?2;
+SELECT job_id FROM job_key WHERE key = ? AND task = ?;
 
 -- name: queue_seen
 -- Remember that a queue has been used, and when, to the hour: no write for each job.
-INSERT INTO queue (name, used_at) VALUES (?1, ?2)
+INSERT INTO queue (name, used_at) VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET used_at = excluded.used_at
 WHERE abs(used_at - excluded.used_at) > 3600;
 
 -- name: arrive
 -- Take the next numbers of arrival. One row under the write lock, so no number is given out twice,
 -- not even after the job that had it was deleted.
-UPDATE arrival SET seq = seq + ?1 WHERE one = 1 RETURNING seq;
+UPDATE arrival SET seq = seq + ? WHERE one = 1 RETURNING seq;

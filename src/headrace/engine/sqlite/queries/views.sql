@@ -1,83 +1,115 @@
 -- What people see; nothing here writes.
 
 -- name: get_unfinished
--- Jobs by id in the hot table; get_finished.sql looks in history from the same snapshot.
-SELECT unfinished_job.* FROM json_each(?1) AS asked
+-- Jobs by id in the hot table; get_finished looks in history from the same snapshot.
+SELECT unfinished_job.* FROM json_each(?) AS asked
 CROSS JOIN unfinished_job ON unfinished_job.id = asked.value;
 
 -- name: get_finished
 -- Jobs by id in history.
-SELECT finished_job.* FROM json_each(?1) AS asked
+SELECT finished_job.* FROM json_each(?) AS asked
 CROSS JOIN finished_job ON finished_job.id = asked.value;
 
--- name: list_unfinished
--- One page of unfinished jobs, walking the index on id from the cursor down.
-SELECT * FROM unfinished_job
-WHERE id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  -- include: job_filter
-ORDER BY id DESC
-LIMIT :limit;
+-- name: get_unfinished_brief
+-- As get_unfinished, without what may be large.
+SELECT
+    -- include: brief_job
+FROM unfinished_job WHERE id IN (SELECT value FROM json_each(?));
 
--- name: list_running
--- One page of running jobs: from the index of the few that run, however many others there are.
-SELECT * FROM unfinished_job
-WHERE state = 3 AND +id < :cursor
-  -- include: job_filter
-ORDER BY +id DESC
-LIMIT :limit;
+-- name: get_finished_brief
+-- As get_finished, without what may be large.
+SELECT
+    -- include: brief_job
+FROM finished_job WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: list_unfinished
+-- The next unfinished jobs: the index on id. This and the other `list_…` go over :step jobs from the
+-- cursor down, and answer how many there were, the lowest id, and the ids of those that match as JSON:
+-- a row each would hand Python's global lock back and forth for every one of them. CASE reads no column
+-- behind the first condition that is not met, and none that nobody asks for; AND alone would.
+-- include: unfinished_matches
+    WHERE id < :cursor
+    ORDER BY id DESC
+    LIMIT :step
+);
+
+-- name: list_in_states
+-- The next unfinished jobs in some states, however many others there are; in_states_count has found
+-- that they are few.
+-- include: unfinished_matches
+    WHERE seq IN (
+        -- include: seqs_in_states
+    ) AND +id < :cursor
+    ORDER BY +id DESC
+    LIMIT :step
+);
+
+-- name: in_states_count
+-- How many unfinished jobs are in some states, up to :most, from the indexes alone.
+SELECT count(*) FROM (
+    SELECT seq FROM (
+        -- include: seqs_in_states
+    ) LIMIT :most
+);
 
 -- name: list_finished
--- One page of finished jobs, walking the index on id from the cursor down.
-SELECT * FROM finished_job
-WHERE id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  -- include: job_filter
-ORDER BY id DESC
-LIMIT :limit;
+-- The next finished jobs: the index on id, which tells the number as well, so that those outside of a
+-- window of numbers are passed over without a look at the table.
+-- include: finished_matches
+    WHERE id < :cursor AND +number BETWEEN :first AND :last
+    ORDER BY id DESC
+    LIMIT :step
+);
 
 -- name: list_unsuccessful
--- One page of finished jobs in one state other than completed: the index history_unsuccessful leads
--- to them without a step over the completed ones.
-SELECT * FROM finished_job
-WHERE state <> 4 AND state = json_extract(:states, '$[0]') AND id < :cursor
-  -- include: job_filter
-ORDER BY id DESC
-LIMIT :limit;
+-- The next finished jobs in one state other than completed: the index history_unsuccessful leads to
+-- them without a step over the completed ones.
+-- include: finished_matches
+    WHERE state <> 4 AND state = json_extract(:states, '$[0]') AND id < :cursor
+      AND +number BETWEEN :first AND :last
+    ORDER BY id DESC
+    LIMIT :step
+);
+
+-- name: list_window
+-- The next finished jobs of a window of numbers that is small.
+-- include: finished_matches
+    WHERE number BETWEEN :first AND :last AND +id < :cursor
+    ORDER BY +id DESC
+    LIMIT :step
+);
 
 -- name: list_unfinished_keyed
--- One page of unfinished jobs that have a key: the few that job_key names.
-SELECT * FROM unfinished_job
-WHERE id IN (SELECT job_id FROM job_key WHERE job_key.key = :key)
-  AND +id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  AND (:parent IS NULL OR +parent = :parent)
-  -- include: job_filter
-ORDER BY id DESC
-LIMIT :limit;
+-- The next unfinished jobs that have a key: the few that job_key names.
+-- include: unfinished_matches
+    WHERE id IN (SELECT job_id FROM job_key WHERE job_key.key = :key) AND +id < :cursor
+    ORDER BY id DESC
+    LIMIT :step
+);
 
 -- name: list_finished_keyed
--- One page of finished jobs that have a key: the few that job_key names.
-SELECT * FROM finished_job
-WHERE id IN (SELECT job_id FROM job_key WHERE job_key.key = :key)
-  AND +id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  AND (:parent IS NULL OR +parent = :parent)
-  -- include: job_filter
-ORDER BY id DESC
-LIMIT :limit;
+-- The next finished jobs that have a key: the few that job_key names.
+-- include: finished_matches
+    WHERE id IN (SELECT job_id FROM job_key WHERE job_key.key = :key) AND +id < :cursor
+    ORDER BY id DESC
+    LIMIT :step
+);
 
 -- name: list_unfinished_children
--- One page of a job's unfinished children, found in the index of children.
-SELECT * FROM unfinished_job
-WHERE parent = :parent AND +id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  -- include: job_filter
-ORDER BY id DESC
-LIMIT :limit;
+-- The next of a job's unfinished children, found in the index of children.
+-- include: unfinished_matches
+    WHERE parent = :parent AND +id < :cursor
+    ORDER BY id DESC
+    LIMIT :step
+);
 
 -- name: list_finished_children
--- One page of a job's finished children, walking the index of children from the cursor down.
-SELECT * FROM finished_job
-WHERE parent = :parent AND id < :cursor AND +state IN (SELECT value FROM json_each(:states))
-  -- include: job_filter
-ORDER BY id DESC
-LIMIT :limit;
+-- The next of a job's finished children, walking the index of children from the cursor down.
+-- include: finished_matches
+    WHERE parent = :parent AND id < :cursor
+    ORDER BY id DESC
+    LIMIT :step
+);
 
 -- name: queue_names
 -- Every queue that has been used or paused.
@@ -115,20 +147,30 @@ LEFT JOIN (
     SELECT queue, lane, count(*) AS waiting, min(run_at) AS oldest
     FROM job WHERE state = 1 GROUP BY queue, lane
 ) AS line ON line.queue = lane.queue AND line.lane = lane.lane
-WHERE (?1 IS NULL OR lane.queue = ?1) AND (?2 IS NULL OR lane.lane = ?2)
+WHERE (? IS NULL OR lane.queue = ?) AND (? IS NULL OR lane.lane = ?)
   AND (lane.used > 0 OR line.waiting > 0)
 ORDER BY waiting DESC, lane.queue, lane.lane
-LIMIT ?3;
+LIMIT ?;
 
 -- name: lane_holders
--- The jobs that hold a place in one lane: ready, running, and retries that keep their place; by
--- priority, then arrival.
-SELECT id FROM (
-    SELECT id, priority, seq FROM job
-    WHERE queue = ?1 AND lane = ?2 AND state = 2 AND pinned = 0 AND lane IS NOT NULL
+-- The jobs that hold a place in some lanes: ready, running, and retries that keep their place; by
+-- priority, then arrival. The few that run are looked through once. Each ? is the same JSON array of [queue, lane].
+SELECT queue, lane, id FROM (
+    SELECT job.queue, job.lane, job.id, job.priority, job.seq
+    FROM json_each(?) AS place
+    CROSS JOIN job ON job.queue = json_extract(place.value, '$[0]')
+                  AND job.lane = json_extract(place.value, '$[1]')
+    WHERE job.state = 2 AND job.pinned = 0 AND job.lane IS NOT NULL
     UNION
-    SELECT id, priority, seq FROM job WHERE queue = ?1 AND lane = ?2 AND pinned = 1
+    SELECT job.queue, job.lane, job.id, job.priority, job.seq
+    FROM json_each(?) AS place
+    CROSS JOIN job ON job.queue = json_extract(place.value, '$[0]')
+                  AND job.lane = json_extract(place.value, '$[1]')
+    WHERE job.pinned = 1
     UNION
-    SELECT id, priority, seq FROM job WHERE +queue = ?1 AND +lane = ?2 AND state = 3
+    SELECT queue, lane, id, priority, seq FROM job
+    WHERE state = 3 AND (+queue, +lane) IN (
+        SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)
+    )
 )
 ORDER BY priority DESC, seq;

@@ -152,13 +152,13 @@ BEGIN
             rivals := true;
         END IF;
         IF rivals THEN
-            raised := raised + admit_to_lanes(freed_queues, freed_lanes, freed);
+            raised := raised + admit_to_lanes(moment, freed_queues, freed_lanes, freed);
         ELSIF cardinality(settled) = settling AND NOT some_return THEN
             -- All have left that were to leave, so nothing has to be counted or looked up again.
             raised := raised + promote_waiting(
-                occupied.queues, occupied.lanes, occupied.lane_jobs, occupied.free);
+                moment, occupied.queues, occupied.lanes, occupied.lane_jobs, occupied.free);
         ELSIF freed_lanes IS NOT NULL THEN
-            raised := raised + fill_lanes(freed_queues, freed_lanes, freed);
+            raised := raised + fill_lanes(moment, freed_queues, freed_lanes, freed);
         END IF;
     END IF;
 

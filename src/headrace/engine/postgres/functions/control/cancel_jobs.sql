@@ -29,7 +29,8 @@ BEGIN
         SELECT * INTO step FROM cancel_unstarted(moment, true, met, p_reason);
         gone := gone || step.ids;
         asked := asked || cancel_running(true, met, p_reason);
-        IF step.lanes IS NOT NULL AND fill_lanes(step.queues, step.lanes, step.freed) > 0 THEN
+        IF step.lanes IS NOT NULL
+            AND fill_lanes(moment, step.queues, step.lanes, step.freed) > 0 THEN
             PERFORM pg_notify(current_schema(), 'work');
         END IF;
     END IF;

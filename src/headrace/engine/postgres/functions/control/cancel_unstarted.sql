@@ -19,7 +19,7 @@ BEGIN
         SELECT id, created_at, run_at, NULL, greatest(p_moment, created_at), timeout, progress,
             token, attempt, max_attempts, width, 7, priority, hold, fail_on_crash, queue, task,
             source, lane, key, NULL, stage, message, NULL, p_reason, NULL, args, meta, log, NULL,
-            parent, child_group
+            parent, child_group, admitted_at
         FROM gone
     )
     SELECT array_agg(g.id), array_agg(g.queue), array_agg(g.lane),

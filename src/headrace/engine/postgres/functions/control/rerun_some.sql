@@ -4,7 +4,7 @@
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION rerun_some(
-    p_moment timestamptz, p_laned boolean, p_id uuid[],
+    p_moment timestamptz, p_laned boolean, p_id uuid[], p_token integer[],
     OUT ids uuid[], OUT queues text[], OUT lanes text[]
 ) LANGUAGE plpgsql AS $$
 BEGIN
@@ -12,6 +12,7 @@ BEGIN
         DELETE FROM history WHERE id = ANY (ARRAY(
             SELECT h.id FROM history h
             WHERE h.id = ANY (p_id) AND (h.lane IS NOT NULL) = p_laned
+                AND (p_token IS NULL OR h.token = p_token[array_position(p_id, h.id)])
             ORDER BY h.id FOR UPDATE
         ))
         RETURNING *
@@ -33,6 +34,7 @@ BEGIN
         WHERE id = ANY (ARRAY(
             SELECT j.id FROM job j
             WHERE j.id = ANY (p_id) AND j.state + 0 = 0 AND (j.lane IS NOT NULL) = p_laned
+                AND p_token IS NULL
             ORDER BY j.id FOR UPDATE
         ))
         RETURNING id, queue, lane

@@ -61,7 +61,7 @@ BEGIN
         INTO laned, ready, lane_queues, lane_names FROM moved m;
         moved := moved || laned;
         IF lane_names IS NOT NULL THEN
-            ready := admit_to_lanes(lane_queues, lane_names,
+            ready := admit_to_lanes(p_moment, lane_queues, lane_names,
                 array_fill(0, ARRAY[cardinality(lane_names)])) > 0 OR ready;
         END IF;
     END IF;

@@ -83,7 +83,7 @@ BEGIN
     stored := without_finished(stored);
 
     IF lane_names IS NOT NULL THEN
-        ready := admit_to_lanes(lane_queues, lane_names,
+        ready := admit_to_lanes(moment, lane_queues, lane_names,
             array_fill(0, ARRAY[cardinality(lane_names)])) > 0 OR ready;
     END IF;
     IF ready THEN

@@ -3,7 +3,9 @@
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
-CREATE OR REPLACE FUNCTION admit_to_lanes(p_queue text[], p_lane text[], p_freed integer[])
+CREATE OR REPLACE FUNCTION admit_to_lanes(
+    p_moment timestamptz, p_queue text[], p_lane text[], p_freed integer[]
+)
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     back_queue text[];
@@ -68,6 +70,7 @@ BEGIN
     )
     SELECT array_agg(b.queue), array_agg(b.lane) INTO back_queue, back_lane FROM back b;
     RETURN fill_lanes(
+        p_moment,
         p_queue || back_queue,
         p_lane || back_lane,
         p_freed || array_fill(1, ARRAY[coalesce(cardinality(back_lane), 0)])

@@ -1,5 +1,7 @@
 -- The same for lanes that may be named several times, and of which is not known what is free.
-CREATE OR REPLACE FUNCTION fill_lanes(p_queue text[], p_lane text[], p_freed integer[])
+CREATE OR REPLACE FUNCTION fill_lanes(
+    p_moment timestamptz, p_queue text[], p_lane text[], p_freed integer[]
+)
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     queues text[]; lanes text[]; freed integer[]; free integer[];
@@ -12,5 +14,5 @@ BEGIN
         GROUP BY u.queue, u.lane
     ) k
     JOIN lane l ON l.queue = k.queue AND l.lane = k.lane;
-    RETURN promote_waiting(queues, lanes, freed, free);
+    RETURN promote_waiting(p_moment, queues, lanes, freed, free);
 END $$;

@@ -4,7 +4,7 @@
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION promote_waiting(
-    p_queue text[], p_lane text[], p_freed integer[], p_free integer[]
+    p_moment timestamptz, p_queue text[], p_lane text[], p_freed integer[], p_free integer[]
 )
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
@@ -22,7 +22,14 @@ BEGIN
         LIMIT greatest(k.free + k.freed, 0)
     ) w;
     IF places IS NOT NULL THEN
-        UPDATE job SET state = 2 WHERE ctid = ANY (places) AND state + 0 = 1;
+        UPDATE job SET state = 2,
+            -- One that this transaction has put into its lane has not waited for its place. (What
+            -- `settle_and_insert` does is a transaction of its own to the server.)
+            admitted_at = CASE
+                WHEN xmin <> pg_current_xact_id()::xid AND greatest(created_at, run_at) < p_moment
+                THEN p_moment ELSE admitted_at
+            END
+        WHERE ctid = ANY (places) AND state + 0 = 1;
         GET DIAGNOSTICS raised = ROW_COUNT;
         -- What counts is what was updated. Only those who lock a lane may change its waiting jobs.
         IF raised <> cardinality(places) THEN

@@ -21,7 +21,8 @@ BEGIN
         RETURNING j.id, j.created_at, j.run_at, j.started_at, j.timeout, j.progress, j.token,
             j.attempt, j.max_attempts, j.width, j.priority, j.hold, j.fail_on_crash, j.queue,
             j.task, j.source, j.lane, j.key, j.worker, j.stage, j.message, j.cancel_reason, j.args,
-            j.meta, j.log, j.parent, j.child_group, t.result, t.error_type, t.error, t.entry,
+            j.meta, j.log, j.parent, j.child_group, j.admitted_at, t.result,
+            t.error_type, t.error, t.entry,
             CASE WHEN t.kind IS NULL THEN 4 WHEN t.kind >= 4 THEN t.kind ELSE 7 END AS state
     ), kept AS (
         -- include: into_history
@@ -30,13 +31,14 @@ BEGIN
             g.max_attempts, g.width, g.state, g.priority, g.hold, g.fail_on_crash, g.queue, g.task,
             g.source, g.lane, g.key, g.worker, g.stage,
             CASE WHEN g.state <> 4 OR g.progress >= 100 THEN g.message END,
-            CASE WHEN g.state <> 7 THEN g.error_type END,
+            -- No longer than an index can hold beside the other names.
+            CASE WHEN g.state <> 7 THEN left(g.error_type, 500) END,
             -- Who asked for the cancel knows the reason better than the attempt that obeyed.
             CASE WHEN g.state = 7 THEN coalesce(g.cancel_reason, g.error) ELSE g.error END,
             g.cancel_reason, g.args, g.meta,
             CASE WHEN g.entry IS NULL THEN g.log ELSE append_to_log(g.log, g.entry) END,
             CASE WHEN g.state = 4 THEN coalesce(g.result, 'null') END,
-            g.parent, g.child_group
+            g.parent, g.child_group, g.admitted_at
         FROM gone g
         RETURNING id, queue, lane
     )

@@ -1,5 +1,5 @@
 -- lanes: who has a place in a lane, who waits for one.
--- KEYS jobs ready reserved waiting places lanes
+-- KEYS jobs ready reserved waiting places lanes admitted
 -- A lane is queue, zero byte, name. Members sort by text, all with score 0:
 --   ready    queue, zero, order, id   may be claimed now
 --   reserved queue, zero, task, zero, order, id   the same, by workers that know its task
@@ -10,6 +10,7 @@
 -- the worst head); and `floor`, the lowest priority that came since the lane was empty: who comes
 -- last and is not above it beats nobody, so nobody has to look. A lane with nobody is forgotten.
 -- A place that goes from one job to the next changes none of these, so nothing has to be written.
+-- `admitted` has of each job that waited for a place when it got the last one.
 -- Names contain no byte below 32, so everything of a lane lies between lane+zero and lane+one.
 -- Scripts run alone, so counting places and giving one away cannot be torn apart.
 
@@ -19,7 +20,12 @@ local NARROW = 20
 local opened = {}
 local made_ready = 0
 -- Changes are collected and written together: one call per job and index would double the cost.
-local lines = { ready = {}, reserved = {}, entered = {}, left = {}, waiting = {}, promoted = {} }
+local lines = {
+  ready = {}, reserved = {}, entered = {}, left = {}, waiting = {}, promoted = {}, admitted = {},
+}
+-- Jobs that began to wait in this call: one that gets a place in the same call has not waited.
+local just_came = {}
+local admission_time
 
 local function write_lines()
   write('ZREM', PLACES, lines.left)
@@ -28,6 +34,7 @@ local function write_lines()
   write('ZADD', PLACES, lines.entered)
   write('ZADD', READY, lines.ready)
   write('ZADD', RESERVED, lines.reserved)
+  write('HSET', ADMITTED, lines.admitted)
   for name, list in pairs(lines) do
     if #list > 0 then lines[name] = {} end
   end
@@ -119,7 +126,7 @@ local function enter(lane, member)
 end
 
 local function wait(lane, member)
-  lane.waits = 1
+  lane.waits, just_came[member] = 1, true
   put(lines.waiting, member)
 end
 
@@ -133,6 +140,11 @@ local function fill(lane)
     0, free)
   for i = 1, #next do
     lines.promoted[#lines.promoted + 1] = next[i]
+    if not just_came[next[i]] then
+      local n = #lines.admitted
+      admission_time = admission_time or struct.pack('<d', now)
+      lines.admitted[n + 1], lines.admitted[n + 2] = sub(next[i], #name + 19), admission_time
+    end
     enter(lane, next[i])
   end
   if #next < free then lane.waits = 0 end

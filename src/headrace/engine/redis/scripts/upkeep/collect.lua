@@ -3,8 +3,8 @@
 -- KEYS due ready reserved waiting held finished
 -- USES clock
 -- ARGV 1 offset  2 how many are few  then words: scheduled, pending, running, finished
--- Answers the ids in no order, some of them twice or in another state by now, or nothing if they are too many: then walking through all jobs by id
--- finds them soon.
+-- Answers the ids in no order; some may come twice, or be of jobs that are in another state by now.
+-- Answers nothing if there are too many: then a walk over all jobs by id finds them soon.
 
 local lines = {
   scheduled = { DUE }, pending = { READY, RESERVED, WAITING }, running = { HELD }, finished = {},

@@ -1,7 +1,7 @@
 #!lua
 -- migrate: bring the store up to this version of the layout, unless it is for newer programs; returns
 -- the version that is there and the lowest that a program must know.
--- KEYS meta bodies task_keys lanes results errors logs notes entries
+-- KEYS meta bodies task_keys lanes results errors logs notes entries admitted
 -- USES clock
 -- ARGV 1 offset  2 the version that this Headrace knows  3... a version that states the lowest program
 -- that may use the store after it, and that program's version; and so on
@@ -20,7 +20,7 @@ if version < known then
 end
 -- A hash of small values is kept as a list that is searched from its start, which doubles what a
 -- claim costs. One long value turns it into a table, and it stays one as long as it is not empty.
-for _, hash in ipairs({ BODIES, TASK_KEYS, LANES, RESULTS, ERRORS, LOGS, NOTES, ENTRIES }) do
+for _, hash in ipairs({ BODIES, TASK_KEYS, LANES, RESULTS, ERRORS, LOGS, NOTES, ENTRIES, ADMITTED }) do
   call('HSETNX', hash, '', string.rep(' ', 128))
 end
 return { version, lowest }

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- prune: delete finished jobs, oldest first, with their keys and entries.
 -- KEYS meta jobs bodies ids task_keys finished ended results errors logs notes entries entry_order
--- KEYS children
+-- KEYS children admitted
 -- USES clock layout job record
 -- ARGV 1 offset  2 older than, in seconds ('' any age is kept)  3 keep ('' any number)  4 limit
 --   5 how many of the oldest to pass over
@@ -157,7 +157,7 @@ end
 write('ZREM', ENDED, ended)
 write('ZREM', CHILDREN, children)
 write('HDEL', TASK_KEYS, keys)
-for _, hash in ipairs({ JOBS, BODIES, RESULTS, ERRORS, LOGS, NOTES }) do
+for _, hash in ipairs({ JOBS, BODIES, RESULTS, ERRORS, LOGS, NOTES, ADMITTED }) do
   write('HDEL', hash, ids)
 end
 write('ZREM', IDS, ids)

@@ -1,0 +1,9 @@
+#!lua flags=no-writes
+-- get_brief: jobs as people see them in lists, without arguments, result, meta and attempt log.
+-- USES clock layout job seen
+-- ARGV 1 offset, then ids
+-- Answers what the library `seen` says.
+
+local ids = {}
+for i = 2, #ARGV do ids[#ids + 1] = ARGV[i] end
+return see(ids, {}, true)
