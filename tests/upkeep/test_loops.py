@@ -103,4 +103,12 @@ async def test_prune_keeps_a_number_of_finished_jobs(engine: Engine) -> None:
 
 async def test_there_is_one_loop_of_each(engine: Engine, clock: Clock, tmp_path: Path) -> None:
     made = loops(engine, Settings(), clock, open_store(tmp_path))
-    assert [loop.name for loop in made] == ["due", "sweep", "wake", "replaced", "prune", "files"]
+    assert [loop.name for loop in made] == [
+        "due",
+        "sweep",
+        "wake",
+        "replaced",
+        "pauses",
+        "prune",
+        "files",
+    ]

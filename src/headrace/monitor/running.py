@@ -14,6 +14,8 @@ from headrace.model.views import QueueView
 from headrace.monitor.paging import pages
 
 FEW = 100
+# What a step of a workflow has in its meta.
+STEP = "step"
 RUNNING = JobFilter(statuses=(Status.RUNNING,))
 
 
@@ -31,17 +33,23 @@ class RunningJobs(msgspec.Struct, frozen=True):
         return cls(longest, {each.name: each.waiting + each.ready for each in queues}, now)
 
     def answer(self) -> RunningAnswer:
-        """Return the body of `GET /api/v2/jobs/running` and `headrace running --json`."""
-        running = [
-            RunningJob(
-                platform=job.queue,
-                job_id=job.id,
-                workflow_id=job.meta.get("workflow_id"),
-                started_at=job.started_at,
-                elapsed_seconds=round(self.elapsed(job), 3),
-            )
-            for job in self.jobs
-        ]
+        """Return the body of `GET /api/v2/jobs/running` and `headrace running --json`.
+
+        Steps stand for their run, which is what its caller knows: once, however many run.
+        """
+        found: dict[str, RunningJob] = {}
+        for job in self.jobs:
+            meta = job.meta
+            shown = job.parent if job.parent is not None and STEP in meta else job.id
+            if shown not in found:
+                found[shown] = RunningJob(
+                    platform=job.queue,
+                    job_id=shown,
+                    workflow_id=meta.get("workflow_id"),
+                    started_at=job.started_at,
+                    elapsed_seconds=int(self.elapsed(job)),
+                )
+        running = list(found.values())
         summary = RunningSummary(running_count=len(running), queued_count=sum(self.queued.values()))
         return RunningAnswer(data=Running(running=running, queued=self.queued, summary=summary))
 

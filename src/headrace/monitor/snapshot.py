@@ -11,13 +11,14 @@ from typing import Any
 import msgspec
 
 from headrace.engine.base import Records
+from headrace.engine.pauses import described
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
-from headrace.monitor.worker_metrics import KIND, decode
+from headrace.monitor.counters.worker_metrics import KIND, decode
 from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
 
-FRESH_SECONDS = 1.0
+FRESH_SECONDS = 0.4
 MOST_LANES = 100
 MOST_DISPATCHERS = 100
 DISPATCHER = "dispatcher"
@@ -37,7 +38,7 @@ class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Snapshots:
-    """Returns a snapshot that is at most a second old. Concurrent callers share a read."""
+    """Returns a snapshot that is less than half a second old. Concurrent callers share a read."""
 
     def __init__(self, host: AppLike) -> None:
         self._host = host
@@ -54,13 +55,18 @@ class Snapshots:
         # A caller that is cancelled must not cancel the read of the others.
         return await asyncio.shield(self._taking)
 
+    def forget(self) -> None:
+        """Read anew for the next who asks: something was changed here."""
+        # A read that is under way may be from before, so nobody else gets it.
+        self._last, self._taking = None, None
+
     async def _take(self) -> Snapshot:
         await self._host.open()
         engine = self._host.engine
         workers = await engine.workers()
         counted = decode(await engine.record_list(KIND))
         snapshot = Snapshot(
-            queues=await engine.queues(),
+            queues=await described(engine, await engine.queues()),
             workers=workers,
             # What a lost worker counted last would stay for ever.
             telemetry={each.name: counted[each.name] for each in workers if _counts(each, counted)},
@@ -69,7 +75,8 @@ class Snapshots:
                 engine, self._host.clock.utcnow(), limit=MOST_DISPATCHERS
             ),
         )
-        self._last, self._taken_at = snapshot, time.monotonic()
+        if self._taking is asyncio.current_task():
+            self._last, self._taken_at = snapshot, time.monotonic()
         return snapshot
 
 

@@ -1,5 +1,5 @@
 """What keeps the store moving: due jobs, jobs of lost workers, forgotten waits, children
-that were replaced, old history and its files.
+that were replaced, pauses that end, old history and its files.
 
 Every worker runs these loops; any number of them may run at once.
 """
@@ -13,9 +13,9 @@ from headrace.engine.base import Engine
 from headrace.loops.loop import Loop
 from headrace.upkeep.files import Files
 from headrace.upkeep.lost_jobs import Sweep
-from headrace.upkeep.store import DueJobs, Prune, Replaced, Wake
+from headrace.upkeep.store import DueJobs, EndPauses, Prune, Replaced, Wake
 
-__all__ = ["DueJobs", "Files", "Prune", "Replaced", "Sweep", "Wake", "loops"]
+__all__ = ["DueJobs", "EndPauses", "Files", "Prune", "Replaced", "Sweep", "Wake", "loops"]
 
 
 def loops(engine: Engine, settings: Settings, clock: Clock, artifacts: ArtifactStore) -> list[Loop]:
@@ -25,6 +25,7 @@ def loops(engine: Engine, settings: Settings, clock: Clock, artifacts: ArtifactS
         Sweep(engine=engine, clock=clock, lease_seconds=settings.lease_seconds),
         Wake(engine=engine),
         Replaced(engine=engine),
+        EndPauses(engine=engine),
         Prune(
             engine=engine,
             history_seconds=settings.history_seconds,

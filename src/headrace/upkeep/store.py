@@ -1,4 +1,4 @@
-"""Loops that keep jobs moving: due ones, suspended ones, replaced children, old history."""
+"""Loops that keep jobs moving: due and suspended ones, replaced children, pauses, old history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import time
 import msgspec
 
 from headrace.engine.base import Engine
-from headrace.job_tree import REPLACED, ReplacedChildren, cancel_replaced
+from headrace.engine.pauses import end_pauses
+from headrace.job_tree import REPLACED, complete_rerun
 from headrace.loops.loop import Loop, around
 
 log = logging.getLogger("headrace.upkeep")
@@ -21,6 +22,7 @@ WAKE_PAUSE = 10.0
 WAKE_REST = 20
 REPLACED_BATCH = 50
 REPLACED_PAUSE = 30.0
+END_PAUSES_PAUSE = 5.0
 PRUNE_BATCH = 500
 PRUNE_PAUSE = 60.0
 STEP_PAUSE = 0.1
@@ -84,8 +86,9 @@ class Wake(EngineLoop):
 
 
 class Replaced(EngineLoop):
-    """The process that runs a job again from a stage cancels the children it made since. If it dies
-    first, this does so, some seconds later. To do it twice does no harm.
+    """The process that runs a job again cancels the children in whose place others come, and runs
+    those again that are waited for once more. If it dies first, this does so, some seconds later.
+    To do it twice does no harm.
     """
 
     name = "replaced"
@@ -95,13 +98,23 @@ class Replaced(EngineLoop):
         records = await self.engine.record_list(REPLACED, limit=REPLACED_BATCH)
         for record in records:
             try:
-                replaced = msgspec.json.decode(record.body, type=ReplacedChildren)
+                await complete_rerun(self.engine, record.key)
             except msgspec.MsgspecError:
                 log.warning("Record %s/%s cannot be read: deleted", record.kind, record.key)
                 await self.engine.record_delete(record.kind, record.key)
-                continue
-            await cancel_replaced(self.engine, record.key, replaced)
         return 0.0 if len(records) == REPLACED_BATCH else around(REPLACED_PAUSE)
+
+
+class EndPauses(EngineLoop):
+    """Resumes queues that were paused until a time, some seconds after it."""
+
+    name = "pauses"
+
+    async def tick(self) -> float:
+        """Resume what is to be resumed."""
+        for queue in await end_pauses(self.engine):
+            log.info("Queue %r is open again: its pause has ended", queue)
+        return around(END_PAUSES_PAUSE)
 
 
 class Prune(EngineLoop):

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 from headrace.engine.base import Viewing
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
-from headrace.monitor.change_reconstruction import JobFingerprint, fingerprint
+from headrace.monitor.changes.reconstruction import JobFingerprint, fingerprint
+from headrace.monitor.changes.subscribers import Subscriber
 from headrace.monitor.paging import pages, weight
-from headrace.monitor.subscribers import Subscriber
 
-# Unfinished jobs beyond this many are reported only once they run.
+# So many unfinished jobs are watched. While there are more, changes of the others may be missed.
 MOST_KNOWN = 50_000
+# New jobs that are held at once, so that they are told in their order.
+MOST_HELD = 20_000
+MOST_HELD_BYTES = 16 * 1_048_576
 # Finished jobs stay known for a while: they may be run again.
 MOST_FINISHED = 5_000
 # Ids are made before jobs are stored, on machines whose clocks differ.
 LATE_SECONDS = 10.0
 LATE_EVERY = 2.0
 CLOCK_SKEW = 60.0
-MOST_HELD = 16 * 1_048_576
 HEAD = 500
+# A scan that cannot watch everything begins anew after so long, or when half of it is done.
+PARTIAL_SECONDS = 30.0
+
+Rest = Callable[[float], Awaitable[None]]
 
 
 class WatchedJob:
@@ -36,11 +42,16 @@ class WatchedJob:
 
 
 class AllJobsScan:
-    """Watches all jobs of a store, at a bounded cost for each poll."""
+    """Watches all jobs of a store, at a bounded cost for each poll.
 
-    def __init__(self, known: dict[str, WatchedJob]) -> None:
+    `rest` is awaited with the time that a read took: what is read is never urgent.
+    """
+
+    def __init__(self, known: dict[str, WatchedJob], rest: Rest) -> None:
         self._known = known
+        self._rest = rest
         self._began = time.time()
+        self._partial_since: float | None = None
         self._newest = self._floor = self._first = ""
         self._late_at = time.monotonic()
         self._finished: dict[str, None] = {}
@@ -51,10 +62,10 @@ class AllJobsScan:
         newest = await engine.list_jobs(JobFilter(), limit=1)
         self._newest = self._floor = self._first = newest.jobs[0].id if newest.jobs else ""
         seen: list[tuple[str, JobFingerprint]] = []
-        wanted = JobFilter(statuses=tuple(ACTIVE))
-        async for page in pages(engine, wanted):
+        async for page in self._pages(engine, JobFilter(statuses=tuple(ACTIVE))):
             seen += [(job.id, fingerprint(job)) for job in page]
             if len(seen) >= MOST_KNOWN:
+                self.miss()
                 break
         for job_id, each in reversed(seen):
             self._newest = max(self._newest, job_id)
@@ -62,12 +73,32 @@ class AllJobsScan:
             if known.seen is None:
                 known.seen = each
 
+    def miss(self) -> None:
+        """Note that there are jobs whose changes may be missed from now on."""
+        if self._partial_since is None:
+            self._partial_since = time.monotonic()
+
+    @property
+    def outdated(self) -> bool:
+        """Whether changes may have been missed, so that it is time to begin anew."""
+        if self._partial_since is None:
+            return False
+        waited = time.monotonic() - self._partial_since
+        return waited > PARTIAL_SECONDS or len(self._known) - len(self._finished) < MOST_KNOWN / 2
+
+    @property
+    def full(self) -> bool:
+        """Whether no more unfinished jobs can be watched."""
+        return len(self._known) - len(self._finished) >= MOST_KNOWN
+
     def is_new(self, job: Job) -> bool:
         """Return whether an unknown job was enqueued since the scan began."""
         return job.id > self._first or job.created_at.timestamp() > self._began - CLOCK_SKEW
 
-    async def arrivals(self, engine: Viewing) -> AsyncIterator[Job]:
-        """Return new jobs; every few seconds also those that were stored late, with older ids."""
+    async def arrivals(self, engine: Viewing) -> AsyncIterator[list[Job]]:
+        """Return new jobs in their order; every few seconds also those that were stored late, with
+        older ids. Of more than can be held none, and the scan is outdated.
+        """
         now = time.monotonic()
         until = self._newest
         if now - self._late_at >= LATE_EVERY:
@@ -75,26 +106,34 @@ class AllJobsScan:
             until = max(self._floor, id_at(time.time() - LATE_SECONDS))
         newest = self._newest
         held: list[Job] = []
-        async for page in pages(engine, JobFilter()):
+        size = 0
+        async for page in self._pages(engine, JobFilter()):
             new = [job for job in page if job.id > until]
             newest = max(newest, *(job.id for job in new[:1]), "")
             held += new
+            size += sum(map(weight, new))
             if len(new) < len(page):
                 break
-            if sum(map(weight, held)) > MOST_HELD:
-                # In the order they came, as far as so many can be held.
-                while held:
-                    yield held.pop()
-        while held:
-            yield held.pop()
+            if len(held) > MOST_HELD or size > MOST_HELD_BYTES:
+                self._partial_since = float("-inf")
+                return
+        held.reverse()
+        yield held
         # Only now: if a page could not be read, all are read again.
         self._newest = newest
 
-    async def running(self, engine: Viewing) -> AsyncIterator[Job]:
+    async def running(self, engine: Viewing) -> AsyncIterator[list[Job]]:
         """Return the jobs that run now."""
-        async for page in pages(engine, JobFilter(statuses=(Status.RUNNING,))):
-            for job in page:
-                yield job
+        async for page in self._pages(engine, JobFilter(statuses=(Status.RUNNING,))):
+            yield page
+
+    async def _pages(self, engine: Viewing, wanted: JobFilter) -> AsyncIterator[list[Job]]:
+        began = time.perf_counter()
+        async for page in pages(engine, wanted):
+            spent = time.perf_counter() - began
+            yield page
+            await self._rest(spent)
+            began = time.perf_counter()
 
     def to_read(self, read: set[str]) -> list[str]:
         """Return the jobs to read one by one: those that ran, and some of the others."""

@@ -9,16 +9,19 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
 from headrace.clock import Clock
 from headrace.engine.base import Records
-from headrace.errors import EngineUnavailable, HeadraceError
+from headrace.errors import EngineUnavailable, HeadraceError, RecordConflict
 from headrace.loops.loop import Loop, around
 from headrace.model.views import Record
-from headrace.telemetry import BOUNDS, OTHERS, Histogram, TaskCounters, Telemetry
+from headrace.monitor.counters.codec import COUNTERS, counted, counted_task, decode_counted
+from headrace.monitor.counters.total import add_left_behind
+from headrace.monitor.counters.write import CounterWriter
+from headrace.monitor.series.write import MinuteWriter
+from headrace.telemetry import OTHERS, Telemetry
 
 KIND = "telemetry"
 PAUSE = 2.0
@@ -33,27 +36,17 @@ FOLD_AFTER = 3_600.0
 MOST_PAIRS = 1_000
 # So many are made ready for writing before the event loop may do something else.
 PIECE = 100
-COUNTERS = (
-    "claimed",
-    "released",
-    "refused",
-    "exchange_failures",
-    "renewals",
-    "lease_failures",
-    "leases_lost",
-    "blocks",
-    "block_seconds",
-    "listening",
-)
 
 
 class Publish(Loop):
-    """Stores a worker's counters every few seconds, and deletes them when it stops.
+    """Stores a worker's counters every few seconds, and deletes them when it stops; what it did in
+    each minute, and what it adds to the counters of all workers, stay.
 
     An idle worker writes once a minute, and one that has done nothing never.
     """
 
     name = "telemetry"
+    stops_last = True
 
     def __init__(
         self, *, engine: Records, telemetry: Telemetry, worker: Callable[[], str], clock: Clock
@@ -67,7 +60,11 @@ class Publish(Loop):
         self._work: object = _work(Telemetry())
         self._written_at = clock.now()
         self._tidy_at = self._written_at + around(TIDY_EVERY)
-        self._pairs = Pairs(telemetry)
+        self._minutes = MinuteWriter(engine=engine, telemetry=telemetry, worker=worker, clock=clock)
+        self._counters = CounterWriter(
+            engine=engine, telemetry=telemetry, worker=worker, clock=clock
+        )
+        self._pairs = Pairs(telemetry, self._fold)
 
     async def tick(self) -> float:
         """Store the counters, if they have changed."""
@@ -77,6 +74,10 @@ class Publish(Loop):
             with contextlib.suppress(EngineUnavailable):
                 await self._tidy()
         self._pairs.fold(now)
+        with contextlib.suppress(EngineUnavailable):
+            await self._minutes.write(now)
+        with contextlib.suppress(EngineUnavailable, RecordConflict):
+            await self._counters.write()
         work = _work(self._telemetry)
         idle = work == self._work
         if idle and (self._written is None or now - self._written_at < IDLE_PAUSE):
@@ -91,11 +92,17 @@ class Publish(Loop):
         return PAUSE
 
     async def stop(self, patience: float = PATIENCE) -> None:
-        """Delete the counters, if the engine is there."""
+        """Store the last minute and delete the counters, if the engine is there."""
         await super().stop(patience)
         with contextlib.suppress(HeadraceError, TimeoutError):
             async with asyncio.timeout(PATIENCE):
+                await self._minutes.finish()
                 await self._remove()
+                await self._counters.finish()
+
+    def _fold(self, key: tuple[str, str]) -> None:
+        self._minutes.fold(key)
+        self._counters.fold(key)
 
     async def _remove(self) -> None:
         if self._written is not None:
@@ -111,6 +118,7 @@ class Publish(Loop):
             for record in records:
                 if record.updated_at < oldest:
                     await self._engine.record_delete(KIND, record.key)
+        await add_left_behind(self._engine, oldest, self._clock.now())
 
 
 class Pairs:
@@ -119,8 +127,13 @@ class Pairs:
     Runs on the loop that counts, and yields only between two of them.
     """
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        on_fold: Callable[[tuple[str, str]], None] = lambda _: None,
+    ) -> None:
         self._telemetry = telemetry
+        self._on_fold = on_fold
         # By task and queue: how many attempts there were at the last fold, and since when.
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         # The same, with the encoded counters.
@@ -139,6 +152,7 @@ class Pairs:
         for number, (since, key) in enumerate(idle):
             if number >= excess and now - since <= FOLD_AFTER:
                 break
+            self._on_fold(key)
             self._telemetry.fold(key)
             del seen[key]
             self._encoded.pop(key, None)
@@ -151,13 +165,13 @@ class Pairs:
             attempts = counters.attempts
             attempts_before, encoded = self._encoded.get(key, (-1, msgspec.Raw()))
             if attempts != attempts_before:
-                encoded = msgspec.Raw(msgspec.json.encode(_task(counters)))
+                encoded = msgspec.Raw(msgspec.json.encode(counted_task(counters)))
                 self._encoded[key] = (attempts, encoded)
                 made += 1
                 if made % PIECE == 0:
                     await asyncio.sleep(0)
             tasks.append(encoded)
-        return msgspec.json.encode(_counted(self._telemetry, tasks))
+        return msgspec.json.encode(counted(self._telemetry, tasks))
 
 
 def _work(telemetry: Telemetry) -> object:
@@ -167,72 +181,17 @@ def _work(telemetry: Telemetry) -> object:
     ]
 
 
-# The counts of a histogram, and its total.
-_Values = tuple[list[int], float]
-
-
-class _Task(msgspec.Struct):
-    task: str
-    queue: str
-    outcomes: dict[str, int]
-    wait: _Values
-    run: _Values
-
-
-class _Counted(msgspec.Struct):
-    tasks: list[_Task]  # or each as it is encoded
-    exchange: _Values
-    counters: dict[str, float]
-
-
-_decoder = msgspec.json.Decoder(_Counted)
-
-
 def encode(telemetry: Telemetry) -> bytes:
     """Encode the counters at once."""
-    tasks = [_task(each) for each in list(telemetry.tasks.values())]
-    return msgspec.json.encode(_counted(telemetry, tasks))
-
-
-def _task(counters: TaskCounters) -> _Task:
-    wait, run = _values(counters.wait), _values(counters.run)
-    return _Task(counters.task, counters.queue, counters.outcomes(), wait, run)
-
-
-def _counted(telemetry: Telemetry, tasks: list[Any]) -> _Counted:
-    counters = {name: float(getattr(telemetry, name)) for name in COUNTERS}
-    return _Counted(tasks, _values(telemetry.exchange_seconds), counters)
+    tasks = [counted_task(each) for each in list(telemetry.tasks.values())]
+    return msgspec.json.encode(counted(telemetry, tasks))
 
 
 def decode(records: Sequence[Record]) -> dict[str, Telemetry]:
     """Return the counters by worker. Records in the form of another version are left out."""
     found = {}
     for record in records:
-        try:
-            found[record.key] = _telemetry(_decoder.decode(record.body))
-        except (msgspec.DecodeError, ValueError):
-            continue
+        telemetry = decode_counted(record.body)
+        if telemetry is not None:
+            found[record.key] = telemetry
     return found
-
-
-def _telemetry(counted: _Counted) -> Telemetry:
-    telemetry = Telemetry(exchange_seconds=_histogram(counted.exchange))
-    for name in COUNTERS:
-        setattr(telemetry, name, counted.counters.get(name, 0))
-    for task in counted.tasks:
-        completed = task.outcomes.pop("completed", 0)
-        wait, run = _histogram(task.wait), _histogram(task.run)
-        counters = TaskCounters(task.task, task.queue, completed, task.outcomes, wait, run)
-        telemetry.tasks[task.task, task.queue] = counters
-    return telemetry
-
-
-def _values(histogram: Histogram) -> _Values:
-    return list(histogram.counts), histogram.total
-
-
-def _histogram(values: _Values) -> Histogram:
-    counts, total = values
-    if len(counts) != len(BOUNDS) + 1:
-        raise ValueError("other buckets than ours")
-    return Histogram(counts, total)

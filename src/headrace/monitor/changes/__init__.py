@@ -1,0 +1,1 @@
+"""Changes of jobs, found by reading and told to subscribers."""
