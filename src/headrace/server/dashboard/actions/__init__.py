@@ -1,0 +1,1 @@
+"""Routes that forms are sent to; all modules are found by themselves."""

@@ -1,0 +1,1 @@
+"""Findings on pages: as cards and notices, and where each leads."""

@@ -1,0 +1,1 @@
+"""What pages of jobs need: filters, details, forms, and JSON to look at."""

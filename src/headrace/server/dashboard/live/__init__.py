@@ -1,0 +1,1 @@
+"""Keeps open pages up to date: one look for all who have the same view, one stream for each."""

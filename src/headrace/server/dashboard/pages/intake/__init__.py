@@ -1,0 +1,1 @@
+"""What comes in from brokers and by the clock, and where published events go."""

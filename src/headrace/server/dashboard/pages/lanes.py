@@ -1,0 +1,65 @@
+"""Lanes: who holds a place, and who waits for one."""
+
+from __future__ import annotations
+
+from headrace.model.views import LaneView
+from headrace.monitor.findings.lanes import held_long
+from headrace.server.dashboard.page import Shown, page
+from headrace.server.dashboard.visit import Visit
+from headrace.server.dashboard.words import moment_before
+
+MOST = 100
+# A wide lane may have many holders: a row names some of them.
+MOST_HOLDERS = 3
+
+
+@page("/lanes", title="Lanes", key="l", query=("queue", "lane", "blocked"))
+async def lanes(visit: Visit) -> Shown:
+    """Show lanes, those with the most waiting jobs first."""
+    queue, lane = visit.query.get("queue") or None, visit.query.get("lane") or None
+    allowed: list[str | None] = [*sorted(visit.caller.queues)] or [None]
+    if queue is not None:
+        visit.caller.check_queue(queue)
+        allowed = [queue]
+    found: list[LaneView] = []
+    # A key for some queues: the engine bounds each answer, so each queue is asked by itself.
+    for each in allowed:
+        found += await visit.app.lanes(queue=each, lane=lane, limit=MOST)
+    found.sort(key=lambda each: (-each.waiting, each.queue, each.lane))
+    names = [holder for each in found[:MOST] for holder in each.holders[:MOST_HOLDERS]]
+    holders = {job.id: job for job in await visit.app.engine.get(names)}
+    long = {job.id for job in holders.values() if held_long(job, visit.now)}
+    shown = found[:MOST]
+    only_blocked = visit.query.get("blocked") == "yes"
+    if only_blocked:
+        shown = [each for each in shown if _blocked(each, long)]
+    return Shown(
+        "lanes.html",
+        lanes=[
+            {
+                "view": each,
+                "oldest": moment_before(visit.now, each.oldest_age),
+                "blocked": _blocked(each, long),
+            }
+            for each in shown
+        ],
+        long=long,
+        tabs=[
+            ("All", visit.again(blocked=None), not only_blocked),
+            ("Blocked by one job", visit.again(blocked="yes"), only_blocked),
+        ],
+        only_blocked=only_blocked,
+        more=len(found) >= MOST,
+        most=MOST,
+        holders=holders,
+        most_holders=MOST_HOLDERS,
+        queue=queue,
+        lane=lane,
+    )
+
+
+def _blocked(lane: LaneView, long: set[str]) -> bool:
+    """Return whether others wait because the holders have had their places for long."""
+    seen = lane.holders[:MOST_HOLDERS]
+    full = lane.used >= lane.width and len(seen) == len(lane.holders)
+    return bool(lane.waiting and full and seen) and all(each in long for each in seen)

@@ -1,0 +1,105 @@
+"""What several pages read, once for all who look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from headrace.api_types.bulk import BulkView
+from headrace.api_types.job import JobBody
+from headrace.api_types.monitoring import ErrorGroups
+from headrace.model.job import JobFilter
+from headrace.model.views import JobCount
+from headrace.monitor.errors import error_groups, hide
+from headrace.monitor.kept_reads import KeptReads
+from headrace.monitor.search import count
+from headrace.server.dashboard.visit import Visit
+from headrace.server.service import Service
+
+ERRORS_SECONDS = 2.0
+# Groups are made of thousands of jobs: nobody waits for newer ones.
+ERRORS_MEANWHILE = 10.0
+BULK_SECONDS = 1.0
+COUNT_SECONDS = 1.0
+SAMPLE_SECONDS = 5.0
+# The end of a traceback says where it failed.
+TRACEBACK_CHARACTERS = 16_384
+
+
+class FailureSample(msgspec.Struct, frozen=True):
+    """How a job of a group failed, without hidden values."""
+
+    job_id: str
+    queue: str
+    attempt: int
+    worker: str | None = None
+    message: str = ""
+    traceback: str = ""
+    cut: bool = False
+
+
+class SharedReads:
+    """One of each server: `service.part(SharedReads)`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._errors: KeptReads[ErrorGroups] = KeptReads(ERRORS_SECONDS, meanwhile=ERRORS_MEANWHILE)
+        self._bulk: KeptReads[Sequence[BulkView]] = KeptReads(BULK_SECONDS)
+        self._counts: KeptReads[JobCount] = KeptReads(COUNT_SECONDS)
+        self._samples: KeptReads[FailureSample | None] = KeptReads(SAMPLE_SECONDS)
+
+    async def errors(self, visit: Visit, wanted: JobFilter) -> ErrorGroups:
+        """Return failures in groups, without hidden values. The filter has to be what the caller
+        may see.
+        """
+
+        async def read() -> ErrorGroups:
+            app = self._service.app
+            await app.open()
+            found = await error_groups(app.engine, wanted, visible=visit.reach.visible)
+            return await hide(app.engine, found, self._service.answers.error)
+
+        return await self._errors.get((wanted, visit.caller.queues), read)
+
+    async def count(self, visit: Visit, wanted: JobFilter, fingerprint: str | None) -> JobCount:
+        """Return how many jobs match, among the newest. The filter has to be what the caller may
+        see. By status alone it is always new; for other filters a second old.
+        """
+        app, seen = self._service.app, visit.reach.seen
+        if fingerprint is None and wanted == JobFilter(statuses=wanted.statuses):
+            return await app.engine.count_jobs(wanted)
+        return await self._counts.get(
+            (wanted, fingerprint, visit.caller.queues),
+            lambda: count(app.engine, wanted, fingerprint, seen=seen),
+        )
+
+    async def bulk(self) -> Sequence[BulkView]:
+        """Return all bulk actions; who may see which is for the page to say."""
+        return await self._bulk.get((), self._service.app.bulk_actions)
+
+    async def sample(self, job_id: str) -> FailureSample | None:
+        """Return how a job failed, or None if it is gone or has been run again since."""
+
+        async def read() -> FailureSample | None:
+            app = self._service.app
+            await app.open()
+            jobs = await app.engine.get([job_id])
+            found = [job for job in jobs if job.error_type is not None]
+            return _sample(self._service.answers.job(found[0])) if found else None
+
+        return await self._samples.get(job_id, read)
+
+
+def _sample(job: JobBody) -> FailureSample:
+    last = next((each for each in reversed(job.log) if each.failure is not None), None)
+    trace = (last.failure.traceback or "") if last and last.failure else ""
+    return FailureSample(
+        job_id=job.id,
+        queue=job.queue,
+        attempt=last.attempt if last else job.attempt,
+        worker=last.worker if last else job.worker,
+        message=(job.error or "")[:TRACEBACK_CHARACTERS],
+        traceback=trace[-TRACEBACK_CHARACTERS:],
+        cut=len(trace) > TRACEBACK_CHARACTERS,
+    )
