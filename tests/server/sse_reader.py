@@ -30,6 +30,7 @@ class Stream:
     def __init__(self, client: httpx.AsyncClient, path: str, **headers: str) -> None:
         self.events: list[Event] = []
         self.comments: list[str] = []
+        self.last_id: str | None = None
         self.response: httpx.Response | None = None
         self._client = client
         self._path = path
@@ -48,6 +49,10 @@ class Stream:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events]
 
     async def ended(self) -> None:
         """Wait until the server has ended it."""
@@ -80,6 +85,7 @@ class Stream:
                 name, _, value = line.partition(": ")
                 if name:
                     fields[name] = value
+                    self.last_id = value if name == "id" else self.last_id
                 else:
                     self.comments.append(value)
                     self._open.set()

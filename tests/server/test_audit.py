@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 import headrace
+from headrace.admin import bulk
+from headrace.admin.bulk import BulkRecord
+from headrace.admin.keys import create_key
+from headrace.api_types.responses import AuditEntry
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
 from headrace.dispatchers.events.message_parser import RejectedMessage
-from headrace.server.auth import audit
-from headrace.server.auth.guard import Caller
+from headrace.model.ids import first_id
+from headrace.model.job import JobFilter
+from headrace.server.auth import audit, audit_pages
+from headrace.server.auth.caller import Caller
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
 from tests.server.test_guard import ROUTES
 from tests.support.processes import until
@@ -24,6 +33,9 @@ CHANGES = {
     ("POST", "/jobs/bulk"): "jobs.cancel",
     ("POST", "/jobs/{job_id}/cancel"): "job.cancel",
     ("POST", "/jobs/{job_id}/retry"): "job.retry",
+    ("POST", "/jobs/{job_id}/copy"): "job.copy",
+    ("DELETE", "/bulk/{bulk_id}"): "bulk.stop",
+    ("POST", "/bulk/{bulk_id}/resume"): "bulk.resume",
     ("POST", "/jobs/{job_id}/events/{event}"): "job.signal",
     ("POST", "/queues/{name}/pause"): "queue.pause",
     ("POST", "/queues/{name}/resume"): "queue.resume",
@@ -67,10 +79,15 @@ async def test_every_route_that_changes_something_writes_it_down(local_app: head
 
         first = (await change("POST", "/jobs", ADD))["job_id"]
         await change("POST", "/jobs/batch", {"jobs": [ADD, ADD]})
+        copied = await client.post(f"/jobs/{first}/copy")
+        expected["job.copy"] = copied.json()["job_id"]
         await change("POST", "/jobs/{job_id}/events/{event}", 1, job_id=first, event="approved")
         await change("POST", "/jobs/{job_id}/cancel", {"reason": "enough"}, job_id=first)
         await change("POST", "/jobs/{job_id}/retry", job_id=first)
         await change("POST", "/jobs/bulk", {"action": "cancel", "filter": {"task": ["add"]}})
+        begun = await _bulk_elsewhere(local_app, made)
+        await change("DELETE", "/bulk/{bulk_id}", bulk_id=begun)
+        await change("POST", "/bulk/{bulk_id}/resume", bulk_id=begun)
         for verb in ("pause", "resume"):
             await change("POST", f"/queues/{{name}}/{verb}", name="q")
 
@@ -118,6 +135,21 @@ async def test_every_route_that_changes_something_writes_it_down(local_app: head
     }
     assert {entry["who"] for entry in entries} == {"test admin"}
     assert all(entry["key_id"] in made for entry in entries)
+
+
+async def _bulk_elsewhere(app: headrace.App, key: str) -> str:
+    """A bulk action of this key that another server does, so that it can be stopped in time."""
+    record = BulkRecord(
+        action="cancel",
+        filter=JobFilter(tasks=("none",)),
+        cutoff=app.clock.utcnow(),
+        who="test admin",
+        key_id=key.split("_")[1],
+        made_at=app.clock.utcnow(),
+        owner="another server",
+        beat=await app.engine.now(),
+    )
+    return (await bulk.start(app.engine, record)).id
 
 
 async def test_what_is_written_down_is_read_in_pages(local: httpx.AsyncClient) -> None:
@@ -173,9 +205,96 @@ async def test_both_lines_of_the_log_are_bounded(
         await log.changed(caller, "queue.pause", "q")
         await log._write_all()
     await log.close()
-    keys = [record.key for record in await local_app.engine.record_list(audit.KIND)]
-    for line in (audit.CHANGE, audit.ENQUEUE):
+    keys = [record.key for record in await local_app.engine.record_list(audit_pages.KIND)]
+    for line in (audit_pages.CHANGE, audit_pages.ENQUEUE):
         assert sum(key.startswith(line) for key in keys) <= 5 + 2, line
+
+
+async def test_entries_are_found_by_who_action_target_and_time(local_app: headrace.App) -> None:
+    _, ada = await create_key(local_app, name="ada", scope="admin")
+    _, bob = await create_key(local_app, name="bob", scope="admin")
+    async with client_of(local_app) as client:
+        job_id = (await client.post("/jobs", json=ADD, headers=bearer(ada))).json()["job_id"]
+        await client.post("/queues/mail/pause", headers=bearer(ada))
+        await client.post("/queues/mail/resume", headers=bearer(bob))
+        await client.post("/queues/other/pause", headers=bearer(bob))
+
+        async def found(**params: str) -> list[tuple[str, str, str]]:
+            answer = await client.get("/audit", params=params, headers=bearer(ada))
+            assert answer.status_code == 200, answer.text
+            return [
+                (each["who"], each["action"], each["target"]) for each in answer.json()["entries"]
+            ]
+
+        async def enqueued() -> bool:
+            return await found(target=job_id) == [("ada", "jobs.create", "add")]
+
+        await until(enqueued)
+        assert await found(who="bob") == [
+            ("bob", "queue.pause", "other"),
+            ("bob", "queue.resume", "mail"),
+        ]
+        assert await found(who=bob.split("_")[1]) == await found(who="bob")
+        assert await found(action="queue.pause") == [
+            ("bob", "queue.pause", "other"),
+            ("ada", "queue.pause", "mail"),
+        ]
+        assert len(await found(action="queue")) == 3
+        assert await found(target="mail", who="ada") == [("ada", "queue.pause", "mail")]
+        assert await found(action="que") == []
+        now = datetime.now(UTC)
+        assert len(await found(since=(now - timedelta(minutes=5)).isoformat())) == 4
+        assert await found(until=(now - timedelta(minutes=5)).isoformat()) == []
+        problem(await client.get("/audit?since=now", headers=bearer(ada)), 422)
+
+
+async def test_the_log_is_read_backwards_in_bounded_parts(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries of a moment, an hour and a month ago: all, once, in order, whatever the pages."""
+    engine, now = local_app.engine, time.time()
+    expected = []
+    ages: list[float] = [*(90 * 86_400 + n for n in range(30)), *(3_600 + n for n in range(40))]
+    ages += [n / 1_000 for n in range(50)]
+    for number, age in enumerate(sorted(ages, reverse=True)):
+        prefix = audit_pages.CHANGE if number % 3 else audit_pages.ENQUEUE
+        at = datetime.fromtimestamp(now - age, UTC)
+        key = f"{first_id(now - age)[:24]}{number:012x}"
+        entries = [
+            AuditEntry(at=at, action="queue.pause", target=f"{number}.{each}", who="ada")
+            for each in range(2)
+        ]
+        await engine.record_put(audit_pages.KIND, prefix + key, msgspec.json.encode(entries))
+        expected += [entry.target for entry in entries]
+    expected.reverse()
+    log = audit.AuditLog(local_app)
+    asked: list[int] = []
+    real = engine.record_list
+
+    async def counted(kind: str, **options: Any) -> Any:
+        asked.append(options["limit"])
+        return await real(kind, **options)
+
+    monkeypatch.setattr(engine, "record_list", counted)
+    for page, most in ((500, 2_000), (16, 20)):
+        monkeypatch.setattr(audit_pages, "PAGE", page)
+        monkeypatch.setattr(audit_pages, "MOST_READ", most)
+        for limit in (3, 1_000):
+            found, cursor, first = [], None, True
+            while first or cursor is not None:
+                first = False
+                asked.clear()
+                answer = await log.read(cursor=cursor, limit=limit)
+                assert len(asked) < (30 if page == 500 else 100)
+                found += [entry.target for entry in answer.entries]
+                cursor = answer.cursor
+            assert found == expected
+    wanted = audit_pages.AuditFilter(target="3.1")
+    answer = await log.read(wanted, cursor=None, limit=5)
+    while not answer.entries:
+        assert answer.cursor is not None
+        answer = await log.read(wanted, cursor=answer.cursor, limit=5)
+    assert [entry.target for entry in answer.entries] == ["3.1"]
 
 
 async def _two_letters(app: headrace.App, client: httpx.AsyncClient) -> tuple[str, str]:

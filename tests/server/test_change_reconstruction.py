@@ -12,7 +12,7 @@ from headrace.model.ids import new_id
 from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry, Failure
 from headrace.model.status import State, Status
-from headrace.monitor.change_reconstruction import (
+from headrace.monitor.changes.reconstruction import (
     changes_since,
     changes_since_creation,
     fingerprint,

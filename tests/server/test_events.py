@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -11,8 +12,7 @@ import pytest
 
 import headrace
 from headrace.admin.keys import revoke_key
-from headrace.monitor import changes, subscribers
-from headrace.monitor.change_reconstruction import JobFingerprint
+from headrace.monitor.changes import all_jobs_scan, subscribers, watch
 from headrace.server.http import sse
 from headrace.server.service import Service
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
@@ -164,6 +164,27 @@ async def test_a_revoked_key_ends_its_streams(
         await stream.ended()
 
 
+@pytest.mark.parametrize("path", ["/events", "/jobs/{}/events"])
+async def test_a_revoked_key_ends_its_streams_while_there_is_something_to_tell(
+    local_app: headrace.App, path: str
+) -> None:
+    """By the clock, not by silence."""
+    key = await a_key(local_app, "read")
+    job = await local_app.enqueue("slow", {})
+    worker = asyncio.create_task(headrace.JobOrchestrator(local_app).run_until_idle())
+    async with (
+        client_of(local_app, key) as client,
+        Stream(client, path.format(job.id)) as stream,
+    ):
+        await until(lambda: len(stream.events) > 3)
+        await revoke_key(local_app, key.split("_")[1])
+        # The job tells its progress all the time until then, for twenty seconds at least.
+        await stream.ended()
+        assert (await local_app.get(job.id)).status == "running"
+    await local_app.cancel(job.id)
+    await worker
+
+
 async def test_one_who_leaves_leaves_nothing(
     local_app: headrace.App, stack: AsyncExitStack
 ) -> None:
@@ -176,7 +197,7 @@ async def test_one_who_leaves_leaves_nothing(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Service, "__init__", remember)
-        patch.setattr(changes, "LINGER", 0.1)
+        patch.setattr(watch, "LINGER", 0.1)
         client = await stack.enter_async_context(client_of(local_app))
         [service] = services
         job = await local_app.enqueue("add", {"a": 1, "b": 2})
@@ -189,23 +210,100 @@ async def test_one_who_leaves_leaves_nothing(
                 assert not two.over
                 await until(lambda: len(service.subscribers) == 2)
             await until(lambda: not service.subscribers)
-        watch = service.changes
-        await until(lambda: watch._task is None or watch._task.done(), "the end of the look")
-        assert not watch._known
-        assert not watch._everything
-        assert not watch._kept
+        changes = service.changes
+        await until(lambda: changes._task is None or changes._task.done(), "the end of the look")
+        assert not changes._known
+        assert not changes._everything
+        assert not changes._kept
 
 
-async def test_one_who_is_too_slow_is_let_go_and_can_come_back() -> None:
-    subscriber = subscribers.Subscriber()
-    for number in range(subscribers.LONGEST_QUEUE + 1):
-        subscriber.offer(subscribers.Change(number, "j", "t", "q", _SEEN, b"{}"))
-    assert subscriber.lost
-    assert subscriber.over
-    assert await subscriber.next(0.01) is None
+async def test_a_burst_is_told_to_its_end(
+    local: httpx.AsyncClient, local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many changes one look finds, those who read are told all of them."""
+    monkeypatch.setattr(subscribers, "LONGEST_QUEUE", 1_000)
+    jobs = [local_app.tasks["add"].job(a=n, b=1) for n in range(500)]
+    async with Stream(local, "/events") as stream:
+        await local_app.enqueue_many(jobs)
+        await run_jobs(local_app)
+        await until(lambda: len(stream.events) >= 3 * len(jobs) or "gap" in stream.kinds)
+    assert set(stream.kinds) == {"job"}
+    statuses = Counter(event.status for event in stream.events)
+    assert statuses == dict.fromkeys(LIFE, len(jobs))
 
 
-_SEEN = JobFingerprint(0, headrace.Status.PENDING, 0)
+async def test_one_who_is_too_slow_is_told_of_a_gap_and_goes_on(
+    local: httpx.AsyncClient, local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribers, "LONGEST_QUEUE", 5)
+    add = local_app.tasks["add"]
+    async with Stream(local, "/events") as stream:
+        await local_app.enqueue_many([add.job(a=n, b=1) for n in range(50)])
+        await run_jobs(local_app)
+        await until(lambda: "gap" in stream.kinds)
+        # On the same connection, and one who loses it goes on after the gap.
+        last = await local_app.enqueue("add", {"a": 1, "b": 1})
+        await until(lambda: stream.statuses(last.id) == ["pending"])
+        gap = next(event for event in stream.events if event.kind == "gap")
+    monkeypatch.setattr(subscribers, "LONGEST_QUEUE", 500)
+    async with Stream(local, "/events", **{"Last-Event-ID": str(gap.id)}) as again:
+        await until(lambda: again.statuses(last.id) == ["pending"])
+    assert "gap" not in again.kinds
+
+
+async def test_more_than_can_be_watched_is_a_gap(
+    local: httpx.AsyncClient, local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(all_jobs_scan, "MOST_HELD", 30)
+    add = local_app.tasks["add"]
+    async with Stream(local, "/events") as stream:
+        jobs = await local_app.enqueue_many([add.job(a=n, b=1) for n in range(100)])
+        await until(lambda: stream.kinds == ["gap"])
+        # What comes after the gap is complete: these are known from it on.
+        await run_jobs(local_app)
+        await until(lambda: all(stream.statuses(job.id) == LIFE[1:] for job in jobs))
+    monkeypatch.setattr(all_jobs_scan, "MOST_HELD", 10_000)
+    monkeypatch.setattr(all_jobs_scan, "MOST_KNOWN", 20)
+    monkeypatch.setattr(all_jobs_scan, "PARTIAL_SECONDS", 0.5)
+    async with Stream(local, "/events") as stream:
+        await local_app.enqueue_many([add.job(a=n, b=1) for n in range(60)])
+        await until(lambda: stream.kinds.count("job") >= 60)
+        await until(lambda: stream.kinds.count("gap") >= 2, "a gap again and again")
+
+
+async def test_an_id_comes_before_the_first_event(
+    local: httpx.AsyncClient, local_app: headrace.App
+) -> None:
+    async with Stream(local, "/events") as stream:
+        await until(lambda: stream.last_id)
+        assert stream.events == []
+    job = await local_app.enqueue("add", {"a": 1, "b": 2})
+    async with Stream(local, "/events", **{"Last-Event-ID": str(stream.last_id)}) as again:
+        await until(lambda: again.statuses(job.id) == ["pending"])
+        assert again.kinds == ["job"]
+
+
+async def test_one_who_comes_back_after_nobody_listened_is_told_of_a_gap(
+    local: httpx.AsyncClient, local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "LINGER", 0.0)
+    ends: list[int] = []
+    end_scan = watch.ChangeWatch._end_scan
+
+    def ended(self: watch.ChangeWatch) -> None:
+        end_scan(self)
+        ends.append(1)
+
+    monkeypatch.setattr(watch.ChangeWatch, "_end_scan", ended)
+    job = await local_app.enqueue("add", {"a": 1, "b": 2})
+    async with Stream(local, "/events") as stream:
+        await until(lambda: stream.last_id)
+    await until(lambda: ends, "the end of the look")
+    await run_jobs(local_app)
+    async with Stream(local, "/events", **{"Last-Event-ID": str(stream.last_id)}) as again:
+        await until(lambda: again.kinds == ["gap"])
+        assert again.last_id != stream.last_id
+    assert again.statuses(job.id) == []
 
 
 async def test_no_more_streams_than_the_process_can_carry(local_app: headrace.App) -> None:

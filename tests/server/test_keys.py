@@ -158,3 +158,42 @@ def test_a_port_that_is_taken_is_told_clearly() -> None:
             bind("127.0.0.1", port)
     with pytest.raises(InvalidSetting, match="not an address"):
         bind("no.such.host.invalid", port)
+
+
+async def test_a_wrong_secret_takes_as_long_as_an_unknown_id(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await a_key(local_app)
+    known, revoked = key.split("_")[1], await a_key(local_app)
+    await revoke_key(local_app, revoked.split("_")[1])
+    ring = keys.Keyring(local_app)
+    assert await ring.find(key) is not None
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("headrace.server.auth.keys.asyncio.sleep", sleep)
+    for wrong in (f"hr_{known}_" + "A" * 43, "hr_" + "0" * 16 + "_" + "A" * 43, revoked):
+        assert await ring.find(wrong) is None
+        assert len(waited) == 1
+        waited.clear()
+    assert await ring.find(key) is not None
+    assert not waited
+
+
+async def test_a_batch_costs_as_many_requests_as_it_has_jobs(local_app: headrace.App) -> None:
+    slow = bearer(await a_key(local_app, "write", rate=5))
+    job = {"task": "add", "args": {"a": 1, "b": 2}}
+
+    async def batch(jobs: int) -> httpx.Response:
+        return await client.post("/jobs/batch", json={"jobs": [job] * jobs}, headers=slow)
+
+    async with client_of(local_app) as client:
+        told = problem(await batch(1_000), 422, "invalid-input")
+        assert "at most 10" in told["detail"]
+        answers = [await batch(8) for _ in range(4)]
+    assert [answer.status_code for answer in answers][:2] == [202, 429]
+    assert int(answers[1].headers["retry-after"]) >= 1
+    stored = (await local_app.list(limit=1_000)).jobs
+    assert len(stored) == 8 * sum(answer.status_code == 202 for answer in answers)

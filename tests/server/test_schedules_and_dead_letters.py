@@ -125,3 +125,14 @@ async def test_a_key_for_some_queues_sees_neither(local_app: headrace.App) -> No
     async with client_of(local_app) as client:
         for path in ("/schedules", "/schedules/x", "/dead-letters", "/dead-letters/x"):
             problem(await client.get(path, headers=bearer(key)), 403)
+
+
+async def test_a_refusal_does_not_show_hidden_arguments(local: httpx.AsyncClient) -> None:
+    body = {"expression": "* * * * *", "task": "broken", "params": {"password": ["hunter-22"]}}
+    refused = await local.put("/schedules/x", json=body)
+    assert refused.status_code == 422
+    assert "hunter" not in refused.text
+    long = {"password": "hunter-" * 100, "other": 1}
+    refused = await local.put("/schedules/x", json=body | {"params": long})
+    assert refused.status_code == 422
+    assert "hunter" not in refused.text

@@ -6,10 +6,11 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from headrace.model.status import Status
-from headrace.monitor.change_reconstruction import JobFingerprint
-from headrace.monitor.subscribers import Change, Subscriber
+from headrace.model.job import Job
+from headrace.monitor.changes.subscribers import Change, Subscriber
+from headrace.server.http import sse
 from headrace.server.http.sse import EventStream
+from tests.server.test_change_reconstruction import PENDING
 
 
 async def test_a_stream_notices_between_two_events_that_its_caller_has_gone() -> None:
@@ -31,8 +32,11 @@ async def test_a_stream_notices_between_two_events_that_its_caller_has_gone() ->
     async def welcome() -> bool:
         return True
 
-    for number in range(500):
-        subscriber.offer(Change(number, "j", "t", "q", JobFingerprint(1, Status.RUNNING, 0), b"{}"))
+    def large(_: Job) -> bytes:
+        return bytes(sse.SENT_BYTES)
+
+    for number in range(200):
+        subscriber.offer(Change(number, PENDING, large))
     service: Any = SimpleNamespace(subscribers=set())
     stream = EventStream(
         service,
@@ -40,6 +44,7 @@ async def test_a_stream_notices_between_two_events_that_its_caller_has_gone() ->
         leave=lambda: None,
         identify=lambda change: "1",
         still_welcome=welcome,
+        data=lambda change: change.data,
     )
     async with asyncio.timeout(10):
         await stream({"type": "http"}, receive, send)

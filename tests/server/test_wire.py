@@ -119,7 +119,7 @@ def schemas(app: headrace.App) -> dict[str, Any]:
     return {
         name: _bare(schema)
         for name, schema in sorted(made["components"]["schemas"].items())
-        if name not in LOOSE
+        if name.partition("_")[0] not in LOOSE
     }
 
 

@@ -6,7 +6,9 @@ import httpx
 import pytest
 
 import headrace
-from tests.server.conftest import a_key, bearer, client_of, run_jobs
+from headrace.model.job import JobFilter
+from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
+from tests.support.processes import until
 
 EXECUTE = "/api/v2/workflows/execute"
 
@@ -37,6 +39,28 @@ async def test_a_workflow_is_run_and_followed(app: headrace.App, client: httpx.A
     ]
     running = (await client.get("/api/v2/jobs/running")).json()
     assert running["data"]["summary"] == {"running_count": 0, "queued_count": 0}
+
+
+async def test_a_run_is_among_what_runs_by_the_id_that_its_caller_has(
+    client: httpx.AsyncClient, app: headrace.App
+) -> None:
+    long = app.workflow("long")
+    long.step("one", "slow")
+    long.step("two", "slow")
+    async with headrace.JobOrchestrator(app) as orchestrator:
+        begun = (await client.post(EXECUTE, json={"workflow_id": "long"})).json()["data"]
+
+        async def both_run() -> bool:
+            wanted = JobFilter(statuses=(headrace.Status.RUNNING,), tasks=("slow",))
+            return len((await app.list(wanted)).jobs) == 2
+
+        await until(both_run)
+        found = (await client.get("/api/v2/jobs/running")).json()["data"]
+        await orchestrator.stop(grace=0)
+    [running] = found["running"]
+    assert (running["job_id"], running["workflow_id"]) == (begun["job_id"], "long")
+    assert type(running["elapsed_seconds"]) is int
+    assert found["summary"]["running_count"] == 1
 
 
 async def test_a_run_is_begun_again_from_a_step(
@@ -107,7 +131,7 @@ async def test_a_key_for_some_queues_runs_only_what_stays_there(local_app: headr
     async with client_of(local_app) as client:
         body = {"workflow_id": "sums", "params": {"a": 1}}
         refused = await client.post(EXECUTE, json=body, headers=bearer(elsewhere))
-        assert refused.status_code == 403
+        assert refused.status_code == 404
         assert (await client.get("/workflows", headers=bearer(elsewhere))).json()["workflows"] == []
         begun = await client.post(EXECUTE, json=body, headers=bearer(here))
         assert begun.status_code == 202
@@ -115,3 +139,17 @@ async def test_a_key_for_some_queues_runs_only_what_stays_there(local_app: headr
         seen = await client.get(f"/workflows/runs/{run}", headers=bearer(elsewhere))
         assert seen.status_code == 404
         assert (await local_app.get(run)).meta["key_id"]
+
+
+async def test_a_run_with_steps_in_other_queues_is_not_for_a_key_of_its_own(
+    local_app: headrace.App,
+) -> None:
+    mixed = local_app.workflow("mixed")
+    mixed.step("far", "add", {"a": 1, "b": 2}, queue="vault")
+    run = await local_app.workflows.run("mixed")
+    some, every = await a_key(local_app, "write", queues=["default"]), await a_key(local_app)
+    path = f"/workflows/runs/{run.id}"
+    async with client_of(local_app) as client:
+        assert (await client.get(path, headers=bearer(every))).status_code == 200
+        problem(await client.get(path, headers=bearer(some)), 404)
+        problem(await client.post(f"{path}/retry", headers=bearer(some)), 404)

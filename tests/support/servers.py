@@ -10,6 +10,7 @@ import contextlib
 import importlib.util
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
@@ -20,13 +21,18 @@ import time
 from pathlib import Path
 from typing import IO
 
+# Below those that the kernel gives to connections that programs open: one of these could be taken
+# by anybody between the moment when it is found free and when a server listens on it.
+PORTS = range(10_000, 30_000)
+
 
 def free_port() -> int:
     """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:

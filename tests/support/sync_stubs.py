@@ -128,6 +128,10 @@ def _class_body(kind: type) -> list[ast.stmt]:
     return made.body
 
 
+def _is_overload(function: Function) -> bool:
+    return "overload" in [ast.unparse(each) for each in function.decorator_list]
+
+
 def _members(blocking: Blocking, names: Names) -> list[ast.stmt]:
     module = blocking.module.__name__
     made: list[ast.stmt] = []
@@ -139,6 +143,8 @@ def _members(blocking: Blocking, names: Names) -> list[ast.stmt]:
         elif isinstance(node, Function) and (
             not node.name.startswith("_") or node.name.startswith("__") or node.name == "_run"
         ):
+            if node.name in own and not _is_overload(node):
+                continue  # what overloads stand for
             own.add(node.name)
             made.append(_declared(node, names, module))
     for kind in blocking.source.__mro__:
@@ -148,8 +154,7 @@ def _members(blocking: Blocking, names: Names) -> list[ast.stmt]:
         for node in _class_body(kind):
             if not isinstance(node, Function) or node.name.startswith("_") or node.name in own:
                 continue
-            overloads = [ast.unparse(each) for each in node.decorator_list]
-            if node.name in found and node.name in blocking.also and "overload" not in overloads:
+            if node.name in found and not _is_overload(node):
                 continue  # what overloads stand for
             if isinstance(node, ast.AsyncFunctionDef) or node.name in blocking.also:
                 found.add(node.name)

@@ -75,3 +75,17 @@ async def status(engine: Engine, job_id: str) -> Status:
 
 
 A_FAILURE = Failure(type="ValueError", message="it broke")
+
+
+async def fail_all(
+    engine: Engine, kind: str = "ValueError", message: str = "it broke", *, limit: int = 500
+) -> int:
+    """Run whatever is ready, as a worker whose handlers all fail; answer how many there were."""
+    worker = await a_worker(engine, "failing")
+    count = 0
+    while jobs := await claim(engine, worker, limit):
+        outcome = Failed(Failure(type=kind, message=message))
+        await engine.exchange([Settlement(job.id, job.token, outcome) for job in jobs])
+        count += len(jobs)
+    await engine.retire(worker)
+    return count

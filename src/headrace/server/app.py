@@ -10,21 +10,37 @@ from typing import Any
 from fastapi import FastAPI
 
 from headrace.app import App
-from headrace.server.auth.redact import DEFAULT
 from headrace.server.bundles import add_bundles
+from headrace.server.dashboard.mount import mount_dashboard
 from headrace.server.http import problems
+from headrace.server.http.incoming import BODY_SECONDS, IncomingBodies
+from headrace.server.openapi import page
 from headrace.server.openapi.document import document
-from headrace.server.routes import admin, cluster, job, jobs, kept_files, publishing, workflows
-from headrace.server.routing import SecurityHeaders
+from headrace.server.routes import (
+    admin,
+    bulk,
+    cluster,
+    job,
+    jobs,
+    kept_files,
+    monitoring,
+    publishing,
+    workflows,
+)
+from headrace.server.routing import Prefix, SecurityHeaders
 from headrace.server.service import MEBIBYTE, Service, ServicePerLoop
+from headrace.task.redact import DEFAULT
 from headrace.version import __version__
 
 # Fixed paths before those with a job's id in the same place.
 ROUTES = (
     *jobs.routes,
     *job.routes,
+    *bulk.routes,
     *kept_files.routes,
     *cluster.routes,
+    *monitoring.routes,
+    *page.routes,
     *admin.routes,
     *publishing.routes,
     *workflows.routes,
@@ -39,12 +55,17 @@ def create(
     upload_limit: int = 32 * MEBIBYTE,
     user_argument: str | None = "user_id",
     most_streams: int = 2_000,
+    dashboard: bool = True,
+    root_path: str = "",
+    body_seconds: float = BODY_SECONDS,
 ) -> FastAPI:
     """Return the HTTP API over an App, to be served alone or mounted in another application.
 
     `redact` names fields whose values are never shown. `rate` is how many requests a second a key
     may make, unless it has a rate of its own. A key with a user fills in, and is held to, the
-    argument `user_argument` of tasks that have it.
+    argument `user_argument` of tasks that have it. `dashboard` adds the pages below `/ui/`.
+    `root_path` is the prefix under which a proxy serves it, whether or not the proxy removes it.
+    `body_seconds` is how long a body may take, besides a second for each 16 KiB.
     """
     service = ServicePerLoop(
         partial(
@@ -60,6 +81,8 @@ def create(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.get().bulk.start()
+        service.get().depths.start()
         yield
         await service.get().close()
 
@@ -73,13 +96,18 @@ def create(
     )
     api.state.headrace = service
     problems.install(api)
+    api.add_middleware(IncomingBodies, seconds=body_seconds)
     api.add_middleware(SecurityHeaders)
+    if root_path.strip("/"):
+        api.add_middleware(Prefix, root=f"/{root_path.strip('/')}")
     api.router.routes.extend(ROUTES)
     add_bundles(api, app)
+    if dashboard:
+        mount_dashboard(api, service)
 
     def openapi() -> dict[str, Any]:
         # Tasks may be registered at any time, so it is made when it is asked for.
-        return document(api, app)
+        return document(api, app.tasks, app.workflows.all)
 
     api.openapi = openapi  # type: ignore[method-assign]
     return api

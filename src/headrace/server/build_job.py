@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 
-from headrace.api_types.requests import JobRequest
-from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
-from headrace.model.job import NewJob
+from headrace.api_types.requests import CopyRequest, JobRequest
+from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge, UnknownTask
+from headrace.model.job import Job, NewJob
 from headrace.model.policy import check_priority
 from headrace.model.times import check_moment
-from headrace.server.auth.guard import Caller
-from headrace.server.http.problems import Refused, invalid, refused, shown
+from headrace.server.auth.caller import Caller
+from headrace.server.auth.reach import Reach
+from headrace.server.http.body import whole, whole_numbers
+from headrace.server.http.problems import Refused, forbidden, invalid, refused, shown
 from headrace.server.service import Service
 from headrace.task import Task, TaskOptions
 from headrace.task.codec import encode
 from headrace.task.task import MOST_RETRIES
 
 META_LIMIT = 16_384
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
     """Check a request as `task.options(…).enqueue(…)` would, and what this caller may ask for."""
-    task = service.app.find_task(request.task)
+    task = Reach(service, caller).task(request.task)
     arguments = request.args
     name = service.user_argument
     if caller.user is not None and name in task.signature.names:
@@ -37,7 +41,8 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
             delay=request.delay,
             run_at=_run_at(request.run_at),
             key=request.key,
-            lane=request.lane,
+            # A key with a user stays in the lane of that user.
+            lane=request.lane if caller.user is None else None,
             retries=_retries(request.retries),
             timeout=request.timeout,
             source="api",
@@ -53,7 +58,89 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
             )
         ) from None
     caller.check_queue(job.queue)
+    _check_lane_fields(task, job)
+    if caller.user is not None and request.lane not in (None, job.lane):
+        raise forbidden(
+            f"this key acts for user {caller.user!r} only, so it cannot choose a lane",
+            "leave lane out: the task's own counts; or use a key without a user",
+            field="lane",
+            value=request.lane,
+        )
+    if job.key is not None:
+        job.key = caller.stored_key(job.key, job.queue)
     return job
+
+
+def _check_lane_fields(task: Task[..., Any], job: NewJob) -> None:
+    """Refuse control characters in what the task's lane is made of, also where a request has chosen
+    another lane: what a task takes does not depend on that.
+    """
+    lane = task.policy.lane
+    # In JSON they are escapes.
+    if lane is None or (b"\\" not in job.args and b"\x7f" not in job.args):
+        return
+    arguments = msgspec.json.decode(job.args)
+    for name in sorted(lane.fields()):
+        value = arguments.get(name)
+        if isinstance(value, str) and _CONTROL.search(value):
+            raise invalid(
+                f"args.{name} is part of a lane, and contains a control character; remove it",
+                field=f"args.{name}",
+            )
+
+
+async def check_request(service: Service, caller: Caller, request: JobRequest) -> None:
+    """Refuse a request that names a job, or a file of one, that this caller may not see."""
+    if caller.queues:
+        meta = None if request.meta is None else _encoded(request.meta)
+        await Reach(service, caller).check_named("args", _encoded(request.args))
+        await Reach(service, caller).check_named("meta", meta)
+
+
+async def check_copy(service: Service, caller: Caller, asked: CopyRequest) -> None:
+    """The same for what differs in a copy."""
+    await check_request(service, caller, JobRequest(task="copy", args=asked.args, meta=asked.meta))
+
+
+def _encoded(document: dict[str, Any]) -> bytes:
+    try:
+        return encode(document)
+    except OverflowError:
+        return b""  # it is refused when the job is made
+
+
+def make_copy(service: Service, caller: Caller, job: Job, asked: CopyRequest) -> NewJob:
+    """Make a job with the task, queue, priority and arguments of another, but for what is given.
+    Arguments with hidden values have to be given.
+    """
+    hidden = service.answers.redactor.hidden_in(job.args)
+    if missing := sorted(hidden - asked.args.keys()):
+        raise Refused(
+            409,
+            "invalid-arguments",
+            f"the values of {', '.join(missing)} are hidden, and not copied; give them in args",
+            field=f"args.{missing[0]}",
+            remedy="give them in args",
+        )
+    given = msgspec.structs.asdict(asked)
+    request = JobRequest(
+        task=job.task,
+        **given
+        | {
+            "args": job.args | asked.args,
+            "queue": asked.queue or job.queue,
+            "priority": job.priority if asked.priority is None else asked.priority,
+            "meta": {**(asked.meta or {}), "copy_of": job.id},
+        },
+    )
+    try:
+        return make_job(service, caller, request)
+    except UnknownTask as error:
+        raise Refused(409, "unknown-task", str(error)) from None
+    except Refused as refusal:
+        if refusal.problem.field == "args":
+            refusal.problem.status = 409  # they do not fit this job; they may fit another
+        raise
 
 
 def _fit(options: TaskOptions[..., Any], encoded: bytes) -> NewJob:
@@ -61,52 +148,38 @@ def _fit(options: TaskOptions[..., Any], encoded: bytes) -> NewJob:
     try:
         return options.job_from_json(encoded)
     except InvalidArguments:
-        whole = encode(_whole_numbers(msgspec.json.decode(encoded)))
-        if whole == encoded:
+        other = encode(whole_numbers(msgspec.json.decode(encoded)))
+        if other == encoded:
             raise
-        return options.job_from_json(whole)
+        return options.job_from_json(other)
 
 
 def _priority(given: float | None) -> int | None:
     try:
-        return None if given is None else check_priority(_whole(given))
+        return None if given is None else check_priority(whole(given))
     except InvalidSetting as error:
         raise invalid(str(error), field="priority", value=given) from None
 
 
 def _run_at(given: datetime | None) -> datetime | None:
+    if given is None:
+        return None
     try:
-        if given is not None:
-            check_moment(given)
+        check_moment(given)
     except InvalidSetting as error:
-        raise invalid(str(error), field="run_at", value=given and given.isoformat()) from None
+        raise invalid(str(error), field="run_at", value=given.isoformat()) from None
     return given
 
 
 def _retries(given: float | None) -> int | None:
-    whole = _whole(given)
-    if whole is None or (isinstance(whole, int) and 0 <= whole <= MOST_RETRIES):
-        return whole
+    number = whole(given)
+    if number is None or (isinstance(number, int) and 0 <= number <= MOST_RETRIES):
+        return number
     raise invalid(
         f"retries must be a whole number between 0 and {MOST_RETRIES}, got {shown(given)}",
         field="retries",
         value=given,
     )
-
-
-def _whole_numbers(value: Any) -> Any:
-    match value:
-        case dict():
-            return {name: _whole_numbers(each) for name, each in value.items()}
-        case list():
-            return [_whole_numbers(each) for each in value]
-        case _:
-            return _whole(value)
-
-
-def _whole(value: Any) -> Any:
-    exact = isinstance(value, float) and value.is_integer() and abs(value) <= 2**53
-    return int(value) if exact else value
 
 
 def _meta(caller: Caller, given: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -129,21 +202,14 @@ def _for_user(
 ) -> dict[str, Any]:
     """Set or check the argument that names the user: a key of a user acts for that user only."""
     if name not in arguments:
-        kind = get_type_hints(task.function).get(name)
-        own: Any = int(user) if kind is int and user.lstrip("-").isdecimal() else user
-        return arguments | {name: own}
+        return arguments | {name: task.signature.of_text(name, user)}
     caller.check_user(f"args.{name}", arguments[name])
     return arguments
 
 
 def _unfit(service: Service, error: InvalidArguments, encoded: bytes) -> Refused:
     """Return the refusal. It shows the arguments, unless they may hold a secret."""
-    redactor = service.answers.redactor
-    if redactor.may_hide(encoded):
-        text, _, takes = str(error).partition("; got ")
-        _, _, takes = takes.rpartition("; it takes: ")
-        known = f"; it takes: {takes}" if takes else ""
-        error = InvalidArguments(redactor.text(text, encoded) + known)
-    refusal = refused(error)
+    text = service.answers.redactor.refusal(str(error), encoded)
+    refusal = refused(InvalidArguments(text))
     refusal.problem.field = "args"
     return refusal

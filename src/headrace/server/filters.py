@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import Query
 
-from headrace.api_types.requests import NAME, TEXT, FilterRequest, Moment
+from headrace.api_types.requests import FINGERPRINT, NAME, TEXT, FilterRequest, Moment
 from headrace.model.ids import parse_id
 from headrace.model.job import JobFilter, Source
 from headrace.model.status import Status
@@ -25,6 +25,10 @@ Cursor = Annotated[
     str | None,
     Query(description="`cursor` of the page before.", json_schema_extra={"format": "uuid"}),
 ]
+Mark = Annotated[
+    str | None,
+    Query(pattern=FINGERPRINT, description="Only jobs whose error has this fingerprint."),
+]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
 
 
@@ -39,6 +43,12 @@ async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
     group: Text = None,
     since: Time = None,
     until: Time = None,
+    error_type: Annotated[
+        list[Annotated[str, Query(pattern=TEXT)]] | None, Query(max_length=MOST_NAMES)
+    ] = None,
+    worker: Text = None,
+    finished_since: Time = None,
+    finished_until: Time = None,
 ) -> JobFilter:
     """Return the filter in the query parameters, some of which may be repeated."""
     return _job_filter(
@@ -51,9 +61,26 @@ async def job_filter(  # noqa: PLR0917 - FastAPI gives them by name
             "source": source,
             "parent": parent,
             "group": group,
-            "since": _parsed("since", since),
-            "until": _parsed("until", until),
+            "since": parse_time("since", since),
+            "until": parse_time("until", until),
+            "error_type": error_type,
+            "worker": worker,
+            "finished_since": parse_time("finished_since", finished_since),
+            "finished_until": parse_time("finished_until", finished_until),
         }
+    )
+
+
+async def failure_filter(
+    queue: Names = None, task: Names = None, since: Time = None, until: Time = None
+) -> JobFilter:
+    """Return which failures are asked for: times are on when they finished."""
+    after, before = parse_time("since", since), parse_time("until", until)
+    return JobFilter(
+        queues=tuple(queue or ()),
+        tasks=tuple(task or ()),
+        finished_after=None if after is None else in_utc(after),
+        finished_before=None if before is None else in_utc(before),
     )
 
 
@@ -72,7 +99,7 @@ def body_filter(wanted: FilterRequest) -> JobFilter:
 
 
 def _job_filter(given: Mapping[str, Any]) -> JobFilter:
-    parent, since, until = given.get("parent"), given.get("since"), given.get("until")
+    parent = given.get("parent")
     return JobFilter(
         statuses=tuple(given.get("status") or ()),
         queues=tuple(given.get("queue") or ()),
@@ -82,9 +109,17 @@ def _job_filter(given: Mapping[str, Any]) -> JobFilter:
         source=given.get("source"),
         parent=None if parent is None else parse_id(parent),
         group=given.get("group"),
-        created_after=None if since is None else in_utc(since),
-        created_before=None if until is None else in_utc(until),
+        created_after=_in_utc(given.get("since")),
+        created_before=_in_utc(given.get("until")),
+        error_types=tuple(given.get("error_type") or ()),
+        worker=given.get("worker"),
+        finished_after=_in_utc(given.get("finished_since")),
+        finished_before=_in_utc(given.get("finished_until")),
     )
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else in_utc(moment)
 
 
 def job_cursor(cursor: str | None) -> str | None:
@@ -92,7 +127,8 @@ def job_cursor(cursor: str | None) -> str | None:
     return None if cursor is None else parse_id(cursor)
 
 
-def _parsed(name: str, text: str | None) -> datetime | None:
+def parse_time(name: str, text: str | None) -> datetime | None:
+    """Return the time in a query parameter."""
     if text is None:
         return None
     try:

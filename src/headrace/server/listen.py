@@ -15,6 +15,7 @@ from headrace.admin.keys import list_keys
 from headrace.app import App
 from headrace.errors import InvalidSetting
 from headrace.server import app as factory
+from headrace.server.connections import ConnectionLimits, bounded_protocol
 from headrace.server.service import Service
 
 BACKLOG = 2_048
@@ -52,7 +53,12 @@ async def serve(
 
 @contextlib.asynccontextmanager
 async def listening(
-    app: App, *, host: str | None = None, port: int | None = None, **options: Any
+    app: App,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    limits: ConnectionLimits | None = None,
+    **options: Any,
 ) -> AsyncIterator[str]:
     """The same as a context, which yields the URL and stops at the end."""
     host = app.settings.host if host is None else host
@@ -63,6 +69,7 @@ async def listening(
     listener = HttpServer(
         uvicorn.Config(
             api,
+            http=bounded_protocol(limits or ConnectionLimits()),
             log_config=None,
             access_log=False,
             backlog=BACKLOG,

@@ -1,8 +1,9 @@
-"""Metrics for Prometheus: of the engine, and of workers."""
+"""Metrics for Prometheus: of the engine, and what all workers have ever counted together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
@@ -15,29 +16,36 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from headrace.errors import HeadraceError
+from headrace.monitor.counters.total import read_counters
 from headrace.monitor.snapshot import Snapshot
 from headrace.server.service import Service
-from headrace.telemetry import Histogram, Telemetry
+from headrace.telemetry import OTHERS, Histogram, TaskCounters, Telemetry
 from headrace.version import __version__
 
+# A histogram is 21 series. So many tasks in queues have their own; the rest is counted together.
+MOST_HISTOGRAMS = 100
 _STATES = ("scheduled", "waiting", "ready", "running")
 
 
 async def exposition(service: Service) -> tuple[bytes, str]:
     """Return the text and its content type. While the engine is away it has what it can."""
-    try:
+    snapshot: Snapshot | None = None
+    counters: Telemetry | None = None
+    with contextlib.suppress(HeadraceError):
         snapshot = await service.snapshots.get()
-    except HeadraceError:
-        snapshot = None
+        counters = await service.counters.get(None, lambda: read_counters(service.app.engine))
     registry = CollectorRegistry()
-    registry.register(_Numbers(service, snapshot))
+    registry.register(_Numbers(service, snapshot, counters))
     return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
 class _Numbers(Collector):
-    def __init__(self, service: Service, snapshot: Snapshot | None) -> None:
+    def __init__(
+        self, service: Service, snapshot: Snapshot | None, counters: Telemetry | None
+    ) -> None:
         self._service = service
         self._snapshot = snapshot
+        self._counters = counters
 
     def collect(self) -> Iterator[Metric]:
         """Return all metrics."""
@@ -51,7 +59,8 @@ class _Numbers(Collector):
             yield from _lanes(snapshot)
             yield from _workers(snapshot)
             yield from _dispatchers(snapshot)
-        yield from _counted({} if snapshot is None else snapshot.telemetry)
+        if self._counters is not None:
+            yield from _counted(self._counters)
 
 
 def _gauge(
@@ -97,6 +106,8 @@ def _workers(snapshot: Snapshot) -> Iterator[Metric]:
     ):
         values = [([worker.name, worker.host], getattr(worker, field)) for worker in alive]
         yield _gauge(f"worker_{field}", words, ["worker", "host"], values)
+    listening = [([name], each.listening) for name, each in snapshot.telemetry.items()]
+    yield _gauge("worker_listening", "Whether wake-ups arrive.", ["worker"], listening)
 
 
 def _dispatchers(snapshot: Snapshot) -> Iterator[Metric]:
@@ -132,32 +143,48 @@ _COUNTERS = (
 )
 
 
-def _counted(workers: Mapping[str, Telemetry]) -> Iterator[Metric]:
-    labels = ["worker", "task", "queue"]
+def _counted(total: Telemetry) -> Iterator[Metric]:
+    labels = ["task", "queue"]
     outcomes = CounterMetricFamily(
         "headrace_attempts", "Attempts by how they ended.", labels=[*labels, "outcome"]
     )
     wait = HistogramMetricFamily("headrace_wait_seconds", "From due to started.", labels=labels)
     run = HistogramMetricFamily("headrace_run_seconds", "From started to ended.", labels=labels)
+    rest = TaskCounters(OTHERS, OTHERS)
+    # In the order in which they were first seen, so that none is ever moved to the others.
+    for number, counters in enumerate(each for each in total.tasks.values() if _own(each)):
+        place = [counters.task, counters.queue]
+        for outcome, count in counters.outcomes().items():
+            outcomes.add_metric([*place, outcome], count)
+        if number < MOST_HISTOGRAMS:
+            if counters.attempts:
+                _add(wait, place, counters.wait)
+                _add(run, place, counters.run)
+        else:
+            rest.wait.add(counters.wait)
+            rest.run.add(counters.run)
+    others = total.tasks.get((OTHERS, OTHERS))
+    if others is not None:
+        rest.wait.add(others.wait)
+        rest.run.add(others.run)
+        for outcome, count in others.outcomes().items():
+            outcomes.add_metric([OTHERS, OTHERS, outcome], count)
+    if rest.run.count or rest.wait.count:
+        _add(wait, [OTHERS, OTHERS], rest.wait)
+        _add(run, [OTHERS, OTHERS], rest.run)
     exchange = HistogramMetricFamily(
-        "headrace_exchange_seconds", "Round trips to the engine.", labels=labels[:1]
+        "headrace_exchange_seconds", "Round trips to the engine.", labels=[]
     )
-    for worker, telemetry in workers.items():
-        for counters in list(telemetry.tasks.values()):
-            place = [worker, counters.task, counters.queue]
-            for outcome, number in counters.outcomes().items():
-                outcomes.add_metric([*place, outcome], number)
-            _add(wait, place, counters.wait)
-            _add(run, place, counters.run)
-        _add(exchange, [worker], telemetry.exchange_seconds)
+    _add(exchange, [], total.exchange_seconds)
     yield from (outcomes, wait, run, exchange)
     for name, field, words in _COUNTERS:
-        counter = CounterMetricFamily(f"headrace_{name}", words, labels=labels[:1])
-        for worker, telemetry in workers.items():
-            counter.add_metric([worker], getattr(telemetry, field))
+        counter = CounterMetricFamily(f"headrace_{name}", words)
+        counter.add_metric([], getattr(total, field))
         yield counter
-    listening = [([worker], telemetry.listening) for worker, telemetry in workers.items()]
-    yield _gauge("worker_listening", "Whether wake-ups arrive.", labels[:1], listening)
+
+
+def _own(counters: TaskCounters) -> bool:
+    return counters.task != OTHERS
 
 
 def _add(metric: HistogramMetricFamily, labels: list[str], values: Histogram) -> None:

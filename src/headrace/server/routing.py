@@ -15,7 +15,9 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.model.job import Job
-from headrace.server.auth.guard import Access, Caller, admit
+from headrace.server.auth.caller import Caller
+from headrace.server.auth.guard import Access, admit
+from headrace.server.auth.reach import Reach
 from headrace.server.http.problems import invalid
 from headrace.server.openapi.registry import JSON, Schema, accepts, answers
 from headrace.server.service import Service, service_of
@@ -35,6 +37,11 @@ class Call(Request):
         """What all routes share."""
         return service_of(self)
 
+    @property
+    def reach(self) -> Reach:
+        """What this caller may see, name and change."""
+        return Reach(self.service, self.caller)
+
     def unrestricted(self, what: str) -> Service:
         """The same, if the caller's key is not for some queues only."""
         self.caller.check_unrestricted(what)
@@ -42,7 +49,11 @@ class Call(Request):
 
     async def job(self, job_id: str) -> Job:
         """Return the job of this id, if this caller may see it."""
-        return self.caller.check_job(await self.service.reader.get(job_id))
+        return self.reach.shown(await self.service.reader.get(job_id))
+
+    async def own_job(self, job_id: str) -> Job:
+        """Return the job of this id, if this caller may change it."""
+        return self.reach.check_own(await self.job(job_id))
 
     async def changed(self, action: str, target: str, **detail: Any) -> None:
         """Write to the audit log what this caller has changed."""
@@ -154,3 +165,20 @@ class SecurityHeaders:
             await send(message)
 
         await self.app(scope, receive, send_with_headers)
+
+
+class Prefix:
+    """Gives every path its prefix, whether or not a proxy has taken it away."""
+
+    def __init__(self, app: ASGIApp, root: str) -> None:
+        self.app = app
+        self.root = root
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] == "http":
+            path = scope["path"]
+            whole = path == self.root or path.startswith(f"{self.root}/")
+            path = path if whole else self.root + path
+            scope = {**scope, "root_path": self.root, "path": path}
+        await self.app(scope, receive, send)

@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from starlette.requests import Request
 
+from headrace.admin.bulk_runner import BulkRunner
 from headrace.app import App
 from headrace.errors import ResultTimeout
-from headrace.monitor.changes import ChangeWatch
+from headrace.monitor.changes.watch import ChangeWatch
+from headrace.monitor.findings.summary import Summaries
+from headrace.monitor.kept_reads import KeptReads
 from headrace.monitor.results import JobReader
+from headrace.monitor.series.depths import DepthSampler
+from headrace.monitor.series.read import SeriesReader
 from headrace.monitor.snapshot import Snapshots
-from headrace.monitor.subscribers import Subscriber
 from headrace.server.auth.audit import AuditLog
 from headrace.server.auth.keys import Keyring, RateLimit
-from headrace.server.auth.redact import Redactor
 from headrace.server.responses import Answers
+from headrace.task.redact import Redactor
+from headrace.telemetry import Telemetry
 
 T = TypeVar("T")
 
 MEBIBYTE = 1_048_576
 # What a request may have besides the arguments of its job.
 SLACK = 65_536
+# Counters of workers are some seconds old anyway.
+COUNTED_SECONDS = 1.0
+
+
+class Endable(Protocol):
+    """A stream that is open."""
+
+    def end(self) -> None:
+        """End it."""
 
 
 class Service:
@@ -44,13 +58,24 @@ class Service:
         self.rate_limit = RateLimit(rate)
         self.answers = Answers(Redactor(redact))
         self.audit = AuditLog(app)
+        self.bulk = BulkRunner(
+            app,
+            self.audit.background,
+            seen=self.answers.seen,
+            lease=app.settings.lease_seconds,
+        )
         self.changes = ChangeWatch(app, self.answers.data)
         self.snapshots = Snapshots(app)
+        self.counters: KeptReads[Telemetry] = KeptReads(COUNTED_SECONDS)
+        self.summaries = Summaries(app, self.snapshots)
+        self.series = SeriesReader(app)
+        self.depths = DepthSampler(app, self.snapshots)
         self.reader = JobReader(app)
         self.upload_limit = upload_limit
         self.user_argument = user_argument
         self.most_streams = most_streams
-        self.subscribers: set[Subscriber] = set()
+        self.subscribers: set[Endable] = set()
+        self._parts: dict[Any, Any] = {}
         self._long_polls: set[asyncio.Future[Any]] = set()
         self._stopping = False
 
@@ -63,6 +88,13 @@ class Service:
     def batch_limit(self) -> int:
         """The most bytes of a batch. It is stored in one transaction."""
         return max(self.body_limit, 4 * MEBIBYTE)
+
+    def part(self, kind: Callable[[Service], T]) -> T:
+        """Return the one object of a kind that belongs to this service; make it at first."""
+        if kind not in self._parts:
+            self._parts[kind] = kind(self)
+        found: T = self._parts[kind]
+        return found
 
     async def long_poll(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Wait for something that may take long. Raises `ResultTimeout` when the server stops."""
@@ -93,6 +125,8 @@ class Service:
     async def close(self) -> None:
         """Write what is pending, and stop watching for changes."""
         self.begin_shutdown()
+        await self.bulk.stop()
+        await self.depths.stop()
         await self.changes.close()
         await self.audit.close()
 

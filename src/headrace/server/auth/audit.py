@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headrace.admin.bulk import BulkRecord
 from headrace.api_types.responses import AuditEntry, AuditPage
 from headrace.app import App
 from headrace.errors import HeadraceError
 from headrace.model.ids import new_id
+from headrace.server.auth.audit_pages import CHANGE, ENQUEUE, KIND, AuditFilter, read_page
 from headrace.server.http.problems import invalid
 
 if TYPE_CHECKING:
-    from headrace.server.auth.guard import Caller
+    from headrace.server.auth.caller import Caller
 
 log = logging.getLogger("headrace.server")
 
-KIND = "audit"
-# Two kinds of records, so that many enqueues cannot push out the changes.
-CHANGE, ENQUEUE = "change-", "enqueue-"
 MOST_RECORDS = 5_000
 MOST_PENDING = 10_000
 TRIM_EVERY = 250
@@ -35,9 +34,6 @@ PAGE = 1_000
 ENQUEUE_SECONDS = 1.0
 SHOWN_IDS = 20
 _CURSOR = re.compile(r"([0-9a-f-]{36}):([0-9]{1,4})")
-
-
-_decoder = msgspec.json.Decoder(list[AuditEntry])
 
 
 class AuditLog:
@@ -62,6 +58,21 @@ class AuditLog:
         except HeadraceError:
             self._write_later()
 
+    async def background(self, bulk_id: str, bulk: BulkRecord) -> None:
+        """Write the one line of a bulk action: when it begins, and again with its result."""
+        about = bulk.view(bulk_id)
+        result = {"state": about.state, "matched": about.matched, "changed": about.changed}
+        entry = AuditEntry(
+            at=bulk.made_at,
+            action=f"jobs.{bulk.action}",
+            target=f"bulk action {bulk_id}",
+            who=bulk.who,
+            key_id=bulk.key_id,
+            user=bulk.user,
+            detail={"bulk_id": bulk_id, "filter": about.filter, "cutoff": about.cutoff, **result},
+        )
+        await self._put(CHANGE, [entry], bulk_id)
+
     def enqueued(self, caller: Caller, task: str, *ids: str) -> None:
         """Count jobs that were enqueued."""
         group = (caller.key_id, caller.name, task)
@@ -77,8 +88,12 @@ class AuditLog:
         shown += ids[: SHOWN_IDS - len(shown)]
         self._write_later()
 
-    async def read(self, *, cursor: str | None, limit: int) -> AuditPage:
-        """Return a page of entries, the newest first."""
+    async def read(
+        self, wanted: AuditFilter | None = None, *, cursor: str | None, limit: int
+    ) -> AuditPage:
+        """Return a page of entries that match, the newest first. The work is bounded: it may be
+        short, and then its cursor is where to go on.
+        """
         before: tuple[str, int] | None = None
         if cursor is not None:
             form = _CURSOR.fullmatch(cursor)
@@ -86,18 +101,9 @@ class AuditLog:
                 raise invalid("cursor is not one of ours; copy it whole", field="cursor")
             before = (form[1], int(form[2]))
         await self._app.open()
-        found: list[tuple[tuple[str, int], AuditEntry]] = []
-        for prefix in (CHANGE, ENQUEUE):
-            for key, body in await self._records(prefix):
-                found += [((key, n), entry) for n, entry in enumerate(_decoder.decode(body))]
-        found.sort(key=lambda each: each[0], reverse=True)
-        page = [each for each in found if before is None or each[0] < before][: limit + 1]
-        more = len(page) > limit
-        entries = []
-        for (key, index), entry in page[:limit]:
-            entry.id = f"{key}:{index}"
-            entries.append(entry)
-        return AuditPage(entries, entries[-1].id if more else None)
+        return await read_page(
+            self._app.engine, wanted or AuditFilter(), before=before, limit=limit
+        )
 
     async def close(self) -> None:
         """Write what is pending."""
@@ -161,10 +167,14 @@ class AuditLog:
             entry.count += newer.count
         self._enqueues[group] = entry
 
-    async def _put(self, prefix: str, entries: list[AuditEntry]) -> None:
+    async def _put(self, prefix: str, entries: list[AuditEntry], key: str | None = None) -> None:
         await self._app.open()
-        engine = self._app.engine
-        await engine.record_put(KIND, prefix + new_id(), msgspec.json.encode(entries), version=0)
+        await self._app.engine.record_put(
+            KIND,
+            prefix + (key or new_id()),
+            msgspec.json.encode(entries),
+            version=0 if key is None else None,
+        )
         if self._written[prefix] % TRIM_EVERY == 0:
             await self._trim(prefix)
         self._written[prefix] += 1

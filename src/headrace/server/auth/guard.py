@@ -3,83 +3,27 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Literal
 from urllib.parse import urlsplit
 
-import msgspec
 from starlette.requests import Request
 
-from headrace.admin.keys import SCOPES
+from headrace.admin.keys import SCOPES, Key
 from headrace.api_types.requests import Scope
-from headrace.errors import JobNotFound
-from headrace.model.job import Job, JobFilter
+from headrace.server.auth.caller import Caller
 from headrace.server.http.problems import Refused, forbidden
 from headrace.server.service import service_of
 
 # `local`: like read, but without a key on this machine. `open`: without a key, everywhere.
 Access = Scope | Literal["local", "open"]
 
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
-
-
-class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who sent the request. `queues` empty means all."""
-
-    name: str
-    scope: Scope
-    key_id: str | None = None
-    user: str | None = None
-    queues: frozenset[str] = frozenset()
-
-    def may_touch(self, queue: str) -> bool:
-        """Return whether this caller may use a queue."""
-        return not self.queues or queue in self.queues
-
-    def check_queue(self, queue: str) -> None:
-        """Refuse a queue that this caller may not use."""
-        if not self.may_touch(queue):
-            raise forbidden(
-                f"this key may not use queue {queue!r}",
-                f"use one of {', '.join(sorted(self.queues))}, or a key for this queue",
-                field="queue",
-                value=queue,
-            )
-
-    def check_unrestricted(self, what: str) -> None:
-        """Refuse a key that is for some queues only."""
-        if self.queues:
-            raise forbidden(
-                f"this key is for some queues only, and {what} concern all",
-                "use a key without a restriction to queues",
-            )
-
-    def check_user(self, field: str, given: object) -> None:
-        """Refuse what names another user than the one that this key acts for."""
-        if str(given) != self.user:
-            raise forbidden(
-                f"this key acts for user {self.user!r} only",
-                f"leave {field.rpartition('.')[2]} out, or use a key of that user",
-                field=field,
-                value=given,
-            )
-
-    def check_job(self, job: Job) -> Job:
-        """A job of another queue does not exist for this caller."""
-        if not self.may_touch(job.queue):
-            raise JobNotFound(f"no job has the id {job.id}")
-        return job
-
-    def narrowed(self, wanted: JobFilter) -> JobFilter:
-        """The same filter, within what this caller may see."""
-        if not self.queues:
-            return wanted
-        for queue in wanted.queues:
-            self.check_queue(queue)
-        return (
-            wanted
-            if wanted.queues
-            else msgspec.structs.replace(wanted, queues=tuple(sorted(self.queues)))
-        )
+# What proxies, load balancers and tunnels add to the requests of others.
+_FORWARDED = re.compile(
+    r"forwarded|via|x-forwarded(-.*)?|x-real-ip|x-original-.*|x-(cluster-)?client-ip|x-envoy-.*"
+    r"|x-amzn-.*|x-arr-.*|x-azure-.*|cf-.*|cdn-.*|true-client-ip|fastly-.*|ngrok-.*|tailscale-.*"
+    r"|x-proxy.*|x-scheme|x-host|x-rewrite-url|proxy-.*|early-data|front-end-https"
+)
 
 
 LOCAL = Caller(name="local", scope="admin")
@@ -115,6 +59,14 @@ async def admit(request: Request, access: Access) -> Caller:
             f"make one with: headrace keys create --scope {needed}",
         )
     service.rate_limit.check(key)
+    caller = caller_of(key)
+    if access == "admin" and request.method not in ("GET", "HEAD"):
+        caller.check_for_all("this")
+    return caller
+
+
+def caller_of(key: Key) -> Caller:
+    """Return who a key stands for."""
     return Caller(
         name=key.name,
         scope=key.scope,
@@ -161,7 +113,9 @@ def is_local(request: Request) -> bool:
     client = request.client
     return (
         (client is None or _loopback(client.host))
-        and not any(name in request.headers for name in _FORWARDED)
+        and not any(map(_FORWARDED.fullmatch, request.headers.keys()))
+        # So nginx forwards by default, without a header that tells. Programs speak HTTP/1.1.
+        and request.scope.get("http_version") != "1.0"
         # A page of another site whose name was made to lead here (DNS rebinding) says its name.
         and _loopback(_host(request.headers.get("host", "localhost")))
     )

@@ -10,7 +10,7 @@ import time
 
 from headrace.admin.keys import Key, hashed, list_keys
 from headrace.app import App
-from headrace.server.http.problems import Refused
+from headrace.server.http.problems import Refused, invalid
 
 _FORM = re.compile(r"hr_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 
@@ -43,20 +43,34 @@ class Keyring:
         form = _FORM.fullmatch(presented)
         if form is None:
             return None
-        if form[1] not in self._keys:
-            # It may have been made just now. Guesses have to wait.
+        if (key := self._match(form[1], form[2])) is None:
+            # It may have been made just now. Guesses have to wait, whatever is wrong with them: a
+            # wrong secret takes as long as an unknown id.
             await asyncio.sleep(max(self._read_at + NEW_AFTER - time.monotonic(), 0))
             await self._refresh(at_most=NEW_AFTER)
-        key = self._keys.get(form[1])
+            key = self._match(form[1], form[2])
+        return key
+
+    def _match(self, key_id: str, secret: str) -> Key | None:
+        key = self._keys.get(key_id)
         # Compared also when there is none, so that timing reveals nothing about ids.
-        right = hmac.compare_digest(hashed(form[2]), key.hash if key else hashed(""))
+        right = hmac.compare_digest(hashed(secret), key.hash if key else hashed(""))
         return key if key is not None and right and key.revoked_at is None else None
 
-    async def valid(self, key_id: str) -> bool:
-        """Return whether a key that was accepted before still is."""
+    async def any(self, key_id: str) -> Key | None:
+        """Return a key, also one that is revoked."""
         await self._refresh()
+        return self._keys.get(key_id)
+
+    async def by_id(self, key_id: str, *, at_most: float = LONGEST_TRUST) -> Key | None:
+        """Return a key that was accepted before, if it is not revoked."""
+        await self._refresh(at_most=at_most)
         key = self._keys.get(key_id)
-        return key is not None and key.revoked_at is None
+        return key if key is not None and key.revoked_at is None else None
+
+    async def valid(self, key_id: str, *, at_most: float = LONGEST_TRUST) -> bool:
+        """Return whether a key that was accepted before still is, as of so many seconds ago."""
+        return await self.by_id(key_id, at_most=at_most) is not None
 
     def forget(self) -> None:
         """Read the keys again before the next request is answered."""
@@ -104,15 +118,20 @@ class TokenBucket:
         self._level = self._most
         self._then = time.monotonic()
 
-    def take(self) -> float:
-        """Take one token: return 0 if there was one, else the seconds until there is."""
+    @property
+    def most(self) -> int:
+        """How many there are at once at the most."""
+        return int(self._most)
+
+    def take(self, number: int = 1) -> float:
+        """Take tokens: return 0 if there were so many, else the seconds until there are."""
         now = time.monotonic()
         self._level = min(self._most, self._level + (now - self._then) * self.rate)
         self._then = now
-        if self._level >= 1:
-            self._level -= 1
+        if self._level >= number:
+            self._level -= number
             return 0.0
-        return (1 - self._level) / self.rate
+        return (number - self._level) / self.rate
 
 
 class RateLimit:
@@ -129,10 +148,28 @@ class RateLimit:
         if bucket is None or bucket.rate != rate:
             bucket = self._buckets[key.id] = TokenBucket(rate)
         if wait := bucket.take():
-            raise Refused(
-                429,
-                "too-many-requests",
-                "this key has sent more requests than it may",
-                remedy=f"try again in {wait:.3f} s",
-                headers={"Retry-After": str(math.ceil(wait))},
+            raise _too_many("requests", wait)
+
+    def check_batch(self, key_id: str | None, jobs: int) -> None:
+        """Refuse a batch of more jobs than its key may send. Its request was counted as one."""
+        bucket = None if key_id is None else self._buckets.get(key_id)
+        if bucket is None:
+            return  # there are no keys, so nobody is held to a rate
+        if jobs > bucket.most:
+            raise invalid(
+                f"the batch has {jobs} jobs, but this key may send {bucket.rate:g} a second, and "
+                f"{bucket.most} at once; send at most {bucket.most} in a batch",
+                field="jobs",
             )
+        if jobs > 1 and (wait := bucket.take(jobs - 1)):
+            raise _too_many("jobs", wait)
+
+
+def _too_many(what: str, wait: float) -> Refused:
+    return Refused(
+        429,
+        "too-many-requests",
+        f"this key has sent more {what} than it may",
+        remedy=f"try again in {wait:.3f} s",
+        headers={"Retry-After": str(math.ceil(wait))},
+    )

@@ -8,10 +8,13 @@ from typing import Any, get_origin
 import msgspec
 from starlette.responses import Response
 
+from headrace.bundles.file import File
+from headrace.bundles.refusal import Refusal
 from headrace.bundles.request import BundleRequest
 from headrace.bundles.routes import Route
-from headrace.errors import InvalidSetting
+from headrace.errors import ArtifactNotFound, InvalidSetting
 from headrace.server.http.body import read_json
+from headrace.server.http.downloads import Download
 from headrace.server.openapi.registry import JSON
 from headrace.server.service import service_of
 
@@ -52,7 +55,7 @@ class Served:
             if body is not None:
                 kind, limit = body.annotation, route.limit
                 given[body.name] = await read_json(request, kind, limit=limit)
-            return _response(request, await call(**given), route.status)
+            return await _response(request, await call(**given), route.status)
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         ours = inspect.Parameter(_REQUEST, keyword, annotation=BundleRequest)
@@ -80,7 +83,7 @@ class Served:
 
     @staticmethod
     def _described(kind: Any) -> bool:
-        if kind in (inspect.Signature.empty, None, Any) or _is_response(kind):
+        if kind in (inspect.Signature.empty, None, Any, File) or _is_response(kind):
             return False
         try:
             msgspec.json.schema_components([kind])
@@ -100,15 +103,29 @@ def references(bundle: str) -> str:
     return f"#/components/schemas/{bundle}.{{name}}"
 
 
-def _response(request: BundleRequest, result: Any, status: int) -> Response:
+async def _response(request: BundleRequest, result: Any, status: int) -> Response:
     if isinstance(result, Response):
         return result
+    if isinstance(result, File):
+        return await _download(request, result)
     if result is None:
         return Response(status_code=204 if status == 200 else status)
     encoded = service_of(request).answers.redactor.json(
         msgspec.json.encode(result, enc_hook=_plain)
     )
     return Response(encoded, status, media_type=JSON)
+
+
+async def _download(request: BundleRequest, file: File) -> Response:
+    store, artifact = request.app.artifact_store, file.artifact
+    try:
+        # Before the response begins: after that it could only break off.
+        size = await store.size(artifact.path)
+    except ArtifactNotFound:
+        raise Refusal(
+            404, f"the file {artifact.name!r} is not in the store", word="artifact-not-found"
+        ) from None
+    return await Download(request, store, artifact, size=size).response()
 
 
 def _plain(value: Any) -> Any:

@@ -15,16 +15,19 @@ from headrace.bundles.registry import LoadedBundle
 from headrace.bundles.request import CALLER, NOTES, SETUP, BundleRequest
 from headrace.bundles.routes import Route, RouteScope
 from headrace.errors import InvalidSetting
-from headrace.server.auth.guard import Caller, admit
+from headrace.server.auth.caller import Caller
+from headrace.server.auth.guard import admit
 from headrace.server.bundles.endpoint import Served
 from headrace.server.http.body import check_length, media_type
-from headrace.server.http.problems import Refused
+from headrace.server.http.problems import Refused, forbidden
 from headrace.server.http.uploads import bounded_receive
 from headrace.server.routing import Handler, check_names, query_names
 from headrace.server.service import SLACK, Service, service_of
 
 SCOPES = get_args(RouteScope)
 FORM = "multipart/form-data"
+# Where the dashboard says who has signed in: no request can.
+VISITOR = "headrace visitor"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _PARAMETER = re.compile(r"\{[^{}]*\}")
 
@@ -41,14 +44,17 @@ class BundleRoute(APIRoute):
         """Return the scope that a caller needs."""
         return self.declared.scope
 
+    def is_for(self, caller: Caller) -> bool:
+        """Return whether this caller may use the queues of the bundle."""
+        return all(map(caller.may_touch, _queues(self.loaded)))
+
     def get_route_handler(self) -> Handler:
         """Return the handler, behind the guard."""
         handle = super().get_route_handler()
         known = set(query_names(self.dependant))
 
         async def guard(request: Request) -> Response:
-            # The scope is there: without one the route was refused.
-            caller = await admit(request, self.declared.scope or "admin")
+            caller = await self._caller(request)
             _check(self.loaded, caller)
             if request.scope["query_string"]:
                 check_names(request, known)
@@ -69,6 +75,14 @@ class BundleRoute(APIRoute):
             return response
 
         return guard
+
+    async def _caller(self, request: Request) -> Caller:
+        visitor: Caller | None = request.scope.get(VISITOR)
+        only_reads = self.declared.scope == "read" and not self.declared.changes
+        if visitor is not None and only_reads and request.method in ("GET", "HEAD"):
+            return visitor
+        # The scope is there: without one the route was refused.
+        return await admit(request, self.declared.scope or "admin")
 
     def _limit(self, request: Request, service: Service) -> int:
         if self.declared.limit is not None:
@@ -132,10 +146,16 @@ def _check(loaded: LoadedBundle, caller: Caller) -> None:
             f"bundle {name} is out of service; the server's log says why",
             remedy="see: headrace bundles",
         )
-    if caller.queues:
-        tasks = loaded.setup.app.tasks
-        for queue in sorted({tasks[task].policy.queue for task in loaded.tasks if task in tasks}):
-            caller.check_queue(queue)
+    if not all(map(caller.may_touch, _queues(loaded))):
+        raise forbidden(
+            f"this key is for some queues only, and bundle {name} has tasks in others",
+            "use a key for all of them",
+        )
+
+
+def _queues(loaded: LoadedBundle) -> set[str]:
+    tasks = loaded.setup.app.tasks
+    return {tasks[task].policy.queue for task in loaded.tasks if task in tasks}
 
 
 def _summary(route: Route) -> str:

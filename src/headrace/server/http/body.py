@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -72,7 +72,33 @@ def decode(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        if not str(error).startswith(_NOT_WHOLE):
+            raise unreadable(error) from None
+    # To JSON 5.0 is a whole number, too, and some languages write it so.
+    try:
+        return msgspec.convert(whole_numbers(msgspec.json.decode(body)), kind)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise unreadable(error) from None
+
+
+_NOT_WHOLE = ("Expected `int`, got `float`", "Expected `int | null`, got `float`")
+
+
+def whole_numbers(value: Any) -> Any:
+    """Return a decoded document with 5 for each 5.0."""
+    match value:
+        case dict():
+            return {name: whole_numbers(each) for name, each in value.items()}
+        case list():
+            return [whole_numbers(each) for each in value]
+        case _:
+            return whole(value)
+
+
+def whole(value: Any) -> Any:
+    """Return a number as an integer, if it is one."""
+    exact = isinstance(value, float) and value.is_integer() and abs(value) <= 2**53
+    return int(value) if exact else value
 
 
 # An unclosed string runs to the end, so that every byte is scanned once, whatever is sent.

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from headrace import errors
+from headrace.admin.bulk import BulkNotFound
 from headrace.admin.keys import KeyNotFound
 from headrace.api_types.responses import ProblemDetails
 from headrace.bundles.refusal import Refusal
@@ -102,6 +103,7 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.InvalidInput, 422),
     (errors.JobNotFound, 404),
     (errors.ArtifactNotFound, 404),
+    (BulkNotFound, 404),
     (KeyNotFound, 404),
     (DeadLetterNotFound, 404),
     (errors.JobConflict, 409),

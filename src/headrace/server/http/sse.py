@@ -9,17 +9,23 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from headrace.monitor.subscribers import Change, Subscriber
+from headrace.errors import HeadraceError
+from headrace.monitor.changes.subscribers import Change, Subscriber
 from headrace.server.http.problems import Refused
-from headrace.server.service import Service
+from headrace.server.service import Endable, Service
 
 # Often enough for proxies, which close what is silent for a minute or so.
 HEARTBEAT = 15.0
+# How often it is checked that the caller's key is still valid, as it was CHECK_AGE before. Together
+# less than the two seconds after which a key is refused everywhere.
+CHECK_EVERY, CHECK_AGE = 1.0, 0.9
 # Drop subscribers that have not read for this long.
 SEND_TIMEOUT = 60.0
+# Changes that are there at once are sent at once, up to about so many bytes.
+SENT_BYTES = 65_536
 MEDIA_TYPE = "text/event-stream"
 RETRY = b"retry: 1000\n\n"
-GAP = b"event: gap\ndata: {}\n\n"
+FOLLOWING = b": following\n\n"
 
 Leave = Callable[[], None]
 Identify = Callable[[Change], str]
@@ -37,7 +43,8 @@ class EventStream(Response):
         leave: Leave,
         identify: Identify,
         still_welcome: StillWelcome,
-        gap: bool = False,
+        data: Callable[[Change], bytes],
+        opening: bytes = b"",
     ) -> None:
         super().__init__(
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
@@ -49,30 +56,36 @@ class EventStream(Response):
         self._leave = leave
         self._identify = identify
         self._still_welcome = still_welcome
-        self._gap = gap
+        self._data = data
+        self._opening = opening
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         subscriber, service = self._subscriber, self._service
         service.subscribers.add(subscriber)
-        gone = asyncio.create_task(_until_gone(receive, subscriber), name="headrace stream")
+        gone = asyncio.create_task(until_gone(receive, subscriber), name="headrace stream")
         try:
             await self._send(send, "start", status=200, headers=self.raw_headers)
-            await self._body(send, RETRY + (GAP if self._gap else b": following\n\n"))
+            await self._body(send, RETRY + self._opening + FOLLOWING)
+            loop = asyncio.get_running_loop()
+            sent_at = checked_at = loop.time()
             while not subscriber.over:
-                change = await subscriber.next(HEARTBEAT)
+                change = await subscriber.next(min(CHECK_EVERY, HEARTBEAT))
+                # By the clock, before anything is sent, however much there is to send.
+                if loop.time() - checked_at >= CHECK_EVERY:
+                    if not await self._welcome():
+                        break
+                    checked_at = loop.time()
                 if change is not None:
-                    await self._body(send, self._event(change))
+                    await self._body(send, self._events(change))
                     # A transport reports its end in the next turn of the loop. Until then each
                     # further event would be written in vain, and logged as a failure.
                     await asyncio.sleep(0)
                     if gone.done():
                         return
-                elif not subscriber.over:
-                    if not await self._still_welcome():
-                        break
+                    sent_at = loop.time()
+                elif not subscriber.over and loop.time() - sent_at >= HEARTBEAT:
                     await self._body(send, b": still here\n\n")
-            if subscriber.lost:
-                await self._body(send, b": too slow; come back with Last-Event-ID\n\n")
+                    sent_at = loop.time()
             await self._body(send, b"", more=False)
         except (TimeoutError, OSError):
             return  # the caller does not read any more
@@ -81,9 +94,22 @@ class EventStream(Response):
             service.subscribers.discard(subscriber)
             self._leave()
 
-    def _event(self, change: Change) -> bytes:
-        identity = self._identify(change).encode()
-        return b"id: %b\nevent: job\ndata: %b\n\n" % (identity, change.data)
+    async def _welcome(self) -> bool:
+        try:
+            return await self._still_welcome()
+        except HeadraceError:
+            # While the engine is away nobody can tell; nothing new is seen in the meantime either.
+            return True
+
+    def _events(self, first: Change) -> bytes:
+        """This change, and those that wait behind it as far as they fit."""
+        text = bytearray()
+        change: Change | None = first
+        while change is not None:
+            identity = self._identify(change).encode()
+            text += gap(identity) if change.job is None else _job(identity, self._data(change))
+            change = self._subscriber.next_now() if len(text) < SENT_BYTES else None
+        return bytes(text)
 
     async def _body(self, send: Send, body: bytes, *, more: bool = True) -> None:
         await self._send(send, "body", body=body, more_body=more)
@@ -93,7 +119,17 @@ class EventStream(Response):
             await send({"type": f"http.response.{kind}", **fields})
 
 
-async def _until_gone(receive: Receive, subscriber: Subscriber) -> None:
+def _job(identity: bytes, data: bytes) -> bytes:
+    return b"id: %b\nevent: job\ndata: %b\n\n" % (identity, data)
+
+
+def gap(identity: bytes) -> bytes:
+    """Say that changes were missed; what comes after it is complete."""
+    return b"id: %b\nevent: gap\ndata: {}\n\n" % identity
+
+
+async def until_gone(receive: Receive, subscriber: Endable) -> None:
+    """End a stream when its caller has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
     subscriber.end()

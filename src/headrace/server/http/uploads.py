@@ -22,8 +22,9 @@ from headrace.artifacts.content import CHUNK
 from headrace.artifacts.handed_in import Upload, enqueue_with_files, file_name
 from headrace.artifacts.index import HandedIn
 from headrace.model.job import Job, NewJob
-from headrace.server.auth.guard import Caller
-from headrace.server.build_job import make_job
+from headrace.server.auth.caller import Caller
+from headrace.server.auth.reach import enqueue
+from headrace.server.build_job import check_request, make_job
 from headrace.server.http.body import check_length, decode, too_large
 from headrace.server.http.problems import Refused, invalid, unreadable
 from headrace.server.service import SLACK, Service
@@ -32,6 +33,8 @@ MOST_FILES = 10
 MOST_FIELDS = 20
 
 _JSON_FIELDS = ("args", "meta")
+# Of these null says nothing. For `timeout` it does: no time limit.
+_NUMBERS = ("priority", "retries", "delay")
 
 
 async def enqueue_upload(service: Service, caller: Caller, request: Request) -> tuple[Job, bool]:
@@ -59,6 +62,7 @@ async def enqueue_upload(service: Service, caller: Caller, request: Request) -> 
 async def _store(
     service: Service, caller: Caller, wanted: JobRequest, files: dict[str, UploadFile]
 ) -> tuple[Job, bool]:
+    await check_request(service, caller, wanted)
     uploads = []
     for argument, file in files.items():
         if argument in wanted.args:
@@ -72,7 +76,7 @@ async def _store(
         service.app.artifact_store,
         uploads,
         lambda kept: _job(service, caller, wanted, kept),
-        service.app.enqueue_job,
+        lambda new: enqueue(service, caller, new),
     )
 
 
@@ -97,6 +101,8 @@ async def _chunks(file: UploadFile) -> AsyncGenerator[bytes, None]:
 def _request(request: Request, fields: dict[str, str]) -> JobRequest:
     document: dict[str, Any] = {}
     for name, text in fields.items():
+        if name in _NUMBERS and text.strip().lower() == "null":
+            raise invalid("a form leaves out what it does not say; leave it out", field=name)
         document[name] = decode(text.encode(), dict[str, Any]) if name in _JSON_FIELDS else text
     try:
         wanted = msgspec.convert(document, JobRequest, strict=False)

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
 
 from headrace.api_types.responses import TaskView
-from headrace.app import App
 from headrace.errors import InvalidInput, MissingDriver
 from headrace.model.job import PRIORITY_LIMIT
 from headrace.model.policy import TaskPolicy
 from headrace.publishing.destinations import OPTIONS
-from headrace.server.openapi.registry import REFERENCES, Schema
+from headrace.server.openapi.registry import REFERENCES, Schema, add_variants
 from headrace.task import Task
 from headrace.task.codec import schema_hook
 from headrace.task.task import MOST_RETRIES
 from headrace.workflows.model import Param, Workflow
 
 
-def add_bodies(schemas: dict[str, Schema], app: App) -> dict[str, Schema]:
-    """Describe the bodies of `POST /jobs` and the like for each task and workflow of the App."""
+def add_bodies(
+    schemas: dict[str, Schema],
+    tasks: Mapping[str, Task[..., Any]],
+    workflows: Callable[[], list[Workflow]],
+) -> dict[str, Schema]:
+    """Describe the bodies of `POST /jobs` and the like for each of these tasks and workflows."""
     options = {
         name: schema
         for name, schema in schemas["JobRequest"]["properties"].items()
@@ -33,57 +36,61 @@ def add_bodies(schemas: dict[str, Schema], app: App) -> dict[str, Schema]:
     options |= {
         "priority": _optional_integer(-PRIORITY_LIMIT, PRIORITY_LIMIT),
         "retries": _optional_integer(0, MOST_RETRIES),
+        "run_at": {"anyOf": [_RUN_AT, {"type": "null"}]},
     }
-    variants: list[Schema] = []
-    uploads: list[Schema] = []
-    schedules: list[Schema] = []
-    for name in sorted(app.tasks):
-        arguments, definitions = argument_schema(app.tasks[name], REFERENCES)
+    # Which arguments a copy takes depends on its job.
+    free: Schema = {"required": [], "properties": {}}
+    lane = {"anyOf": [_lane(free), {"type": "null"}]}
+    copied = schemas["CopyRequest"]
+    copied["properties"] |= {name: options[name] for name in ("priority", "retries", "run_at")}
+    copied["properties"]["lane"] = lane
+    copied["not"] = _TWO_TIMES
+    variants: list[tuple[str, Schema]] = []
+    uploads: list[tuple[str, Schema]] = []
+    schedules: list[tuple[str, Schema]] = []
+    for name, task in sorted(tasks.items()):
+        arguments, definitions = argument_schema(task, REFERENCES)
         schemas |= definitions
-        variants.append(_request(app.tasks[name], arguments, options))
-        uploads += _uploads(app.tasks[name], arguments, options)
-        schedules.append(
-            _schedule(app.tasks[name], arguments, schemas["ScheduleRequest"]["properties"])
-        )
-    if variants:
-        schemas["JobRequest"] = {"oneOf": variants}
-        schemas["ScheduleRequest"] = {"oneOf": schedules}
-    nothing: list[Any] = [False]
+        variants.append((name, _request(task, arguments, options)))
+        uploads += _uploads(task, arguments, options)
+        fields = schemas["ScheduleRequest"]["properties"]
+        schedules.append((name, _schedule(task, arguments, fields)))
     runs = schemas["ExecuteRequest"]["properties"]
-    known = [_execution(workflow, runs) for workflow in _workflows(app)]
-    schemas["ExecuteRequest"] = {"oneOf": known} if known else {"anyOf": nothing}
-    schemas["JobUpload"] = uploads[0] if len(uploads) == 1 else {"anyOf": uploads or nothing}
+    known = [(each.id, _execution(each, runs)) for each in _workflows(workflows)]
+    schemas["JobUpload"] = _any_upload(options)
+    for kind, parts, word in (
+        ("JobRequest", variants, "oneOf"),
+        ("ScheduleRequest", schedules, "oneOf"),
+        ("ExecuteRequest", known, "oneOf"),
+        ("JobUpload", uploads, "anyOf"),
+    ):
+        add_variants(schemas, kind, parts, word)
     schemas["FilterRequest"]["minProperties"] = 1
-    fields = schemas["DestinationRequest"]["properties"]
-    schemas["DestinationRequest"] = _destinations(fields, REFERENCES)
+    schemas["PauseRequest"]["not"] = _TWO_ENDS
+    _add_destinations(schemas)
     return schemas
 
 
-def _destinations(fields: dict[str, Schema], references: str) -> Schema:
+def _add_destinations(schemas: dict[str, Schema]) -> None:
     """The schema of a request for a destination: each kind has options of its own."""
+    fields = schemas["DestinationRequest"]["properties"]
     choices = []
     for kind, options in OPTIONS.items():
-        [schema], found = msgspec.json.schema_components([options], ref_template=references)
-        own = found[options.__name__] if "$ref" in schema else schema
+        [schema], found = msgspec.json.schema_components([options], ref_template=REFERENCES)
+        schemas |= found
         secret = {} if kind == "webhook" else {"secret": {"type": "null"}}
-        choices.append(
-            {
-                "type": "object",
-                "properties": {**fields, "kind": {"const": kind}, "options": own, **secret},
-                "required": ["kind", "options"],
-                "additionalProperties": False,
-            }
-        )
-    return {"oneOf": choices}
+        properties = {**fields, "kind": {"const": kind}, "options": schema, **secret}
+        choices.append((kind, _object(properties, ["kind", "options"])))
+    add_variants(schemas, "DestinationRequest", choices, "oneOf")
 
 
 def _optional_integer(least: int, most: int) -> Schema:
     return {"anyOf": [{"type": "integer", "minimum": least, "maximum": most}, {"type": "null"}]}
 
 
-def _workflows(app: App) -> list[Workflow]:
+def _workflows(find: Callable[[], list[Workflow]]) -> list[Workflow]:
     try:
-        return app.workflows.all()
+        return find()
     except (InvalidInput, MissingDriver):
         return []  # the routes of workflows report the error
 
@@ -119,8 +126,9 @@ def argument_schema(task: Task[..., Any], references: str) -> tuple[Schema, dict
     lane = task.policy.lane
     for name in () if lane is None else lane.fields():
         if properties[name].get("type") == "string":
-            # It becomes the name of a lane, or a part of it.
-            properties[name]["pattern"] = r"^[^\x00-\x1f\x7f]+$"
+            # It becomes the name of a lane, which is not empty, or a part of it.
+            some = "+" if lane is not None and lane.template == f"{{{name}}}" else "*"
+            properties[name]["pattern"] = rf"^[^\x00-\x1f\x7f]{some}$"
     return _object(properties, task.signature.required), definitions
 
 
@@ -150,8 +158,8 @@ def _schedule(task: Task[..., Any], arguments: Schema, fields: Mapping[str, Sche
 
 def _uploads(
     task: Task[..., Any], arguments: Schema, options: Mapping[str, Schema]
-) -> Iterator[Schema]:
-    """The forms of `POST /jobs` for one task: one for each argument that takes a file.
+) -> Iterator[tuple[str, Schema]]:
+    """The forms of `POST /jobs` for one task, named: one for each argument that takes a file.
 
     Any argument that is text can be sent as a file; those are shown whose names speak of one.
     """
@@ -167,15 +175,33 @@ def _uploads(
             "task": {"const": task.name},
             "args": rest,
             **{each: _without_null(kind) for each, kind in others.items()},
+            "timeout": options["timeout"],
             "lane": _lane(arguments),
             name: {"type": "string", "format": "binary"},
         }
         needed = ["task", name, *(["args"] if required else [])]
-        yield _described(task, _object(properties, needed))
+        yield f"{task.name}_{name}", _described(task, _object(properties, needed))
+
+
+def _any_upload(options: Mapping[str, Schema]) -> Schema:
+    """The form of `POST /jobs` where no argument is known to take a file."""
+    fields = {each: _without_null(kind) for each, kind in options.items() if each != "run_at"}
+    properties = {"task": {"type": "string"}, "args": {"type": "object"}, **fields}
+    return {"type": "object", "properties": properties, "required": ["task"]}
 
 
 _FILE = re.compile("file|path")
-# A job has one time: both fields would say when.
+# In years that every engine can store.
+_RUN_AT = {
+    "type": "string",
+    "format": "date-time",
+    "pattern": "^(19(7[1-9]|[89][0-9])|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-7])-",
+}
+# A pause has one end, and a job one time: both fields would say when.
+_TWO_ENDS = {
+    "required": ["until", "for"],
+    "properties": {"until": {"type": "string"}, "for": {"type": "number"}},
+}
 _TWO_TIMES = {
     "required": ["delay", "run_at"],
     "properties": {"delay": {"type": "number"}, "run_at": {"type": "string"}},
@@ -184,7 +210,7 @@ _TWO_TIMES = {
 
 def _described(task: Task[..., Any], schema: Schema) -> Schema:
     description = inspect.getdoc(task.function)
-    return {"title": task.name, **schema} | ({"description": description} if description else {})
+    return schema | ({"description": description} if description else {})
 
 
 def _without_null(schema: Schema) -> Schema:
@@ -214,7 +240,7 @@ def _execution(workflow: Workflow, fields: dict[str, Schema]) -> Schema:
         "params": _params(workflow),
     }
     required = ["workflow_id", *(["params"] if needs else [])]
-    return {"title": workflow.id, **_object(properties, required)}
+    return _object(properties, required)
 
 
 def _params(workflow: Workflow) -> Schema:

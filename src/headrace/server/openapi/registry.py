@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -31,6 +33,11 @@ def page(noun: str, item: type[msgspec.Struct]) -> Schema:
         },
         "required": [noun, "cursor"],
     }
+
+
+def described(item: type[msgspec.Struct]) -> Schema:
+    """Return a reference to the schema of what a route returns."""
+    return _response(item)
 
 
 def answers(
@@ -66,6 +73,67 @@ def accepts(
 def reference(name: str) -> Schema:
     """Return a reference to a schema."""
     return {"$ref": REFERENCES.format(name=name)}
+
+
+def add_variants(
+    found: dict[str, Schema], kind: str, variants: Sequence[tuple[str, Schema]], word: str
+) -> None:
+    """Make a schema one of several. Each is a schema of its own: programs that make clients name
+    their classes after it, and those must differ in more than signs and capitals.
+    """
+    if len(variants) == 1:
+        found[kind] = variants[0][1]
+        return
+    choices = []
+    taken = {_letters(name) for name in found}
+    for name, variant in variants:
+        label = f"{kind}_{re.sub(r'[^A-Za-z0-9._-]', '_', name)}"
+        number = 2
+        while _letters(label) in taken:
+            label = f"{label.rstrip('0123456789_')}_{number}"
+            number += 1
+        taken.add(_letters(label))
+        found[label] = variant
+        choices.append(reference(label))
+    if choices:
+        found[kind] = {word: choices}
+
+
+def _letters(name: str) -> str:
+    return re.sub("[^a-z0-9]", "", name.lower())
+
+
+def for_generators(part: Any) -> Any:
+    """Say the same so that programs that make types from schemas understand it. What has a default
+    may be left out, but they take it for always there: it is told in words. An object of which
+    nothing is said may have any field, but they take it for empty.
+    """
+    match part:
+        case {"properties": dict(properties), **others}:
+            told = {name: _told_default(each) for name, each in properties.items()}
+            return {name: for_generators(each) for name, each in others.items()} | {
+                "properties": told
+            }
+        case dict():
+            found = {name: for_generators(each) for name, each in part.items()}
+            if found.get("type") == "object":
+                found.setdefault("additionalProperties", True)
+            return found
+        case list():
+            return [for_generators(each) for each in part]
+        case _:
+            return part
+
+
+def _told_default(schema: Any) -> Any:
+    bare = for_generators(schema)
+    if not isinstance(bare, dict) or "default" not in bare:
+        return bare
+    value = bare.pop("default")
+    if value is not None:
+        words = f"{bare.get('description', '')} Default: `{json.dumps(value)}`."
+        bare["description"] = words.strip()
+    return bare
 
 
 def schemas() -> dict[str, Schema]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import Path, Query
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from headrace.api_types.requests import NAME, EmptyRequest
+from headrace.api_types.requests import NAME, EmptyRequest, PauseRequest
 from headrace.api_types.responses import (
     DispatcherView,
     Health,
@@ -17,17 +17,24 @@ from headrace.api_types.responses import (
     RunningAnswer,
     TaskView,
 )
+from headrace.api_types.series import SeriesView, StepName
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
+from headrace.monitor.findings.facts import workers_within
 from headrace.monitor.running import running as find_running
 from headrace.monitor.snapshot import dispatchers
-from headrace.server.filters import Limit, Text
+from headrace.server.bundles.route import BundleRoute
+from headrace.server.filters import Limit, Text, Time, parse_time
 from headrace.server.http.body import read_optional_json
+from headrace.server.http.problems import Refused
 from headrace.server.metrics import exposition
 from headrace.server.openapi.bodies import task_view
+from headrace.server.openapi.document import document as document_of
 from headrace.server.openapi.registry import page
 from headrace.server.responses import answer, listed
+from headrace.server.routes.workflows import usable_workflows
 from headrace.server.routing import Call, Router
+from headrace.server.series_errors import SeriesErrors
 
 routes: list[BaseRoute] = []
 reading, steering = Router("read", routes), Router("admin", routes)
@@ -38,30 +45,42 @@ Name = Annotated[str, Path(pattern=NAME)]
 
 @reading("GET /queues", "List queues", page("queues", QueueView))
 async def find(call: Call) -> Response:
-    """Every queue that was used or paused, with its depth and the age of its oldest job."""
+    """Every queue that was used or paused, with its depth and the age of its oldest job, and by
+    whom it was paused.
+    """
     queues = await call.service.app.queues()
     return listed("queues", [queue for queue in queues if call.caller.may_touch(queue.name)])
 
 
-@steering("POST /queues/{name}/pause", "Pause a queue", QueuePaused, EmptyRequest)
+@steering("POST /queues/{name}/pause", "Pause a queue", QueuePaused, PauseRequest)
 async def pause(call: Call, name: Name) -> Response:
-    """Its jobs are not claimed any more; running ones go on, new ones are accepted."""
-    return await _set(call, name, paused=True)
+    """Its jobs are not claimed any more; running ones go on, new ones are accepted. With `until`,
+    or `for` seconds, it is resumed by itself.
+    """
+    asked = await read_optional_json(call, PauseRequest)
+    call.caller.check_queue(name)
+    if asked.until is not None and asked.until <= call.service.app.clock.utcnow():
+        # The request is fine; it comes too late.
+        until = asked.until.isoformat()
+        told = f"until {until} has passed; choose a time to come"
+        raise Refused(409, "time-passed", told, field="until", value=until)
+    paused = await call.service.app.pause(
+        name, **msgspec.structs.asdict(asked), by=call.caller.name
+    )
+    detail = {"reason": paused.paused_reason, "until": paused.paused_until}
+    given = {field: value for field, value in detail.items() if value is not None}
+    await call.changed("queue.pause", name, **given)
+    return answer(paused)
 
 
 @steering("POST /queues/{name}/resume", "Resume a queue", QueuePaused, EmptyRequest)
 async def resume(call: Call, name: Name) -> Response:
     """Its jobs are claimed again."""
-    return await _set(call, name, paused=False)
-
-
-async def _set(call: Call, name: str, *, paused: bool) -> Response:
     await read_optional_json(call, EmptyRequest)
     call.caller.check_queue(name)
-    app = call.service.app
-    await (app.pause(name) if paused else app.resume(name))
-    await call.changed("queue.pause" if paused else "queue.resume", name)
-    return answer(QueuePaused(name, paused))
+    resumed = await call.service.app.resume(name)
+    await call.changed("queue.resume", name)
+    return answer(resumed)
 
 
 @reading("GET /lanes", "List lanes", page("lanes", LaneView))
@@ -74,20 +93,25 @@ async def lanes(
     """Lanes with holders or waiting jobs, those for which the most wait first."""
     if queue is not None:
         call.caller.check_queue(queue)
-    found = await call.service.app.lanes(queue=queue, lane=lane, limit=limit)
-    return listed("lanes", [each for each in found if call.caller.may_touch(each.queue)])
+    # One queue after the other: those of others must not take the room in the page.
+    asked: list[str | None] = (
+        [queue] if queue is not None else [*sorted(call.caller.queues)] or [None]
+    )
+    app = call.service.app
+    found = [
+        lane_view
+        for each in asked
+        for lane_view in await app.lanes(queue=each, lane=lane, limit=limit)
+    ]
+    found.sort(key=lambda each: (-each.waiting, each.queue, each.lane))
+    return listed("lanes", found[:limit])
 
 
 @reading("GET /workers", "List workers", page("workers", Worker))
 async def workers(call: Call) -> Response:
     """Workers, alive ones first."""
-    queues = call.caller.queues
     found = await call.service.app.workers()
-    if queues:
-        found = [each for each in found if not each.queues or queues & set(each.queues)]
-        for each in found:
-            each.tasks = None  # some are of other queues
-    return listed("workers", found)
+    return listed("workers", workers_within(found, call.caller.queues))
 
 
 @reading("GET /dispatchers", "List dispatchers", page("dispatchers", DispatcherView))
@@ -101,8 +125,7 @@ async def find_dispatchers(call: Call) -> Response:
 @reading("GET /tasks", "List tasks", page("tasks", TaskView))
 async def tasks(call: Call) -> Response:
     """The tasks that can be enqueued here: their arguments as JSON schema, and their policy."""
-    known = call.service.app.tasks
-    return listed("tasks", [task_view(known[name]) for name in sorted(known)])
+    return listed("tasks", map(task_view, call.reach.tasks().values()))
 
 
 @reading("GET /api/v2/jobs/running", "What runs now, and what waits", RunningAnswer)
@@ -111,7 +134,33 @@ async def running(call: Call) -> Response:
     app = call.service.app
     await app.open()
     found = await find_running(app.engine, app.clock.now(), queues=call.caller.queues)
+    found = msgspec.structs.replace(found, jobs=await call.reach.visible(found.jobs))
     return answer(found.answer())
+
+
+@reading("GET /metrics/series", "Numbers over time", SeriesView)
+async def series(  # noqa: PLR0917 - FastAPI gives them by name
+    call: Call,
+    task: Annotated[str | None, Query(pattern=NAME)] = None,
+    queue: Annotated[str | None, Query(pattern=NAME)] = None,
+    since: Time = None,
+    until: Time = None,
+    step: StepName = "minute",
+) -> Response:
+    """Attempts by outcome, how long they waited and ran, and how deep queues were: by minute for a
+    day, by hour for two weeks, by day for 400 days. They outlast workers and servers.
+    """
+    if queue is not None:
+        call.caller.check_queue(queue)
+    found = await call.service.series.read(
+        task=task,
+        queue=queue,
+        since=parse_time("since", since),
+        until=parse_time("until", until),
+        step=step,
+        queues=call.caller.queues,
+    )
+    return answer(await call.service.part(SeriesErrors).shown(found, call.caller))
 
 
 # -- the server itself -------------------------------------------------------------------------
@@ -140,29 +189,17 @@ async def metrics(call: Call) -> Response:
 @local("GET /openapi.json", "This document", {"type": "object"})
 async def openapi(call: Call) -> Response:
     """The API as OpenAPI 3.1."""
-    document = dict(call.app.openapi())
+    document = dict(call.app.openapi() if not call.caller.queues else _own_document(call))
     if root := call.scope.get("root_path"):
         document["servers"] = [{"url": root}]
     return answer(document)
 
 
-@local("GET /docs", "This document for people", {}, responses=None, response_class=HTMLResponse)
-async def docs(call: Call) -> Response:
-    """A page that lists every route. It loads nothing from anywhere."""
-    return HTMLResponse(_page(call.app.openapi()))
-
-
-def _page(document: dict[str, Any]) -> str:
-    rows = "".join(
-        f"<tr><td><code>{method.upper()}</code></td><td><code>{escape(path)}</code></td>"
-        f"<td>{escape(route.get('x-access', ''))}</td>"
-        f"<td><b>{escape(route['summary'])}.</b> {escape(route.get('description', ''))}</td></tr>"
-        for path, routes in document["paths"].items()
-        for method, route in routes.items()
-    )
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Headrace API</title>"
-        "<h1>Headrace API</h1><p>The whole of it, with every field: "
-        "<a href=openapi.json>openapi.json</a></p><table border=1 cellpadding=6 "
-        f"cellspacing=0><tr><th>method<th>path<th>needs<th>what</tr>{rows}</table></html>"
+def _own_document(call: Call) -> dict[str, Any]:
+    """Return the document for a key for some queues: its tasks, its workflows, its bundles."""
+    return document_of(
+        call.app,
+        call.reach.tasks(),
+        lambda: usable_workflows(call.service, call.caller),
+        lambda route: not isinstance(route, BundleRoute) or route.is_for(call.caller),
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import Header, Path, Query
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from headrace.api_types.job import JobBody
-from headrace.api_types.requests import TEXT, CancelRequest, RetryRequest
+from headrace.api_types.requests import TEXT, CancelRequest, CopyRequest, RetryRequest
 from headrace.api_types.responses import Delivered, EntryView, JobResult, Reasons
 from headrace.artifacts import LAYERS
 from headrace.artifacts.index import file_of, files_of
@@ -18,13 +20,21 @@ from headrace.errors import ArtifactNotFound, InvalidName, JobFailed, ResultTime
 from headrace.model.artifact import Artifact
 from headrace.model.durable.entries import STAGE, stage_view
 from headrace.model.job import Job
-from headrace.monitor.change_reconstruction import parse_fingerprint
-from headrace.monitor.subscribers import Change
+from headrace.monitor.changes.reconstruction import parse_fingerprint
+from headrace.server.auth.reach import enqueue
+from headrace.server.build_job import check_copy, make_copy
 from headrace.server.filters import Names
 from headrace.server.http.body import read_optional_json
 from headrace.server.http.downloads import BYTES, Download
 from headrace.server.http.problems import Refused
-from headrace.server.http.sse import MEDIA_TYPE, EventStream, StillWelcome, check_room
+from headrace.server.http.sse import (
+    CHECK_AGE,
+    MEDIA_TYPE,
+    EventStream,
+    StillWelcome,
+    check_room,
+    gap,
+)
 from headrace.server.openapi.registry import JSON, page
 from headrace.server.responses import answer, listed
 from headrace.server.routing import Call, Router
@@ -44,6 +54,8 @@ def _may_have_stages(job: Job) -> bool:
 @reading("GET /jobs/{job_id}", "Show a job", JobBody)
 async def show(call: Call, job_id: JobId) -> Response:
     """A job with its status, progress, attempts, finished stages, error and result."""
+    if job_id in ("batch", "bulk"):
+        raise HTTPException(405)  # these are other routes, with another method
     job = await call.job(job_id)
     body = call.service.answers.job(job)
     kept = await call.service.app.engine.entries(job.id, STAGE) if _may_have_stages(job) else []
@@ -103,10 +115,10 @@ async def entries(call: Call, job_id: JobId) -> Response:
 async def cancel(call: Call, job_id: JobId) -> Response:
     """At once, or as soon as its running handler has stopped. 409 if it is finished."""
     asked = await read_optional_json(call, CancelRequest)
-    job = await call.job(job_id)
+    job = await call.own_job(job_id)
     job = await call.service.app.cancel(job.id, asked.reason)
     await call.changed("job.cancel", job.id, reason=asked.reason)
-    return answer(call.service.answers.job(job))
+    return answer(call.service.answers.job(call.reach.shown(job)))
 
 
 @writing("POST /jobs/{job_id}/retry", "Run a job again", JobBody, RetryRequest)
@@ -115,11 +127,31 @@ async def retry(call: Call, job_id: JobId) -> Response:
     one now. Else 409.
     """
     asked = await read_optional_json(call, RetryRequest)
-    job = await call.job(job_id)
+    job = await call.own_job(job_id)
+    await call.reach.check_retry(job)
     job = await call.service.app.retry(job.id, from_stage=asked.from_stage)
     detail = {} if asked.from_stage is None else {"from": asked.from_stage}
     await call.changed("job.retry", job.id, **detail)
-    return answer(call.service.answers.job(job))
+    return answer(call.service.answers.job(call.reach.shown(job)))
+
+
+@writing("POST /jobs/{job_id}/copy", "Enqueue a copy of a job", JobBody, CopyRequest, status=202)
+async def copy(call: Call, job_id: JobId) -> Response:
+    """A new job with the same task, queue, priority and arguments, except for those that are given.
+
+    Arguments with hidden values have to be given again: a copy could send them elsewhere. 409 if
+    the arguments do not fit the task.
+    """
+    asked = await read_optional_json(call, CopyRequest)
+    service, caller = call.service, call.caller
+    job = await call.own_job(job_id)
+    await check_copy(service, caller, asked)
+    new = make_copy(service, caller, job, asked)
+    made = await enqueue(service, caller, new)
+    if made.id == new.id:
+        await call.changed("job.copy", made.id, of=job.id)
+    place = f"{call.scope.get('root_path', '')}/jobs/{made.id}"
+    return answer(service.answers.job(made), 202, {"Location": place})
 
 
 _ANY_JSON = {"requestBody": {"required": False, "content": {JSON: {"schema": {}}}}}
@@ -136,7 +168,8 @@ async def signal(call: Call, job_id: JobId, event: Annotated[str, Path(pattern=T
     name counts: `delivery` is `delivered`, or `already` if there was one. 409 if it is finished.
     """
     value = await read_optional_json(call, object, empty=b"null")
-    job = await call.job(job_id)
+    job = await call.own_job(job_id)
+    await call.reach.check_named("the event", msgspec.json.encode(value))
     if await call.service.app.signal(job.id, event, value) != "delivered":
         return answer(Delivered(job.id, event, "already"))
     await call.changed("job.signal", job.id, event=event)
@@ -209,8 +242,9 @@ async def follow(call: Call, job_id: JobId, last: LastEventId = None) -> Respons
         call.service,
         subscriber,
         leave=lambda: changes.leave(subscriber, job.id),
-        identify=lambda change: change.seen.text,
+        identify=lambda change: change.seen.text if change.seen else "",
         still_welcome=_still_welcome(call),
+        data=call.reach.data,
     )
 
 
@@ -220,31 +254,35 @@ async def follow_all(
 ) -> Response:
     """Every change of every job from now on, or after `Last-Event-ID`.
 
-    An event `gap` says that changes were lost: list the jobs.
+    An event `gap` says that changes were missed, here or before: list the jobs.
     """
     check_room(call.service)
     tasks, queues = frozenset(task or ()), frozenset(queue or ()) or call.caller.queues
     for each in queues:
         call.caller.check_queue(each)
 
-    def wanted(change: Change) -> bool:
-        return (not tasks or change.task in tasks) and (not queues or change.queue in queues)
+    def wanted(job: Job) -> bool:
+        named = (not tasks or job.task in tasks) and (not queues or job.queue in queues)
+        return named and reach.sees(job)
 
-    changes = call.service.changes
+    changes, reach = call.service.changes, call.reach
     after = _number(changes.epoch, last)
     subscriber = await changes.follow_all(wanted, after=after) if after != GAP else None
-    gap = subscriber is None
+    missed = subscriber is None
     if subscriber is None:
         subscriber = await changes.follow_all(wanted)
     assert subscriber is not None  # noqa: S101 - only with `after` there may be none
     followed = subscriber
+    # From the first byte, so that one who loses the connection before the first change can go on.
+    began = f"{changes.epoch}.{followed.began}".encode()
     return EventStream(
         call.service,
         followed,
         leave=lambda: changes.leave(followed),
         identify=lambda change: f"{changes.epoch}.{change.number}",
         still_welcome=_still_welcome(call),
-        gap=gap,
+        data=call.reach.data,
+        opening=gap(began) if missed else b"id: %b\n\n" % began,
     )
 
 
@@ -261,6 +299,6 @@ def _still_welcome(call: Call) -> StillWelcome:
     keys, key_id = call.service.keys, call.caller.key_id
 
     async def still_welcome() -> bool:
-        return key_id is None or await keys.valid(key_id)
+        return key_id is None or await keys.valid(key_id, at_most=CHECK_AGE)
 
     return still_welcome

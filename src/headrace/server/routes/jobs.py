@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import Depends
+import msgspec
+from fastapi import Depends, Query
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from headrace.api_types.job import BatchAnswer, JobBody
-from headrace.api_types.requests import BatchRequest, BulkRequest, JobRequest
-from headrace.api_types.responses import BulkAnswer
+from headrace.admin.bulk import apply, preview
+from headrace.api_types.bulk import BulkAnswer, BulkView
+from headrace.api_types.job import BatchAnswer, JobBody, JobRow, row_of
+from headrace.api_types.requests import TEXT, BatchRequest, BulkRequest, JobRequest
 from headrace.errors import HeadraceError
 from headrace.model.job import Job, JobFilter
+from headrace.model.views import JobCount
 from headrace.monitor.paging import fitting, weight
-from headrace.server.build_job import make_job
-from headrace.server.filters import Cursor, Limit, body_filter, job_cursor, job_filter
+from headrace.monitor.search import count as count_jobs
+from headrace.monitor.search import find as find_jobs
+from headrace.server.auth.reach import enqueue, enqueue_all
+from headrace.server.build_job import check_request, make_job
+from headrace.server.filters import Cursor, Limit, Mark, body_filter, job_cursor, job_filter
 from headrace.server.http.body import media_type, read_json
 from headrace.server.http.problems import Refused, refused
 from headrace.server.http.uploads import enqueue_upload, with_header_key
-from headrace.server.openapi.registry import accepts, page
+from headrace.server.openapi.registry import accepts, described, page
 from headrace.server.responses import answer, listed
+from headrace.server.routes.bulk import start
 from headrace.server.routing import Call, Router
+from headrace.server.service import Service
 
 routes: list[BaseRoute] = []
 reading, writing = Router("read", routes), Router("write", routes)
@@ -55,13 +63,12 @@ async def create(call: Call) -> Response:
         job, created = await enqueue_upload(service, caller, call)
     else:
         wanted = await read_json(call, JobRequest)
+        await check_request(service, caller, wanted)
         new = make_job(service, caller, with_header_key(call, wanted))
-        job = await service.app.enqueue_job(new)
+        job = await enqueue(service, caller, new)
         created = job.id == new.id
     if created:
         service.audit.enqueued(caller, job.task, job.id)
-    else:
-        caller.check_queue(job.queue)
     place = f"{call.scope.get('root_path', '')}/jobs/{job.id}"
     return answer(service.answers.job(job), 202 if created else 200, {"Location": place})
 
@@ -74,62 +81,142 @@ async def create_many(call: Call) -> Response:
     """
     service, caller = call.service, call.caller
     batch = await read_json(call, BatchRequest, limit=service.batch_limit)
+    service.rate_limit.check_batch(caller.key_id, len(batch.jobs))
     new = []
     for index, wanted in enumerate(batch.jobs):
         try:
+            await check_request(service, caller, wanted)
             new.append(make_job(service, caller, wanted))
         except Refused as refusal:
             raise refusal.within(f"jobs[{index}]") from None
         except HeadraceError as error:
             raise refused(error).within(f"jobs[{index}]") from None
-    jobs = await service.app.enqueue_many(new)
+    jobs = await enqueue_all(service, caller, new)
     created = [job.id == asked.id for job, asked in zip(jobs, new, strict=True)]
     for job, is_new in zip(jobs, created, strict=True):
         if is_new:
             service.audit.enqueued(caller, job.task, job.id)
-        else:
-            caller.check_queue(job.queue)
     return answer(BatchAnswer(service.answers.jobs(jobs), created), 202)
 
 
-@reading("GET /jobs", "List jobs, the newest first", page("jobs", JobBody))
-async def find(
+Fields = Annotated[
+    Literal["row"] | None,
+    Query(description="`row`: without arguments, result, meta and attempts."),
+]
+Search = Annotated[
+    list[Annotated[str, Query(pattern=TEXT)]] | None,
+    Query(
+        max_length=10,
+        description="A text in the arguments, meta, id, key or error; or `args.name=value`.",
+    ),
+]
+Look = Annotated[
+    int | None,
+    Query(ge=1, le=100_000, description="Look at about so many jobs; a page may then be short."),
+]
+FOUND = page("jobs", JobBody)
+FOUND["properties"]["jobs"]["items"] = {"anyOf": [described(JobBody), described(JobRow)]}
+FOUND["properties"]["searched_to"] = {"type": ["string", "null"], "format": "date-time"}
+
+
+@reading("GET /jobs", "List jobs, the newest first", FOUND)
+async def find(  # noqa: PLR0917 - FastAPI gives them by name
     call: Call,
     wanted: Annotated[JobFilter, Depends(job_filter)],
+    fingerprint: Mark = None,
+    search: Search = None,
+    fields: Fields = None,
+    look: Look = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response:
-    """`status`, `queue`, `task` may be repeated. `cursor` of a page asks for the next one."""
-    app = call.service.app
-    await app.open()
+    """`status`, `queue`, `task`, `error_type`, `search` may be repeated. `cursor` of a page asks
+    for the next one.
+
+    With `search` or `fingerprint` it looks for about a second: a page may be short, and
+    `searched_to` is how far back it has looked.
+    """
+    service, brief = call.service, fields is not None
+    await service.app.open()
+    engine = service.app.engine
     after = job_cursor(cursor)
     wanted = call.caller.narrowed(wanted)
-    shown: list[JobBody] = []
+    if search or fingerprint is not None:
+        found = await find_jobs(
+            engine, wanted, search or (), fingerprint,
+            cursor=after, limit=limit, brief=brief, seen=call.reach.seen,
+        )  # fmt: skip
+        shown = await _shown(service, await call.reach.visible(found.jobs), brief)
+        return listed("jobs", shown, found.cursor, searched_to=found.searched_to)
+    shown = []
     size = 0
     some: list[Job] = []
     # A page ends early where jobs are large: a thousand of them may not fit into memory.
     while len(shown) < limit and size < PAGE_BYTES:
-        count = min(limit - len(shown), fitting(some, FIRST if not shown else PAGE))
-        found = await app.engine.list_jobs(wanted, cursor=after, limit=count)
+        count = min(limit - len(shown), fitting(some, FIRST if not shown and not brief else PAGE))
+        found = await engine.list_jobs(wanted, cursor=after, limit=count, brief=brief, look=look)
         some, after = found.jobs, found.cursor
-        shown += call.service.answers.jobs(some)
+        shown += await _shown(service, await call.reach.visible(some), brief)
         size += sum(map(weight, some))
-        if after is None:
+        if after is None or look is not None:
             break
-    return listed("jobs", shown, after)
+    return listed("jobs", shown, after, searched_to=None)
 
 
-@writing("POST /jobs/bulk", "Cancel or retry all jobs that match", BulkAnswer, BulkRequest)
+async def _shown(service: Service, jobs: list[Job], brief: bool) -> list[msgspec.Struct]:
+    if not brief:
+        return [*service.answers.jobs(jobs)]
+    clean = await service.answers.clean(service.app.engine, jobs)
+    return [row_of(JobBody.of(job)) for job in clean]
+
+
+@reading("GET /jobs/count", "Count jobs", JobCount)
+async def count(
+    call: Call,
+    wanted: Annotated[JobFilter, Depends(job_filter)],
+    fingerprint: Mark = None,
+) -> Response:
+    """Among the newest 10,000 of the statuses asked for; not `complete` if there are others."""
+    service = call.service
+    await service.app.open()
+    wanted = call.caller.narrowed(wanted)
+    seen = call.reach.seen
+    return answer(await count_jobs(service.app.engine, wanted, fingerprint, seen=seen))
+
+
+@writing(
+    "POST /jobs/bulk",
+    "Cancel or retry all jobs that match",
+    BulkAnswer,
+    BulkRequest,
+    also={202: BulkView},
+)
 async def bulk(call: Call) -> Response:
-    """Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones."""
+    """Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones.
+
+    202 with `background`: a server does it, and `GET /bulk/{bulk_id}` tells how far it is.
+    """
     service, caller = call.service, call.caller
+    caller.check_for_all("a bulk action")
     asked = await read_json(call, BulkRequest)
-    done = await service.app.bulk(
-        asked.action,
-        caller.narrowed(body_filter(asked.filter)),
-        dry_run=asked.dry_run,
-        reason=asked.reason,
-    )
+    wanted = caller.narrowed(body_filter(asked.filter))
+    mark = None if asked.filter.fingerprint is msgspec.UNSET else asked.filter.fingerprint
+    app, seen, runs = service.app, call.reach.seen, not caller.queues
+    await app.open()
+    if asked.dry_run:
+        counted = await preview(
+            app.engine, asked.action, wanted, mark, cutoff=asked.cutoff, seen=seen, runs=runs
+        )
+        samples = await call.reach.visible([each.to_job() for each in counted.samples])
+        clean = await service.answers.clean(app.engine, samples)
+        counted.samples = [JobBody.of(job) for job in clean]
+        return answer(counted)
+    if asked.background:
+        return await start(call, asked, wanted, mark)
+    done = await apply(
+        app, asked.action, wanted, mark,
+        cutoff=asked.cutoff, reason=asked.reason, seen=seen, runs=runs, queues=caller.queues,
+    )  # fmt: skip
     if done.changed:
         await call.changed(
             f"jobs.{asked.action}",

@@ -95,5 +95,5 @@ async def _check_queue(call: Call, path: str) -> None:
         raise Refused(
             404, "artifact-not-found", str(error), remedy="use a path that a job's files have"
         ) from None
-    if call.caller.queues:
-        await call.job(job_id)
+    if call.caller.bound:
+        await call.own_job(job_id)
