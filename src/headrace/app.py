@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from headrace import job_tree
 from headrace.admin.verbs import AdminVerbs
@@ -20,20 +27,16 @@ from headrace.errors import (
     InvalidArguments,
     InvalidSetting,
     JobConflict,
-    JobFailed,
     MissingDriver,
     PayloadTooLarge,
-    ResultTimeout,
 )
 from headrace.model.ids import parse_id
-from headrace.model.job import Job, JobFilter, NewJob
+from headrace.model.job import Job, NewJob
 from headrace.model.names import check_text
-from headrace.model.status import Status
-from headrace.model.views import Delivery, JobPage
-from headrace.monitor.results import not_found
+from headrace.model.views import Delivery
 from headrace.monitor.why import why
 from headrace.task import Task
-from headrace.task.codec import encode
+from headrace.task.codec import encode_exact
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -51,6 +54,7 @@ WORKFLOW = "headrace.workflow"
 EVENTS = ("headrace.publish", "headrace.deliver")
 
 T = TypeVar("T", bound=Task[..., Any])
+R = TypeVar("R")
 
 
 class App(BundleVerbs, AdminVerbs):
@@ -148,7 +152,7 @@ class App(BundleVerbs, AdminVerbs):
 
     # -- verbs ---------------------------------------------------------------------------------
 
-    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
+    async def enqueue_job(self, job: NewJob[R], *, connection: Any = None) -> Job[R]:
         """Store one job that a task has made."""
         await self.open()
         if connection is not None:
@@ -161,10 +165,22 @@ class App(BundleVerbs, AdminVerbs):
         """
         bound = self.find_task(name).options(**options)
         try:
-            encoded = encode(args or {})
-        except (TypeError, UnicodeEncodeError) as error:
+            encoded = encode_exact(args or {})
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidArguments(f'task "{name}": {error}; pass plain data') from None
         return bound.job_from_json(encoded)
+
+    @overload
+    async def enqueue(self, name: NewJob[R], /, *, conn: Any = None) -> Job[R]: ...
+    @overload
+    async def enqueue(
+        self,
+        name: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        files: Mapping[str, File] | None = None,
+        **options: Any,
+    ) -> Job: ...
 
     async def enqueue(
         self,
@@ -215,61 +231,30 @@ class App(BundleVerbs, AdminVerbs):
 
     async def enqueue_many(
         self,
-        jobs: Iterable[NewJob] | AsyncIterable[NewJob],
+        jobs: Iterable[NewJob[R]] | AsyncIterable[NewJob[R]],
         *,
         on_progress: OnProgress | None = None,
-    ) -> list[Job]:
+    ) -> list[Job[R]]:
         """Store any number of jobs in order, streamed in bounded batches."""
         await self.open()
         return await self._enqueuer.many(jobs, on_progress=on_progress)
 
     async def enqueue_or_find_many(
         self,
-        jobs: Iterable[NewJob] | AsyncIterable[NewJob],
+        jobs: Iterable[NewJob[R]] | AsyncIterable[NewJob[R]],
         *,
         on_progress: OnProgress | None = None,
-    ) -> list[tuple[Job, bool]]:
+    ) -> list[tuple[Job[R], bool]]:
         """The same, and for each whether it is new: False if one with its key was there already."""
         ids: list[str] = []
 
-        async def noted() -> AsyncIterator[NewJob]:
+        async def noted() -> AsyncIterator[NewJob[R]]:
             async for job in each(jobs):
                 ids.append(job.id)
                 yield job
 
         stored = await self.enqueue_many(noted(), on_progress=on_progress)
         return [(job, job.id == new_id) for job, new_id in zip(stored, ids, strict=True)]
-
-    async def get(self, job_id: str) -> Job:
-        """One job, with its status, stage, progress, attempt, error and result."""
-        await self.open()
-        found = await self._engine.get([parse_id(job_id)])
-        if not found:
-            raise not_found(job_id, self.settings.history_seconds)
-        return found[0]
-
-    async def list(
-        self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50
-    ) -> JobPage:
-        """A page of jobs, newest first."""
-        await self.open()
-        if not 1 <= limit <= 1_000:
-            raise InvalidSetting(f"limit must be between 1 and 1000, got {limit}")
-        after = None if cursor is None else parse_id(cursor)
-        return await self._engine.list_jobs(filter or JobFilter(), cursor=after, limit=limit)
-
-    async def result(self, job_id: str, timeout: float | None = None) -> Any:
-        """Wait for a job and answer what its handler returned."""
-        await self.open()
-        try:
-            job = await self._results.finished(parse_id(job_id), timeout)
-        except TimeoutError:
-            raise ResultTimeout(
-                f"job {job_id} has not finished within {timeout:g} s; it goes on"
-            ) from None
-        if job.status is not Status.COMPLETED:
-            raise JobFailed(f"job {job_id} ended as {job.status}: {job.error or 'no reason kept'}")
-        return job.result
 
     async def cancel(self, job_id: str, reason: str = "cancelled") -> Job:
         """Cancel a job: at once, or as soon as its running handler has stopped. So are the
@@ -288,7 +273,7 @@ class App(BundleVerbs, AdminVerbs):
         check_text("event", event)
         await self.open()
         try:
-            body = encode(value)
+            body = encode_exact(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArguments(f"event {event!r}: {error}; pass plain data") from None
         if len(body) > self.payload_limit:
@@ -304,30 +289,28 @@ class App(BundleVerbs, AdminVerbs):
 
     async def retry(self, job_id: str, *, from_stage: str | None = None) -> Job:
         """Run a finished job again, or a scheduled one now. Finished stages are not repeated,
-        except from `from_stage` on.
+        except from `from_stage` on. A failed step of a workflow is retried by its run, which goes
+        on with all that did not complete.
         """
         before = await self.get(job_id)
         if from_stage is not None and before.task == WORKFLOW:
             await self.workflows.retry(before, from_stage)
-            return await self.get(job_id)
-        if from_stage is not None:
-            await job_tree.rerun_from(self._engine, before, from_stage)
-        elif not await self.rerun([before]):
-            now = await self.get(job_id)
-            raise JobConflict(f"job {job_id} is {now.status}: it needs no retry")
+        elif from_stage is not None:
+            await self.workflows.rerun_from(before, from_stage)
+        else:
+            answer = await self.workflows.retry_jobs([before])
+            if not answer.moved:
+                now = await self.get(job_id)
+                reason = f"job {job_id} is {now.status}: it needs no retry"
+                raise JobConflict(answer.refused.get(before.id, reason))
         return await self.get(job_id)
 
-    async def rerun(self, jobs: Sequence[Job]) -> Sequence[str]:
-        """Run finished jobs again, and scheduled ones now; runs of workflows go on with what did
-        not complete. Answers the ids of those that were moved.
+    async def rerun(self, jobs: Sequence[Job], *, queues: Collection[str] = ()) -> Sequence[str]:
+        """Run finished jobs again that were not run since they were read, and scheduled ones now.
+        Runs of workflows, and those of failed steps, go on with what did not complete, each once;
+        with `queues` only those that use no others. Answers the ids of those that were moved.
         """
-        runs = [job for job in jobs if job.task == WORKFLOW and job.status.final]
-        moved = await self._engine.rerun([job.id for job in jobs if job not in runs])
-        for job in runs:
-            with contextlib.suppress(JobConflict):
-                await self.workflows.retry(job)
-                moved.append(job.id)
-        return moved
+        return (await self.workflows.retry_jobs(jobs, queues)).moved
 
     async def why(self, job_id: str) -> Sequence[str]:
         """Why is it not running? In sentences."""
@@ -336,8 +319,10 @@ class App(BundleVerbs, AdminVerbs):
     def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:
         """The loops that every orchestrator runs: they keep the store moving, and tell of it."""
         # Programs that only enqueue need none of this.
-        from headrace.monitor.worker_metrics import Publish  # noqa: PLC0415
+        from headrace.monitor.counters.worker_metrics import Publish  # noqa: PLC0415
+        from headrace.monitor.series.fold import FoldSeries  # noqa: PLC0415
         from headrace.upkeep import loops  # noqa: PLC0415
 
         publish = Publish(engine=self._engine, telemetry=telemetry, worker=worker, clock=self.clock)
-        return [*loops(self._engine, self.settings, self.clock, self.artifact_store), publish]
+        fold = FoldSeries(engine=self._engine, clock=self.clock)
+        return [*loops(self._engine, self.settings, self.clock, self.artifact_store), fold, publish]

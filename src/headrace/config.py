@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from headrace.errors import InvalidSetting
-from headrace.installed import bundle_names, bundle_of
+from headrace.installed import bundle_names, bundle_of, older_variables
 from headrace.suggest import unknown
 
 FILE = "headrace.toml"
@@ -40,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_workers: int = 10
     queues: tuple[str, ...] = ()
     worker_name: str | None = None
+    schedules_owner: str | None = None
     connection_retries: int | None = None
     artifacts: str = "headrace-data/artifacts"
     workflows: str = "workflows"
@@ -87,6 +89,13 @@ _LEAST: dict[str, float] = {
 _FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
 # Names that the five systems used, and which mean the same. The first that is set counts.
 _ALIASES = {"queues": ("WORKER_QUEUES", "WORKER_PLATFORMS"), "api_url": ("API_URL",)}
+# What Kubernetes puts into the environment for a Service: HEADRACE_SERVICE_HOST for one that is
+# called headrace, HEADRACE_API_PORT_3989_TCP_ADDR for headrace-api.
+_OF_SERVICE = re.compile(
+    r"HEADRACE_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
+    r"|PORT_\d+_(?:TCP|UDP|SCTP)(?:_PROTO|_PORT|_ADDR)?)"
+)
+_LINK_OF_SERVICE = re.compile(r"(?:tcp|udp|sctp)://\S+", re.IGNORECASE)
 
 
 def load(
@@ -97,12 +106,16 @@ def load(
 ) -> Settings:
     """Read the settings. What is given in code wins; None in code means "not given"."""
     values = _from_file((folder or Path.cwd()) / FILE)
-    values |= _from_environment(os.environ if environment is None else environment)
+    variables = os.environ if environment is None else environment
+    values |= _from_environment(variables)
     for name, value in given.items():
         if name not in _FIELDS:
             raise InvalidSetting(unknown("setting", name, _FIELDS))
         if value is not None:
             values[name] = _convert(name, value, name, strict=True)
+    for variable, name in older_variables(values.get("bundles", ())).items():
+        if name in _FIELDS and name not in values and variables.get(variable):
+            values[name] = _convert(name, variables[variable], variable)
     return Settings(**values)
 
 
@@ -138,6 +151,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     for name, text in environment.items():
         if not name.startswith("HEADRACE_") or name.startswith("HEADRACE_TEST_"):
             continue
+        if is_of_kubernetes(name, text, known):
+            continue
         if name not in known:
             if bundle_of(name) is not None:
                 continue  # checked when that bundle is loaded
@@ -145,6 +160,16 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if text != "":
             values[known[name]] = _convert(known[name], text, name)
     return values
+
+
+def is_of_kubernetes(variable: str, text: str, known: Container[str]) -> bool:
+    """Whether Kubernetes sets this variable by itself, for a Service whose name begins with
+    `headrace`, and it is none of the `known` ones that people set. `HEADRACE_PORT=tcp://…` is one,
+    `HEADRACE_PORT=3989` is a setting.
+    """
+    if variable.endswith("_PORT") and _LINK_OF_SERVICE.fullmatch(text):
+        return True
+    return variable not in known and _OF_SERVICE.fullmatch(variable) is not None
 
 
 def _convert(field: str, value: Any, shown: str, *, strict: bool = False) -> Any:

@@ -21,6 +21,7 @@
     ├── JobFailed               the job whose result was asked for did not complete
     ├── EngineError
     │   ├── EngineUnavailable   try again later: the server is away
+    │   │   ├── EngineRefused   … or does not let this user, or this database, in
     │   │   ├── KeyInDoubt      … or a transaction that has taken the key is still open
     │   │   └── StoreReplaced   the database file was deleted or replaced while it was in use
     │   ├── StorageFull         no room to write; nothing was written
@@ -135,6 +136,12 @@ class EngineError(HeadraceError):
 
 class EngineUnavailable(EngineError):
     """The engine cannot be reached now."""
+
+
+class EngineRefused(EngineUnavailable):
+    """The engine is there, but the user, the password or the database is wrong. A worker that
+    starts ends with it; one that runs waits, as passwords are changed while programs run.
+    """
 
 
 class KeyInDoubt(EngineUnavailable):

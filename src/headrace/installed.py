@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "headrace.bundles"
+VARIABLES = "headrace.variables"
 PREFIX = "HEADRACE_"
 
 # Names of bundles that were made here: their settings are known although no package names them.
@@ -35,6 +37,25 @@ def installed() -> dict[str, tuple[EntryPoint, ...]]:
 def bundle_names() -> set[str]:
     """Return the names of all bundles that this process can know."""
     return {*installed(), *made}
+
+
+@functools.cache
+def _older_variables() -> tuple[tuple[str, str, str], ...]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and seldom needed
+
+    found = ((each.name, *each.value.partition(":")[::2]) for each in entry_points(group=VARIABLES))
+    return tuple(sorted(set(found)))
+
+
+def older_variables(bundles: Iterable[str]) -> dict[str, str]:
+    """Return the environment variables of other systems that these bundles read as a setting of
+    Headrace, as their packages name them: `REDIS_URL = "spots:url"` in the entry point group
+    `headrace.variables`.
+    """
+    chosen = set(bundles)
+    if not chosen:
+        return {}
+    return {name: field for name, bundle, field in _older_variables() if bundle in chosen}
 
 
 def variable_prefix(name: str) -> str:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import msgspec
 
 from headrace.engine.base import Engine
 from headrace.engine.parts import parts
-from headrace.errors import InvalidInput, JobConflict
+from headrace.errors import InvalidInput, JobConflict, RecordConflict
 from headrace.model.durable.awaited import EVENT
 from headrace.model.durable.entries import CHILDREN, SLEEP, STAGE, WAIT, ChildrenRecord, stage_view
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.ids import new_id, nth_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
-from headrace.model.views import Delivery, RecordChange
+from headrace.model.views import Delivery, Record, RecordChange
 
 PAGE = 500
 SHOWN = 20
@@ -23,7 +24,7 @@ SHOWN = 20
 _REACHED = JobFilter(statuses=(Status.SCHEDULED, Status.PENDING, Status.RUNNING, Status.CANCELLED))
 
 REPLACED = "replaced-children"
-"""Records of this kind tell of children that are to be cancelled (`ReplacedChildren`)."""
+"""Records of this kind tell what is left to do for children (`ReplacedChildren`)."""
 
 _STEPS = (STAGE, SLEEP, WAIT, CHILDREN, EVENT)
 
@@ -113,16 +114,27 @@ def _is_stage(name: str, wanted: str) -> bool:
     return name == wanted or name.startswith(f"{wanted}[")
 
 
-class ReplacedChildren(msgspec.Struct):
-    """Children, by their groups, of a job that was run again and makes others in their place."""
+class ReplacedChildren(msgspec.Struct, omit_defaults=True):
+    """What is left to do for a job that was run again: children, by their groups, in whose place it
+    makes others, and children that it waits for once more (`again`, with the tokens they had).
+    """
 
     parent: str
     groups: dict[str, ChildrenRecord]
+    again: dict[str, int] = {}
 
 
-async def rerun_without(engine: Engine, job: Job, forgotten: Sequence[StoredEntry]) -> bool:
+async def rerun_without(
+    engine: Engine,
+    job: Job,
+    forgotten: Sequence[StoredEntry],
+    again: Mapping[str, int] | None = None,
+) -> bool:
     """Run a finished job again without these of its entries, and cancel children that others
     take the place of. False, and nothing has happened, if somebody else has run it again first.
+
+    `again` are finished children, with their tokens, that are run again as well. With it, even if
+    it is empty, the job itself can look up what is left to do by its own id (`complete_rerun`).
 
     Who is accepted is decided before any child is touched. From then on the job may run and make
     new children in groups of the same names, so those to be cancelled are known by their ids. They
@@ -135,20 +147,57 @@ async def rerun_without(engine: Engine, job: Job, forgotten: Sequence[StoredEntr
             for entry in forgotten
             if entry.kind == CHILDREN
         },
+        dict(again or {}),
     )
     record = None
-    if replaced.groups:
-        record = RecordChange(REPLACED, new_id(), msgspec.json.encode(replaced))
+    if replaced.groups or replaced.again:
+        key = new_id() if again is None else job.id
+        record = RecordChange(REPLACED, key, msgspec.json.encode(replaced))
+        if again is not None and (left := await engine.record_get(REPLACED, job.id)) is not None:
+            # It will be overwritten. What it says of children to run again is out of date.
+            await _cancel_replaced(engine, _decode_replaced(left))
     names = [(entry.kind, entry.name) for entry in forgotten]
     if not await engine.rerun_without(job.id, names, token=job.token, record=record):
         return False
     if record is not None:
-        await cancel_replaced(engine, record.key, replaced)
+        await complete_rerun(engine, record.key)
     return True
 
 
-async def cancel_replaced(engine: Engine, key: str, replaced: ReplacedChildren) -> None:
-    """Cancel replaced children that have not ended, then forget their record. May be repeated."""
+async def complete_rerun(engine: Engine, key: str) -> bool:
+    """Do what is left to do for a job that was run again, then forget it. False if there is
+    nothing. May be repeated, also at the same time.
+    """
+    record = await engine.record_get(REPLACED, key)
+    if record is None:
+        return False
+    replaced = _decode_replaced(record)
+    if replaced.again:
+        await _run_again(engine, replaced)
+    await _cancel_replaced(engine, replaced)
+    # Unless it was run again once more since.
+    with contextlib.suppress(RecordConflict):
+        await engine.record_delete(REPLACED, key, version=record.version)
+    return True
+
+
+def _decode_replaced(record: Record) -> ReplacedChildren:
+    return msgspec.json.decode(record.body, type=ReplacedChildren)
+
+
+async def _run_again(engine: Engine, replaced: ReplacedChildren) -> None:
+    """Run children again whose parent waits for them: not if it was cancelled since."""
+    if all(job.status.final for job in await engine.get([replaced.parent])):
+        return
+    tokens = list(replaced.again.items())
+    for start in range(0, len(tokens), PAGE):
+        await engine.rerun_unchanged(dict(tokens[start : start + PAGE]))
+    if any(job.status is Status.CANCELLED for job in await engine.get([replaced.parent])):
+        await cancel_children(engine, [replaced.parent])
+
+
+async def _cancel_replaced(engine: Engine, replaced: ReplacedChildren) -> None:
+    """Cancel replaced children that have not ended. May be repeated."""
     reason = f"its parent {replaced.parent} was run again from an earlier stage"
     for group, made in replaced.groups.items():
         ids = {nth_id(made.base, index) for index in range(made.count)}
@@ -161,7 +210,6 @@ async def cancel_replaced(engine: Engine, key: str, replaced: ReplacedChildren) 
             ]
             if some:
                 await cancel(engine, some, reason)
-    await engine.record_delete(REPLACED, key)
 
 
 async def deliver(engine: Engine, job_id: str, event: str, body: bytes) -> Delivery:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from headrace import app as app_module
 from headrace.admin.sync_artifacts import SyncArtifacts
@@ -24,6 +24,7 @@ from headrace.loops.loop_thread import LoopThread, blocking, refuse_to_block, ru
 from headrace.model.job import Job, NewJob
 
 Value = TypeVar("Value")
+Result = TypeVar("Result")
 
 WOULD_BLOCK = "headrace.sync would block this event loop; use headrace.App and `await` here"
 
@@ -41,6 +42,11 @@ class App:
     def _adopt(self, app: app_module.App) -> None:
         self.app = app
         self._thread = LoopThread("headrace-sync", last=self._close_app, would_block=WOULD_BLOCK)
+
+    @overload
+    def enqueue(self, job: NewJob[Result], /, *, conn: Any = None) -> Job[Result]: ...
+    @overload
+    def enqueue(self, job: str, args: dict[str, Any] | None = None, **options: Any) -> Job: ...
 
     def enqueue(self, job: NewJob | str, args: dict[str, Any] | None = None, **options: Any) -> Job:
         """Store a job by task name and arguments, with the options of `task.options(…)`; or one

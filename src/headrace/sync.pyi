@@ -4,33 +4,38 @@ import builtins
 from collections.abc import (
     AsyncIterable,
     Callable,
+    Collection,
     Coroutine,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from headrace import app as app_module
 from headrace.admin.sync_artifacts import SyncArtifacts
+from headrace.api_types.bulk import BulkAction, BulkAnswer, BulkView
+from headrace.api_types.monitoring import ErrorGroups, Summary
 from headrace.api_types.publishing import DestinationView, EventTypeView, NewDestination
 from headrace.api_types.requests import AppPutOptions, KeyLimits, RunOptions, Scope
 from headrace.api_types.responses import (
-    BulkAnswer,
     DeadLetterPage,
     DeadLetterView,
     DispatcherView,
     KeyView,
     NewKey,
+    QueuePaused,
     Replayed,
     RunBegun,
     Running,
     ScheduleTimes,
     ScheduleView,
 )
-from headrace.app import T
+from headrace.api_types.series import SeriesOptions, SeriesView
+from headrace.app import R, T
 from headrace.artifacts.index import HandedIn
 from headrace.dispatchers.cron.schedules import ScheduleOptions
 from headrace.engine.base import Engine
@@ -40,7 +45,7 @@ from headrace.model.artifact import Artifact, File, KeptFile, KeptPage
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter, NewJob, Source
 from headrace.model.schedule import Schedule
-from headrace.model.views import Delivery, JobPage, LaneView, QueueView
+from headrace.model.views import Delivery, JobCount, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.task import Task
 from headrace.task.registry import Registering
@@ -48,6 +53,7 @@ from headrace.workflows.model import Workflow
 from headrace.workflows.steps import RunView
 
 Value = TypeVar("Value")
+Result = TypeVar("Result")
 WOULD_BLOCK: str
 
 class _Verbs:
@@ -59,9 +65,10 @@ class App(_Verbs, Registering):
     app: app_module.App
 
     def __init__(self, url: str | None = None, **given: Any) -> None: ...
-    def enqueue(
-        self, job: NewJob | str, args: dict[str, Any] | None = None, **options: Any
-    ) -> Job: ...
+    @overload
+    def enqueue(self, job: NewJob[Result], /, *, conn: Any = None) -> Job[Result]: ...
+    @overload
+    def enqueue(self, job: str, args: dict[str, Any] | None = None, **options: Any) -> Job: ...
     @property
     def artifacts(self) -> SyncArtifacts: ...
     @property
@@ -74,7 +81,7 @@ class App(_Verbs, Registering):
     def add_schedule(
         self, task: Task[..., Any] | str, expression: str, **options: Unpack[ScheduleOptions]
     ) -> Schedule: ...
-    def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job: ...
+    def enqueue_job(self, job: NewJob[R], *, connection: Any = None) -> Job[R]: ...
     def enqueue_or_find(
         self,
         name: str | NewJob,
@@ -85,45 +92,23 @@ class App(_Verbs, Registering):
     ) -> tuple[Job, bool]: ...
     def enqueue_many(
         self,
-        jobs: Iterable[NewJob] | AsyncIterable[NewJob],
+        jobs: Iterable[NewJob[R]] | AsyncIterable[NewJob[R]],
         *,
         on_progress: OnProgress | None = None,
-    ) -> builtins.list[Job]: ...
+    ) -> builtins.list[Job[R]]: ...
     def enqueue_or_find_many(
         self,
-        jobs: Iterable[NewJob] | AsyncIterable[NewJob],
+        jobs: Iterable[NewJob[R]] | AsyncIterable[NewJob[R]],
         *,
         on_progress: OnProgress | None = None,
-    ) -> builtins.list[tuple[Job, bool]]: ...
-    def get(self, job_id: str) -> Job: ...
-    def list(
-        self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50
-    ) -> JobPage: ...
-    def result(self, job_id: str, timeout: float | None = None) -> Any: ...
+    ) -> builtins.list[tuple[Job[R], bool]]: ...
     def cancel(self, job_id: str, reason: str = "cancelled") -> Job: ...
     def signal(self, job_id: str, event: str, value: Any = None) -> Delivery: ...
     def retry(self, job_id: str, *, from_stage: str | None = None) -> Job: ...
-    def rerun(self, jobs: Sequence[Job]) -> Sequence[str]: ...
+    def rerun(self, jobs: Sequence[Job], *, queues: Collection[str] = ()) -> Sequence[str]: ...
     def why(self, job_id: str) -> Sequence[str]: ...
-    def running(self) -> Running: ...
-    def queues(self) -> Sequence[QueueView]: ...
-    def pause(self, queue: str) -> None: ...
-    def resume(self, queue: str) -> None: ...
-    def lanes(
-        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
-    ) -> Sequence[LaneView]: ...
-    def workers(self) -> Sequence[Worker]: ...
-    def dispatchers(self) -> Sequence[DispatcherView]: ...
+    def series(self, **wanted: Unpack[SeriesOptions]) -> SeriesView: ...
     def entries(self, job_id: str) -> Sequence[StoredEntry]: ...
-    def bulk(
-        self,
-        action: Literal["cancel", "retry"],
-        filter: JobFilter,
-        *,
-        reason: str | None = None,
-        dry_run: bool = False,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> BulkAnswer: ...
     def enqueue_with_files(
         self,
         files: Mapping[str, File],
@@ -163,6 +148,83 @@ class App(_Verbs, Registering):
     ) -> RunBegun: ...
     def follow_run(self, job_id: str) -> RunView: ...
     def retry_run(self, job_id: str, from_step: str | None = None) -> Sequence[str]: ...
+    def list(
+        self,
+        filter: JobFilter | None = None,
+        *,
+        cursor: str | None = None,
+        limit: int = 50,
+        brief: bool = False,
+        fingerprint: str | None = None,
+        search: Sequence[str] = (),
+    ) -> JobPage: ...
+    def count(
+        self, filter: JobFilter | None = None, *, fingerprint: str | None = None
+    ) -> JobCount: ...
+    def copy(self, job_id: str, args: Mapping[str, Any] | None = None, **options: Any) -> Job: ...
+    def bulk(
+        self,
+        action: BulkAction,
+        filter: JobFilter,
+        *,
+        fingerprint: str | None = None,
+        cutoff: datetime | None = None,
+        reason: str | None = None,
+        dry_run: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> BulkAnswer: ...
+    def start_bulk(
+        self,
+        action: BulkAction,
+        filter: JobFilter,
+        *,
+        fingerprint: str | None = None,
+        cutoff: datetime | None = None,
+        reason: str | None = None,
+        who: str = "app",
+        key_id: str | None = None,
+        user: str | None = None,
+        runs: bool = True,
+        queues: Collection[str] = (),
+    ) -> BulkView: ...
+    def bulk_actions(self) -> Sequence[BulkView]: ...
+    def bulk_action(self, bulk_id: str) -> BulkView: ...
+    def stop_bulk(self, bulk_id: str) -> BulkView: ...
+    def resume_bulk(self, bulk_id: str) -> BulkView: ...
+    @overload
+    def get(self, job_id: Job[R]) -> Job[R]: ...
+    @overload
+    def get(self, job_id: str) -> Job: ...
+    @overload
+    def result(self, job_id: Job[R], timeout: float | None = None) -> R: ...
+    @overload
+    def result(self, job_id: str, timeout: float | None = None) -> Any: ...
+    def summary(self) -> Summary: ...
+    def errors(
+        self,
+        *,
+        queues: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> ErrorGroups: ...
+    def running(self) -> Running: ...
+    def queues(self) -> Sequence[QueueView]: ...
+    def pause(
+        self,
+        queue: str,
+        *,
+        reason: str | None = None,
+        until: datetime | None = None,
+        duration: float | None = None,
+        by: str | None = None,
+    ) -> QueuePaused: ...
+    def resume(self, queue: str) -> QueuePaused: ...
+    def lanes(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> Sequence[LaneView]: ...
+    def workers(self) -> Sequence[Worker]: ...
+    def dispatchers(self) -> Sequence[DispatcherView]: ...
     def dead_letters(
         self, *, topic: str | None = None, cursor: str | None = None, limit: int = 50
     ) -> DeadLetterPage: ...

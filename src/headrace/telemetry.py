@@ -32,6 +32,8 @@ BOUNDS = (
 )
 # The task and the queue under which those are counted together that had nothing for long.
 OTHERS = "(others)"
+# So many errors of a task are told apart; the rest is counted together.
+MOST_ERRORS = 50
 
 
 @dataclass(slots=True, eq=False)
@@ -51,10 +53,28 @@ class Histogram:
         self.counts = [mine + its for mine, its in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
 
+    def since(self, earlier: Histogram) -> Histogram:
+        """Return what was counted since this one was as an earlier copy of it."""
+        counts = [now - then for now, then in zip(self.counts, earlier.counts, strict=True)]
+        return Histogram(counts, self.total - earlier.total)
+
     @property
     def count(self) -> int:
         """How many values were counted."""
         return sum(self.counts)
+
+    def percentile(self, share: float) -> float:
+        """Return the value that this share of all values does not exceed, within its bucket. Of
+        values above all bounds it is the last bound.
+        """
+        rank = share * self.count
+        lower = 0.0
+        for bound, count in zip(BOUNDS, self.counts, strict=False):
+            if count and rank <= count:
+                return lower + (bound - lower) * rank / count
+            rank -= count
+            lower = bound
+        return lower
 
     def cumulative(self) -> Iterator[tuple[float, int]]:
         """Each upper bound with how many values were at or below it; the last bound is infinite."""
@@ -74,10 +94,41 @@ class TaskCounters:
     others: dict[str, int] = field(default_factory=dict)
     wait: Histogram = field(default_factory=Histogram)
     run: Histogram = field(default_factory=Histogram)
+    # By type and fingerprint. Unlike the rest, only those since somebody last took them away, so
+    # that the errors of today are not counted together because there were others last month.
+    errors: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def count(self, outcome: str) -> None:
         """Count an attempt that did not complete."""
         self.others[outcome] = self.others.get(outcome, 0) + 1
+
+    def count_error(self, error: tuple[str, str], number: int = 1) -> None:
+        """Count a failure by its error's type and fingerprint."""
+        errors = self.errors
+        if error not in errors and len(errors) >= MOST_ERRORS:
+            error = (OTHERS, "")
+        errors[error] = errors.get(error, 0) + number
+
+    def add(self, other: TaskCounters) -> None:
+        """Count what another one has counted."""
+        self.completed += other.completed
+        for outcome, count in other.others.items():
+            self.others[outcome] = self.others.get(outcome, 0) + count
+        self.wait.add(other.wait)
+        self.run.add(other.run)
+        for error, count in other.errors.items():
+            self.count_error(error, count)
+
+    def since(self, earlier: TaskCounters) -> TaskCounters:
+        """Return what was counted since these were as an earlier copy of them, errors aside."""
+        others = {
+            outcome: more
+            for outcome, count in self.others.items()
+            if (more := count - earlier.others.get(outcome, 0))
+        }
+        wait, run = self.wait.since(earlier.wait), self.run.since(earlier.run)
+        completed = self.completed - earlier.completed
+        return TaskCounters(self.task, self.queue, completed, others, wait, run)
 
     def outcomes(self) -> dict[str, int]:
         """All outcomes by name."""
@@ -122,12 +173,9 @@ class Telemetry:
 
     def fold(self, key: tuple[str, str]) -> None:
         """Count a task in a queue among the others from now on. Sums over all stay the same."""
-        folded, others = self.tasks.pop(key), self.of(OTHERS, OTHERS)
-        others.completed += folded.completed
-        for outcome, count in folded.others.items():
-            others.others[outcome] = others.others.get(outcome, 0) + count
-        others.wait.add(folded.wait)
-        others.run.add(folded.run)
+        folded = self.tasks.pop(key, None)
+        if folded is not None:
+            self.of(OTHERS, OTHERS).add(folded)
 
     def outcomes(self) -> dict[str, int]:
         """Outcomes over all tasks."""

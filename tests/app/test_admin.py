@@ -59,7 +59,7 @@ async def test_a_job_is_made_and_stored_or_found_by_its_key(app: headrace.App) -
     stored = await app.enqueue_or_find_many([app.job("greet"), app.job("greet", key="a")])
     assert [is_new for _, is_new in stored] == [True, False]
     with pytest.raises(InvalidSetting, match="got also args"):
-        await app.enqueue(app.job("greet"), {"name": "Bob"})
+        await app.enqueue(app.job("greet"), {"name": "Bob"})  # type: ignore[call-overload]
     with pytest.raises(UnknownTask):
         app.job("gret")
 

@@ -220,7 +220,7 @@ def test_options_beside_a_job_that_has_its_own_are_refused(
     jobs = headrace.sync.wrap(make_app("sqlite://"))
     job = jobs.app.find_task("add").job(a=1, b=2)
     with pytest.raises(InvalidSetting, match=r"got also (args|key|delay); make it by task.options"):
-        jobs.enqueue(job, args, **options)
+        jobs.enqueue(job, args, **options)  # type: ignore[call-overload]
 
 
 def test_many_jobs_are_stored_with_their_options_and_progress() -> None:

@@ -38,7 +38,14 @@ def test_a_task_is_named_after_its_function_unless_told(app: headrace.App) -> No
     @app.task("other.name")
     async def named() -> None: ...
 
-    assert set(app.tasks) == {"plain", "other.name"}
+    @app.task(name="by.name", queue="mail")
+    async def by_name() -> None: ...
+
+    def direct() -> None: ...
+
+    app.task(direct, queue="mail")  # type: ignore[call-overload]
+    assert set(app.tasks) == {"plain", "other.name", "by.name", "direct"}
+    assert {each.policy.queue for each in (by_name, app.tasks["direct"])} == {"mail"}
     assert app.find_task("plain") is plain
     assert named.name == "other.name"
 
@@ -164,6 +171,68 @@ def test_bad_options_are_refused(app: headrace.App, options: dict[str, Any]) -> 
 
     with pytest.raises(InvalidSetting):
         work.options(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"qeue": "mail"}, 'unknown task option "qeue"; did you mean "queue"'),
+        ({"retrys": 3}, 'unknown task option "retrys"; did you mean "retr'),
+        ({"colour": 3}, 'unknown task option "colour"; known: .*timeout'),
+        ({"timeout": "10m"}, "timeout must be more than 0 .* got '10m'"),
+        ({"timeout": True}, "timeout must be"),
+        ({"retries": "3"}, "retries must be a whole number from 0, got '3'"),
+        ({"retries": True}, "retries must be"),
+        ({"lane": 7}, "lane must be a template .* got 7"),
+        ({"never_retry": 5}, "never_retry must be a list of exception classes, got 5"),
+        ({"memory_limit": "1G", "isolate": "process"}, "memory_limit must be a number of bytes"),
+        ({"queue": 5}, "queue name 5 is not valid"),
+        ({"name": 5}, "task name 5 is not valid"),
+    ],
+)
+def test_wrong_options_of_a_task_are_told_at_the_decorator(
+    app: headrace.App, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(headrace.InvalidInput, match=words):
+        app.task(**options)
+    with pytest.raises(InvalidSetting, match="its name only by place, got also 'mail'"):
+        app.task("send", "mail")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dealy": 5}, 'unknown job option "dealy"; did you mean "delay"'),
+        ({"retries": "3"}, "retries must be between 0 and 10000, got '3'"),
+        ({"timeout": "5"}, "timeout must be"),
+        ({"lane": 7}, "lane must be a template"),
+        ({"source": "me"}, "source must be one of api, cron, event, code, cli, workflow, got 'me'"),
+        ({"meta": 5}, "meta must be names with values, got 5"),
+        ({"meta": {"x": object()}}, "meta: object cannot be kept as JSON"),
+    ],
+)
+async def test_wrong_options_of_a_job_are_told(
+    app: headrace.App, options: dict[str, Any], words: str
+) -> None:
+    @app.task
+    async def work() -> None: ...
+
+    with pytest.raises(InvalidSetting, match=words):
+        work.options(**options)
+    with pytest.raises(InvalidSetting, match=words):
+        await app.enqueue("work", **options)
+
+
+def test_wrong_options_of_a_schedule_are_told(app: headrace.App) -> None:
+    @app.task
+    async def work() -> None: ...
+
+    with pytest.raises(InvalidSetting, match='unknown schedule option "zone"'):
+        app.schedule("@daily", zone="UTC")  # type: ignore[call-arg]
+    with pytest.raises(InvalidSetting, match='unknown schedule option "paramss"; did you mean'):
+        app.add_schedule(work, "@daily", paramss={})  # type: ignore[call-arg]
+    with pytest.raises(InvalidSetting, match="needs an expression"):
+        app.schedule(work)  # type: ignore[arg-type]
 
 
 def test_a_job_that_would_forget_its_transaction_is_refused(app: headrace.App) -> None:

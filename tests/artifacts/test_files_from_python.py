@@ -141,7 +141,7 @@ async def test_what_is_refused_leaves_nothing(app: headrace.App, tmp_path: Path)
     with pytest.raises(headrace.InvalidSetting, match="does not keep files"):
         ingest.options(files={"file": b"x"}).job()
     with pytest.raises(headrace.InvalidSetting, match="got also files"):
-        await app.enqueue(ingest.job(file="x"), files={"file": b"x"})
+        await app.enqueue(ingest.job(file="x"), files={"file": b"x"})  # type: ignore[call-overload]
     assert stored(tmp_path) == []
     assert await app.engine.record_list(pending_uploads.KIND) == []
     first = await ingest.options(files={"file": b"1"}, key="once").enqueue()

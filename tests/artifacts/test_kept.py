@@ -387,3 +387,22 @@ async def test_many_race(app: headrace.App) -> None:
                 await app.artifacts.release(path, owner=owner)
         assert await there(app, *paths) == [False] * 3
     assert await records(app) == []
+
+
+@pytest.mark.parametrize("verb", ["record_get", "record_put"])
+async def test_kept_again_while_its_only_owner_releases_it_is_refused(
+    app: headrace.App, verb: str
+) -> None:
+    """What was read of the record before must not bring it back."""
+    path = (await files_of_a_job(app))[0]
+    await app.artifacts.keep(path, owner="shop")
+    await prune(app)
+
+    async def release() -> None:
+        await app.artifacts.release(path, owner="shop")
+
+    engine: Any = Pausing(app.engine, verb, release)
+    with pytest.raises(ArtifactNotFound):
+        await kept.keep(engine, app.artifact_store, path, owner="shop")
+    assert await there(app, path) == [False]
+    assert await records(app) == []

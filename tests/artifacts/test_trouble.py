@@ -190,7 +190,7 @@ async def test_files_can_be_read_by_whom_the_folder_is_for(tmp_path: Path) -> No
     stored = await open_store(tmp_path).put(a_place(), b"x")
     mask = os.umask(0)
     os.umask(mask)
-    assert stat.S_IMODE((tmp_path / stored.path).stat().st_mode) == 0o666 & ~mask
+    assert stat.S_IMODE((tmp_path / stored.path).stat().st_mode) == 0o660 & ~mask
 
 
 async def test_a_file_that_vanishes_is_not_found(tmp_path: Path) -> None:

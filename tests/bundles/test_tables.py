@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+import asyncpg
 import pytest
 import sqlalchemy as sa
 
 import headrace
 import headrace.bundles
+from headrace.bundles.migrations import _alone
 from headrace.bundles.tables import find_address
 from tests.conftest import Servers, store_url
 
@@ -117,6 +120,29 @@ async def test_few_connections_are_opened(shelf: Path, servers: Servers, tmp_pat
         ).scalar_one()
     engine.dispose()
     assert left == 0
+
+
+@pytest.mark.parametrize("name", ["sqlite", "postgres"])
+async def test_nobody_migrates_beside_another(
+    shelf: Path, name: str, servers: Servers, tmp_path: Path
+) -> None:
+    async with headrace.App(store_url(name, servers, tmp_path), bundles=["shelf"]) as app:
+        setup = setup_of(app)
+        address = setup.tables_address
+        async with _alone(setup.engine(), address, "shelf") as connection:
+            if address.path is not None:
+                # Rows of a table that is made anew must not be deleted with the old one.
+                keys = await connection.exec_driver_sql("PRAGMA foreign_keys")
+                assert keys.scalar_one() == 0
+                other = sqlite3.connect(address.path, timeout=0)
+                with pytest.raises(sqlite3.OperationalError, match="locked"):
+                    other.execute("BEGIN IMMEDIATE")
+                other.close()
+            else:
+                client = await asyncpg.connect(address.url)
+                free = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))"
+                assert not await client.fetchval(free, "headrace bundle shelf")
+                await client.close()
 
 
 @pytest.mark.parametrize("name", ["sqlite", "postgres"])

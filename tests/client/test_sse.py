@@ -109,6 +109,16 @@ async def test_a_gap_is_told() -> None:
     assert gaps == [1]
 
 
+async def test_an_id_before_the_first_event_is_where_a_new_connection_goes_on() -> None:
+    script = (events(b"id: 7\n\n: following\n\n"), events(told("running", 8)))
+    async with scripted(*script) as server, headrace.Client(server.url) as client:
+        changes = client.events()
+        assert (await anext(changes)).status is headrace.Status.RUNNING
+        await changes.aclose()
+        asked = [request.headers.get("last-event-id") for request in server.requests]
+    assert asked[:2] == [None, "7"]
+
+
 async def test_a_refusal_is_raised_at_once() -> None:
     gone = problem(404, "job-not-found", "no job has this id")
     async with scripted(gone) as server, headrace.Client(server.url) as client:

@@ -32,7 +32,12 @@ WANTED = JobFilter(
     group="g",
     created_after=WHEN,
     created_before=WHEN,
+    error_types=("ValueError",),
+    worker="w",
+    finished_after=WHEN,
+    finished_before=WHEN,
 )
+MARK = "0123456789abcdef"
 OPTIONS: dict[str, Any] = {
     "queue": "mail",
     "priority": 3,
@@ -55,8 +60,18 @@ VERBS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "entries": ((JOB,), {}),
     "artifacts": ((JOB,), {}),
     "download": ((JOB, "a b/c"), {}),
-    "list": ((WANTED,), {"cursor": JOB, "limit": 7}),
-    "bulk": (("cancel", WANTED), {"dry_run": True, "reason": "r"}),
+    "copy": ((JOB, {"a": 2}), {"queue": "mail", "timeout": None}),
+    "list": (
+        (WANTED,),
+        {"cursor": JOB, "limit": 7, "brief": True, "fingerprint": MARK, "search": ["x y", "z"]},
+    ),
+    "count": ((WANTED,), {"fingerprint": MARK}),
+    "bulk": (("cancel", WANTED), {"dry_run": True, "reason": "r", "cutoff": WHEN}),
+    "start_bulk": (("retry", WANTED), {"fingerprint": MARK}),
+    "bulk_actions": ((), {}),
+    "bulk_action": ((JOB,), {}),
+    "stop_bulk": ((JOB,), {}),
+    "resume_bulk": ((JOB,), {}),
     "running": ((), {}),
     "queues": ((), {}),
     "pause": (("mail",), {}),

@@ -5,19 +5,13 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
-from headrace import job_tree
-from headrace.admin.records import RecordVerbs
+from headrace.admin.job_verbs import JobVerbs
+from headrace.admin.overview import OverviewVerbs
 from headrace.errors import ArtifactNotFound
 from headrace.model.ids import parse_id
-from headrace.model.job import Job, JobFilter, NewJob, Source
-from headrace.model.names import check_name, check_text
-from headrace.model.status import ACTIVE, Status
-from headrace.model.views import LaneView, QueueView
-from headrace.model.worker import Worker
+from headrace.model.job import Job, NewJob, Source
 
 # Types of answers, drivers and extras are imported by the verbs that need them: a program that only
 # enqueues carries none of them.
@@ -28,13 +22,11 @@ if TYPE_CHECKING:
     from headrace.admin.artifacts import AppArtifacts
     from headrace.api_types.requests import AppPutOptions, RunOptions, ScheduleSettings
     from headrace.api_types.responses import (
-        BulkAnswer,
-        DispatcherView,
         RunBegun,
-        Running,
         ScheduleTimes,
         ScheduleView,
     )
+    from headrace.api_types.series import SeriesOptions, SeriesView
     from headrace.artifacts.index import HandedIn
     from headrace.dispatchers.cron.schedules import Schedules
     from headrace.model.artifact import Artifact, File, KeptFile, KeptPage
@@ -44,20 +36,9 @@ if TYPE_CHECKING:
     from headrace.workflows.model import Workflow
     from headrace.workflows.steps import RunView
 
-FIRST_PAGE = 50
-SHOWN_IDS = 100
 
-
-class AdminVerbs(RecordVerbs):
+class AdminVerbs(JobVerbs, OverviewVerbs):
     """What is to be seen and done around jobs."""
-
-    @abstractmethod
-    async def get(self, job_id: str) -> Job:
-        """Return one job."""
-
-    @abstractmethod
-    async def rerun(self, jobs: Sequence[Job]) -> Sequence[str]:
-        """Run jobs again, and return the ids of those that were moved."""
 
     @property
     @abstractmethod
@@ -69,97 +50,18 @@ class AdminVerbs(RecordVerbs):
     def workflows(self) -> Workflows:
         """The workflows that the App knows."""
 
-    # -- queues, lanes, workers, dispatchers ---------------------------------------------------
-
-    async def running(self) -> Running:
-        """Return what runs now, and how many jobs wait in each queue."""
-        from headrace.monitor.running import running  # noqa: PLC0415
-
-        await self.open()
-        return (await running(self._engine, self.clock.now())).answer().data
-
-    async def queues(self) -> Sequence[QueueView]:
-        """Return every queue that has been used or paused, by name."""
-        await self.open()
-        return await self._engine.queues()
-
-    async def pause(self, queue: str) -> None:
-        """Start no more jobs of a queue. Running ones go on."""
-        await self.open()
-        await self._engine.pause(check_name("queue", queue), True)
-
-    async def resume(self, queue: str) -> None:
-        """Start the jobs of a queue again."""
-        await self.open()
-        await self._engine.pause(check_name("queue", queue), False)
-
-    async def lanes(
-        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
-    ) -> Sequence[LaneView]:
-        """Return lanes with holders or waiting jobs, the most waiting first."""
-        await self.open()
-        return await self._engine.lanes(
-            queue=None if queue is None else check_name("queue", queue),
-            lane=None if lane is None else check_text("lane", lane),
-            limit=limit,
-        )
-
-    async def workers(self) -> Sequence[Worker]:
-        """Return workers, alive ones first, then by name."""
-        await self.open()
-        return await self._engine.workers()
-
-    async def dispatchers(self) -> Sequence[DispatcherView]:
-        """Return cron and event dispatchers, and how far behind they are."""
-        from headrace.api_types.responses import DispatcherView  # noqa: PLC0415
-        from headrace.monitor.snapshot import dispatchers  # noqa: PLC0415
-
-        await self.open()
-        found = await dispatchers(self._engine, self.clock.utcnow())
-        return msgspec.convert(found, list[DispatcherView])
-
     # -- jobs ----------------------------------------------------------------------------------
+
+    async def series(self, **wanted: Unpack[SeriesOptions]) -> SeriesView:
+        """Return what was done by minute, hour or day, and how deep queues were."""
+        from headrace.monitor.series.read import SeriesReader  # noqa: PLC0415
+
+        return await SeriesReader(cast("AppLike", self)).read(**wanted)
 
     async def entries(self, job_id: str) -> Sequence[StoredEntry]:
         """Return what is stored with a job: stages and the like, the oldest first."""
         await self.open()
         return await self._engine.entries(parse_id(job_id))
-
-    async def bulk(
-        self,
-        action: Literal["cancel", "retry"],
-        filter: JobFilter,
-        *,
-        reason: str | None = None,
-        dry_run: bool = False,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> BulkAnswer:
-        """Cancel or retry every job that matches; with `dry_run` only count them.
-
-        Without a status, `cancel` takes unfinished jobs, and `retry` failed and timed-out ones.
-        """
-        from headrace.api_types.responses import BulkAnswer  # noqa: PLC0415
-        from headrace.monitor.paging import pages  # noqa: PLC0415
-
-        default = tuple(sorted(ACTIVE)) if action == "cancel" else (Status.FAILED, Status.TIMEOUT)
-        wanted = msgspec.structs.replace(filter, statuses=filter.statuses or default)
-        answer = BulkAnswer(matched=0, changed=0, ids=[])
-        await self.open()
-        # By descending id, so that jobs which come meanwhile are left alone; a page at a time, so
-        # that a million of them need no more memory.
-        async for jobs in pages(self._engine, wanted, first=FIRST_PAGE):
-            ids = [job.id for job in jobs]
-            answer.matched += len(ids)
-            answer.ids += ids[: SHOWN_IDS - len(answer.ids)]
-            if ids and not dry_run:
-                answer.changed += len(
-                    await job_tree.cancel(self._engine, ids, reason or "cancelled")
-                    if action == "cancel"
-                    else await self.rerun(jobs)
-                )
-            if on_progress is not None:
-                on_progress(answer.matched)
-        return answer
 
     # -- files of jobs -------------------------------------------------------------------------
 

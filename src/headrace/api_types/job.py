@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
 from headrace.model.durable.entries import StageView
@@ -29,6 +31,44 @@ class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
     # Only where a single job is shown: finding them takes another query.
     stages: list[StageView] | msgspec.UnsetType = msgspec.UNSET
 
+    @classmethod
+    def of(cls, job: Job) -> JobBody:
+        """Return the body of a job, with everything that is in it."""
+        return cls(
+            id=job.id,
+            task=job.task,
+            queue=job.queue,
+            state=job.status,
+            args_json=msgspec.Raw(job.args_json),
+            priority=job.priority,
+            lane=job.lane,
+            width=None if job.lane is None else job.width,
+            key=job.key,
+            source=job.source,
+            attempt=job.attempt,
+            max_attempts=job.max_attempts,
+            timeout=job.timeout,
+            on_crash=job.on_crash,
+            stage=job.stage,
+            progress=job.progress,
+            message=job.message,
+            created_at=job.created_at,
+            run_at=job.run_at,
+            admitted_at=job.admitted_at,
+            started_at=job.started_at,
+            completed_at=job.completed_at,
+            worker=job.worker,
+            error_type=job.error_type,
+            error=job.error,
+            result_json=NULL if job.result_json is None else msgspec.Raw(job.result_json),
+            cancel_requested=job.cancel_requested,
+            log=job.attempts if job.log else [],
+            meta_json=msgspec.Raw(job.meta_json) if job.meta_json else EMPTY,
+            parent=job.parent,
+            group=job.group,
+            awaits=job.awaits,
+        )
+
     def to_job(self) -> Job:
         """Return the job as an App returns it.
 
@@ -55,6 +95,7 @@ class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
             message=self.message,
             created_at=self.created_at,
             run_at=self.run_at,
+            admitted_at=self.admitted_at,
             started_at=self.started_at,
             completed_at=self.completed_at,
             worker=self.worker,
@@ -70,11 +111,32 @@ class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
         )
 
 
+# What may be large.
+_LARGE = ("args_json", "result_json", "log", "meta_json", "stages")
+_ROW = [field for field in msgspec.structs.fields(JobBody) if field.name not in _LARGE]
+JobRow = msgspec.defstruct(
+    "JobRow",
+    [
+        (each.name, each.type) if each.required else (each.name, each.type, each.default)
+        for each in _ROW
+    ],
+    namespace={"__doc__": "One job without arguments, result, meta and attempts."},
+    kw_only=True,
+    rename=SHOWN_AS,
+)
+
+
+def row_of(body: JobBody) -> msgspec.Struct:
+    """Return a job without what may be large."""
+    return JobRow(**{field.name: getattr(body, field.name) for field in _ROW})
+
+
 class JobList(msgspec.Struct):
-    """A page of jobs, newest first."""
+    """A page of jobs, newest first. A search tells back to which time it has looked."""
 
     jobs: list[JobBody]
     cursor: str | None = None
+    searched_to: datetime | None = None
 
 
 class BatchAnswer(msgspec.Struct):

@@ -17,7 +17,9 @@ from headrace.model.times import LONGEST_WAIT
 
 NAME = rf"^[A-Za-z0-9_][A-Za-z0-9_.:\-]{{0,{NAME_LIMIT - 1}}}$"
 TEXT = rf"^[^\x00-\x1f\x7f]{{1,{TEXT_LIMIT}}}$"
+REASON = r"^[^\x00-\x1f\x7f]{1,1000}$"
 UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+FINGERPRINT = "^[0-9a-f]{16}$"
 BATCH_JOBS = 1_000
 FASTEST = 1_000_000.0
 
@@ -26,6 +28,7 @@ Missed = Literal["skip", "latest", "all"]
 Name = Annotated[str, Meta(pattern=NAME)]
 Text = Annotated[str, Meta(pattern=TEXT)]
 Moment = Annotated[datetime, Meta(tz=True)]
+Fingerprint = Annotated[str, Meta(pattern=FINGERPRINT)]
 ArtifactPath = Annotated[str, Meta(min_length=1, max_length=2_000)]
 Reason = Annotated[str, Meta(min_length=1, max_length=1_000)]
 
@@ -72,8 +75,19 @@ class EmptyRequest(msgspec.Struct, forbid_unknown_fields=True):
     """No fields."""
 
 
+class PauseRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Why a queue is paused, and until when or for how many seconds; at most one of both."""
+
+    reason: Annotated[str, Meta(pattern=REASON)] | None = None
+    until: Moment | None = None
+    duration: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] | None = msgspec.field(
+        name="for", default=None
+    )
+
+
 # Lists only: with "or a single one" msgspec 0.22 now and then crashes when Python exits.
 Names = Annotated[list[Name], Meta(min_length=1, max_length=100)]
+Texts = Annotated[list[Text], Meta(min_length=1, max_length=100)]
 Statuses = Annotated[list[Status], Meta(min_length=1, max_length=len(Status))]
 
 
@@ -90,15 +104,40 @@ class FilterRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, om
     group: Text | UnsetType = UNSET
     since: Moment | UnsetType = UNSET
     until: Moment | UnsetType = UNSET
+    error_type: Texts | UnsetType = UNSET
+    worker: Text | UnsetType = UNSET
+    finished_since: Moment | UnsetType = UNSET
+    finished_until: Moment | UnsetType = UNSET
+    fingerprint: Fingerprint | UnsetType = UNSET
 
 
 class BulkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An action on all jobs that match. With `dry_run` they are only counted."""
+    """An action on all jobs that match. With `dry_run` they are only counted; with `background` the
+    answer comes at once, and a server does it. Jobs that were made after `cutoff`, a time that the
+    answer to `dry_run` has, are left alone.
+    """
 
     action: Literal["cancel", "retry"]
     filter: FilterRequest
     dry_run: bool = False
+    background: bool = False
+    cutoff: Moment | None = None
     reason: Reason = "cancelled over the API"
+
+
+class CopyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What differs in a copy of a job: some of its arguments, and options as of a new job."""
+
+    args: dict[str, Any] = {}
+    queue: Name | None = None
+    priority: int | float | None = None
+    delay: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] | None = None
+    run_at: Moment | None = None
+    key: Text | None = None
+    lane: Text | None = None
+    retries: int | float | None = None
+    timeout: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT)] | UnsetType | None = UNSET
+    meta: dict[str, Any] | None = None
 
 
 def _written(form: str, most: int, description: str, example: str) -> Meta:

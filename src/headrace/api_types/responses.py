@@ -5,21 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from headrace.api_types.requests import Missed, Scope
 
 # -- jobs and what belongs to them -------------------------------------------------------------
-
-
-class BulkAnswer(msgspec.Struct, kw_only=True):
-    """How many jobs a bulk change matched and changed, and the ids of the first 100."""
-
-    matched: int
-    changed: int
-    ids: list[str] = []
 
 
 class EntryView(msgspec.Struct, kw_only=True):
@@ -53,13 +45,15 @@ class Delivered(msgspec.Struct):
 
 
 class RunningJob(msgspec.Struct, kw_only=True):
-    """A job that runs now. `platform` is its queue."""
+    """A job that runs now, or a run of a workflow of which a step runs now. `platform` is the
+    queue. Seconds are whole; servers of earlier versions send fractions.
+    """
 
     platform: str
     job_id: str
     workflow_id: str | None = None
     started_at: datetime | None = None
-    elapsed_seconds: float = 0.0
+    elapsed_seconds: Annotated[float, msgspec.Meta(extra_json_schema={"type": "integer"})] = 0
 
 
 class RunningSummary(msgspec.Struct, kw_only=True):
@@ -96,11 +90,15 @@ class TaskView(msgspec.Struct, kw_only=True):
     policy: dict[str, Any] = {}
 
 
-class QueuePaused(msgspec.Struct):
-    """Whether a queue is paused now."""
+class QueuePaused(msgspec.Struct, omit_defaults=True):
+    """Whether a queue is paused now, by whom, since when, why, and until when."""
 
     queue: str
     paused: bool
+    paused_by: str | None = None
+    paused_at: datetime | None = None
+    paused_reason: str | None = None
+    paused_until: datetime | None = None
 
 
 class Health(msgspec.Struct):
@@ -139,7 +137,9 @@ class SkippedTimes(msgspec.Struct, kw_only=True):
 
 
 class ScheduleView(msgspec.Struct, kw_only=True):
-    """A schedule in words, with its next times and its last jobs."""
+    """A schedule in words, with its next times and its last jobs. One that is not `stored` is
+    declared in code and does not fire before a cron dispatcher runs.
+    """
 
     name: str
     task: str
@@ -156,6 +156,7 @@ class ScheduleView(msgspec.Struct, kw_only=True):
     next: list[ScheduleTime]
     last_runs: list[ScheduleRun]
     skipped: list[SkippedTimes] = []
+    stored: bool = True
 
 
 class ScheduleTimes(msgspec.Struct, kw_only=True):

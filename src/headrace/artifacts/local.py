@@ -22,6 +22,9 @@ T = TypeVar("T")
 # Files on their way; no job has this for an id. In each layer, as that may be a disk of its own.
 INCOMING = ".incoming"
 
+# Files of jobs are for the user that workers run as, and for its group if the umask says so.
+FILE_MODE, FOLDER_MODE = 0o660, 0o770
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -161,7 +164,11 @@ class LocalFolder:
 
 def _create(path: Path) -> IO[bytes]:
     _make_folders(path.parent)
-    return path.open("xb")
+    return open(path, "xb", opener=_open_private)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE_MODE)
 
 
 def _make_folders(folder: Path) -> None:
@@ -172,7 +179,7 @@ def _make_folders(folder: Path) -> None:
     for each in reversed(missing):
         if not each.is_dir():
             with contextlib.suppress(FileExistsError):
-                each.mkdir()
+                each.mkdir(FOLDER_MODE)
                 _sync(each.parent)
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))

@@ -15,6 +15,7 @@ import time
 import uuid
 import weakref
 from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -47,23 +48,15 @@ EXIT_SECONDS = 5.0
 _in_flight: weakref.WeakSet[asyncio.Future[Any]] = weakref.WeakSet()
 
 
+@dataclass(kw_only=True, eq=False)
 class S3Bucket:
     """A bucket, or what is below a prefix of it. An object appears when its last part is there."""
 
-    def __init__(
-        self,
-        *,
-        bucket: str,
-        prefix: str = "",
-        endpoint: str | None = None,
-        region: str | None = None,
-        path_style: bool = True,
-    ) -> None:
-        self.bucket = bucket
-        self.prefix = prefix
-        self.endpoint = endpoint
-        self.region = region
-        self.path_style = path_style
+    bucket: str
+    prefix: str = ""
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool = True
 
     @property
     def where(self) -> str:

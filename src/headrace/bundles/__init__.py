@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace.bundles.bundle import Bundle, Page, Tables
+from headrace.bundles.file import File
 from headrace.bundles.refusal import Refusal
 from headrace.bundles.registry import BundleFailure, LoadedBundle
 from headrace.bundles.routes import Route, Routes
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Bundle",
     "BundleFailure",
+    "File",
     "LoadedBundle",
     "Page",
     "Refusal",

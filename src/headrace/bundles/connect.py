@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.bundles.tables import TablesAddress
+from headrace.engine.sqlite.connection.opening import make_private
 from headrace.errors import MissingDriver
 
 try:
@@ -64,12 +65,15 @@ def _sqlite(address: TablesAddress) -> AsyncEngine:
         engine = create_async_engine("sqlite+aiosqlite://", poolclass=StaticPool)
     else:
         address.path.parent.mkdir(parents=True, exist_ok=True)
+        path = address.path
         engine = create_async_engine(
-            f"sqlite+aiosqlite:///{address.path}",
+            f"sqlite+aiosqlite:///{path}",
             connect_args={"timeout": BUSY_SECONDS},
             pool_size=1,
             max_overflow=3,
         )
+        # Not before: whoever only looks whether there are tables must not make the file.
+        event.listen(engine.sync_engine, "do_connect", lambda *_: make_private(path))
 
     @event.listens_for(engine.sync_engine, "connect")
     def configure(connection: Any, _: Any) -> None:

@@ -16,9 +16,20 @@ RESERVED = frozenset(
         *("api", "artifacts", "audit", "dead-letters", "dispatchers", "docs", "event-types"),
         *("events", "healthz", "jobs", "keys", "lanes", "metrics", "openapi", "queues", "readyz"),
         *("destinations", "running", "schedules", "stats", "tasks", "ui", "workers", "workflows"),
+        *("bulk", "errors", "summary"),
         # commands
-        *("bench", "bundles", "dispatcher", "doctor", "enqueue", "migrate", "prune", "server"),
-        *("top", "up", "version", "worker"),
+        *(
+            "bench",
+            "bundles",
+            "completion",
+            "dispatcher",
+            "doctor",
+            "enqueue",
+            "migrate",
+            "prune",
+            "server",
+        ),
+        *("series", "status", "top", "up", "version", "worker"),
         # settings
         *("allow", "app", "block", "connection", "grace", "history", "host", "lease", "max"),
         *("payload", "port", "test", "url"),

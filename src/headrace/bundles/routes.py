@@ -32,7 +32,8 @@ class Routes:
     """Routes, declared as with FastAPI's router; parameters of paths and queries work as there.
 
     A parameter that is a msgspec.Struct is read from the JSON body. What a route returns (a Struct,
-    plain data, or a response of Starlette) is sent with the fields redacted that the server hides.
+    plain data, a `File`, or a response of Starlette) is sent with the fields redacted that the
+    server hides.
     Every route needs a scope. A route that changes something is written to the audit log: all but
     GET and HEAD, unless `changes` says otherwise.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from headrace.bundles.bundle import URL, Bundle
-from headrace.config import FILE, read_file
+from headrace.config import FILE, is_of_kubernetes, read_file
 from headrace.errors import HeadraceError, InvalidSetting
 from headrace.installed import bundle_of, variable_prefix
 from headrace.suggest import unknown
@@ -42,7 +42,7 @@ def load_settings(
     prefix = variable_prefix(bundle.name)
     known = {prefix + name.upper(): name for name in fields}
     for variable, text in (os.environ if environment is None else environment).items():
-        if bundle_of(variable) != bundle.name:
+        if bundle_of(variable) != bundle.name or is_of_kubernetes(variable, text, known):
             continue
         if variable not in known:
             raise InvalidSetting(unknown("environment variable", variable, known))

@@ -17,6 +17,7 @@ from headrace.config import Settings
 from headrace.errors import InvalidInput
 from headrace.suggest import did_you_mean, nearest
 
+OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 REMEDY = "name it as --app module:attribute (or HEADRACE_APP)"
 
 
@@ -95,8 +96,11 @@ def _broken(name: str, error: BaseException) -> str:
             for frame in traceback.extract_tb(error.__traceback__)
             if "importlib" not in frame.filename and frame.filename != __file__
         ]
+        # The line that a person can mend: where our decorators were given what they refuse.
+        theirs = [frame for frame in frames if not frame.filename.startswith(OURS)]
         if frames:
-            where = f" ({frames[-1].filename} line {frames[-1].lineno})"
+            at = (theirs or frames)[-1]
+            where = f" ({at.filename} line {at.lineno})"
     return (
         f'loading "{name}" failed: {type(error).__name__}: {error}{where}; '
         "run it again with --debug for the traceback"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -34,6 +35,16 @@ def time_now(backend: Backend) -> datetime:
 def from_cli(backend: Backend) -> dict[str, Any]:
     """Return what marks a change as made here; a server marks it as its own."""
     return {"source": "cli"} if isinstance(backend, App) else {}
+
+
+def by_cli(backend: Backend) -> dict[str, Any]:
+    """Return who makes a change here; a server knows that by the key."""
+    if not isinstance(backend, App):
+        return {}
+    try:
+        return {"by": getpass.getuser()}
+    except (OSError, KeyError):  # a container whose user has no name
+        return {}
 
 
 async def list_schedules(backend: Backend) -> Sequence[ScheduleView]:
@@ -70,9 +81,11 @@ async def list_artifacts(backend: Backend, job_id: str) -> Sequence[Artifact]:
 
 
 async def outcomes(backend: Backend) -> Mapping[str, Mapping[str, int]]:
-    """Return how many attempts ended how, by worker, as far as workers have published it."""
+    """Return how many attempts ended how, by worker, as far as workers have published it. A server
+    tells of all workers together.
+    """
     if isinstance(backend, App):
-        from headrace.monitor.worker_metrics import KIND, decode  # noqa: PLC0415 - only `top` needs it
+        from headrace.monitor.counters.worker_metrics import KIND, decode  # noqa: PLC0415 - only `top` needs it
 
         published = decode(await backend.engine.record_list(KIND))
         return {worker: counted.outcomes() for worker, counted in published.items()}
@@ -80,7 +93,7 @@ async def outcomes(backend: Backend) -> Mapping[str, Mapping[str, int]]:
     for line in (await backend.metrics()).splitlines():
         if sample := _ATTEMPTS.match(line):
             labels = dict(_LABEL.findall(sample[1]))
-            found[labels["worker"]][labels["outcome"]] += int(float(sample[2]))
+            found[labels.get("worker", "")][labels["outcome"]] += int(float(sample[2]))
     return found
 
 

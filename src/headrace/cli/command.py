@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from headrace.cli.errors import exit_on_closed_pipe
+from headrace.cli.formatting import TimeZone
 from headrace.cli.session import CliSession
 from headrace.suggest import nearest
 
@@ -27,6 +28,7 @@ def root_options() -> list[click.Option]:
     return [
         click.Option(["--url"], metavar="URL", help="Where jobs live; overrides HEADRACE_URL."),
         click.Option(["--app"], metavar="MODULE[:ATTR]", help="Your App; overrides HEADRACE_APP."),
+        click.Option(["--local-time"], is_flag=True, help="Show times in your zone, not in UTC."),
         click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."),
     ]
 
@@ -136,6 +138,8 @@ def group(help: str) -> CommandGroup:
 def run_body(body: Body, session: type[CliSession], /, **given: Any) -> int:
     """Run the coroutine of a command with a session made of the shared options."""
     shared = dict(click.get_current_context().obj or {})
+    asked = (given.pop("local_time", False), shared.pop("local_time", False))
+    TimeZone.local = any(asked)
     for option in ("json", "url", "app", "debug", "bundle"):
         if value := given.pop(option, None):
             shared[option] = value

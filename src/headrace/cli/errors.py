@@ -10,12 +10,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
 
 import click
 
+from headrace.cli.columns import hanging
 from headrace.cli.formatting import clean
 from headrace.errors import EngineError, HeadraceError, InvalidInput, WorkerUnhealthy
 
@@ -28,8 +30,14 @@ PIPE_CLOSED = 141
 
 
 def notice(message: str) -> None:
-    """Write a note, a warning or an error to stderr, on one line."""
-    print(clean(" ".join(message.split())), file=sys.stderr, flush=True)
+    """Write a note, a warning or an error to stderr, on one line; a terminal that is narrower gets
+    several.
+    """
+    text = clean(" ".join(message.split()))
+    if sys.stderr.isatty():
+        with contextlib.suppress(OSError):  # no size, as in some editors
+            text = hanging(text, os.get_terminal_size(sys.stderr.fileno()).columns or 80)
+    print(text, file=sys.stderr, flush=True)
 
 
 def report(error: BaseException, *, debug: bool = False) -> int:
@@ -43,11 +51,12 @@ def report(error: BaseException, *, debug: bool = False) -> int:
         case click.ClickException():
             notice(f"error: {_usage(error)}")
             return USAGE
+        # As click tells of Ctrl-C, except at a question.
+        case KeyboardInterrupt() | click.Abort(__cause__=KeyboardInterrupt()):
+            return INTERRUPTED
         case click.Abort():
             notice("error: aborted; nothing was changed")
             return FAILED
-        case KeyboardInterrupt():
-            return INTERRUPTED
         case HeadraceError():
             notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
             notice(f"error: {error}{notes}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from headrace.api_types.requests import FINGERPRINT
 from headrace.cli.command import option, together
 from headrace.cli.formatting import parse_moment
 from headrace.errors import InvalidInput
@@ -15,17 +17,35 @@ from headrace.model.status import Status
 from headrace.suggest import did_you_mean
 
 SOURCES = ("api", "cron", "event", "code", "cli", "workflow")
+
+
+def one_of(words: Sequence[str]) -> Callable[..., list[str]]:
+    """Return what a shell asks for the words that begin as somebody has begun to type."""
+    return lambda _context, _option, begun: [each for each in words if each.startswith(begun)]
+
+
 # For a command, which passes them on to `make_filter`.
 filter_options = together(
-    option("--status", "STATUS", "Only this status; may be repeated, or a,b.", multiple=True),
+    option(
+        "--status",
+        "STATUS",
+        "Only this status; may be repeated, or a,b.",
+        multiple=True,
+        shell_complete=one_of(tuple(Status)),
+    ),
     option("--queue", "NAME", "Only this queue; may be repeated, or a,b.", multiple=True),
     option("--task", "NAME", "Only this task; may be repeated, or a,b.", multiple=True),
     option("--lane", "LANE", "Only this lane, e.g. user:42."),
     option("--key", "KEY", "Only this key."),
-    option("--source", "SOURCE", f"One of {', '.join(SOURCES)}."),
-    option("--parent", "ID", "Only children of this job."),
+    option("--source", "SOURCE", f"One of {', '.join(SOURCES)}.", shell_complete=one_of(SOURCES)),
+    option("--parent", "ID", "Only children of this job; the beginning of its id will do."),
     option("--since", "TIME", "Created after: 30m, 2h, 7d ago, or ISO 8601."),
     option("--until", "TIME", "Created before; same forms."),
+    option("--error-type", "TYPE", "Only errors of this type; may be repeated.", multiple=True),
+    option("--worker", "NAME", "Only jobs of this worker."),
+    option("--finished-since", "TIME", "Finished after; same forms."),
+    option("--finished-until", "TIME", "Finished before; same forms."),
+    option("--fingerprint", "HEX", "Only errors with this fingerprint, from --dry-run."),
 )
 
 
@@ -41,6 +61,10 @@ def make_filter(
     parent: str | None = None,
     since: str | None = None,
     until: str | None = None,
+    error_type: Sequence[str] = (),
+    worker: str | None = None,
+    finished_since: str | None = None,
+    finished_until: str | None = None,
 ) -> JobFilter:
     """Check the options, so that a typing error does not look like an empty list."""
     if source is not None and source not in SOURCES:
@@ -55,7 +79,29 @@ def make_filter(
         parent=None if parent is None else parse_id(parent),
         created_after=None if since is None else parse_moment("--since", since, now),
         created_before=None if until is None else parse_moment("--until", until, now),
+        error_types=tuple(check_text("error type", text) for text in parts(error_type)),
+        worker=None if worker is None else check_text("worker", worker),
+        finished_after=(
+            None
+            if finished_since is None
+            else parse_moment("--finished-since", finished_since, now)
+        ),
+        finished_before=(
+            None
+            if finished_until is None
+            else parse_moment("--finished-until", finished_until, now)
+        ),
     )
+
+
+def check_fingerprint(text: str | None) -> str | None:
+    """Check what was given as a fingerprint."""
+    if text is not None and re.fullmatch(FINGERPRINT, text) is None:
+        raise InvalidInput(
+            f'fingerprint "{text}" is not one: it has 16 digits of 0-9 and a-f; '
+            "`headrace jobs retry --all --dry-run` shows them"
+        )
+    return text
 
 
 def parts(values: Sequence[str]) -> list[str]:

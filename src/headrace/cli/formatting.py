@@ -10,6 +10,32 @@ from headrace.errors import InvalidInput
 from headrace.model.job import Job
 from headrace.model.times import in_utc
 from headrace.model.worker import Worker
+from headrace.monitor.words import plural, span
+
+__all__ = [
+    "TimeZone",
+    "ago",
+    "attempt_of",
+    "bytes_of",
+    "clean",
+    "clock",
+    "failure",
+    "parse_moment",
+    "parse_span",
+    "parse_time",
+    "plural",
+    "retry_time",
+    "short",
+    "shown_time",
+    "span",
+    "took",
+    "width",
+    "worker_state",
+    "zone_name",
+]
+
+# More attempts than this are no limit that anybody has set.
+ENDLESS = 1_000
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|w)?")
 _SECONDS = {
@@ -62,25 +88,6 @@ def parse_moment(name: str, text: str, now: datetime) -> datetime:
         raise InvalidInput(f"{error} (or a span back from now: 30m, 2h, 7d)") from None
 
 
-def span(seconds: float) -> str:
-    """A span of time in at most two units: "340 ms", "2.5 s", "3 min 20 s", "2 d 4 h"."""
-    seconds = max(seconds, 0.0)
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
-    whole = round(seconds)
-    for size, unit, smaller, name in (
-        (86_400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        if whole >= size:
-            rest = whole % size // smaller
-            return f"{whole // size} {unit}" + (f" {rest} {name}" if rest else "")
-    return f"{whole} s"
-
-
 def ago(moment: datetime | None, now: datetime) -> str:
     """A moment relative to now: "5 s ago", "in 3 min", "just now"."""
     if moment is None:
@@ -91,6 +98,40 @@ def ago(moment: datetime | None, now: datetime) -> str:
     # Whole seconds are enough here and keep columns calm.
     shown = span(float(round(abs(seconds))))
     return f"{shown} ago" if seconds > 0 else f"in {shown}"
+
+
+_FORM = "%Y-%m-%d %H:%M:%S"
+
+
+class TimeZone:
+    """Whether times are shown in UTC, or as the clock on this machine's wall: `--local-time`."""
+
+    local = False
+
+
+def shown_time(moment: datetime, *, zone: bool = True) -> str:
+    """A moment, with the zone that it is shown in: "2026-03-01 12:00:30 UTC"."""
+    there = moment.astimezone() if TimeZone.local else in_utc(moment)
+    return f"{there:{_FORM}}" + (f" {zone_name(moment)}" if zone else "")
+
+
+def clock(moment: datetime) -> str:
+    """The time of day: "12:00:30Z" in UTC."""
+    return f"{moment.astimezone():%H:%M:%S}" if TimeZone.local else f"{in_utc(moment):%H:%M:%S}Z"
+
+
+def zone_name(moment: datetime) -> str:
+    """The zone that a moment is shown in."""
+    return f"{moment.astimezone():%Z}" if TimeZone.local else "UTC"
+
+
+def attempt_of(job: Job, between: str = " of ") -> str:
+    """Which attempt it is: "1 of 4". One that may go on for ever, as a run of a workflow does each
+    time a step has ended, has no last one.
+    """
+    if job.max_attempts > ENDLESS:
+        return str(job.attempt)
+    return f"{job.attempt}{between}{job.max_attempts}"
 
 
 def took(start: datetime | None, end: datetime | None) -> str:
@@ -107,11 +148,6 @@ def bytes_of(size: float) -> str:
     return f"{size:.1f} GB"
 
 
-def plural(count: int, noun: str) -> str:
-    """ "1 job", "2,000 jobs"."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
 def failure(job: Job) -> str:
     """Return why a job failed: "ValueError: no such page"."""
     return f"{job.error_type}: {job.error}" if job.error_type else job.error or "no reason kept"
@@ -121,6 +157,15 @@ def retry_time(job: Job, now: datetime) -> str:
     """Return when a job that failed runs again: "again in 5 s"."""
     left = (job.run_at - now).total_seconds()
     return f"again in {span(left)}" if left > 0 else "again now"
+
+
+def short(text: str, size: int) -> str:
+    """Return the beginning of a text, up to a word, and "…" if there is more."""
+    text = text.partition("\n")[0]
+    if len(text) <= size:
+        return text
+    kept = text[: size - 1].rpartition(" ")[0] if " " in text[: size - 1] else text[: size - 2]
+    return f"{kept.rstrip()} …"
 
 
 def worker_state(worker: Worker) -> str:

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import click
+from click import shell_completion
 
 from headrace.cli.command import SETTINGS, CommandGroup, root_options
 from headrace.cli.errors import report
@@ -18,7 +19,7 @@ from headrace.version import __version__
 # In the order of the help: where a command is, and what it does. Only the module of the command
 # that runs is imported, so that `--help` is fast and a worker carries nothing it does not need.
 COMMANDS = {
-    "up": ("up.command:up", "Start a worker, the HTTP API, schedules and a short tour."),
+    "up": ("up.command:up", "Start a worker, the dashboard, schedules and a short tour."),
     "worker": ("services.worker:worker", "Run your tasks until SIGTERM or Ctrl-C."),
     "server": ("services.server:server", "Serve the HTTP API until SIGTERM or Ctrl-C."),
     "dispatcher": ("dispatchers.command:commands", "Create jobs by cron or from a broker."),
@@ -33,10 +34,17 @@ COMMANDS = {
     ),
     "enqueue": ("enqueue.command:enqueue", "Enqueue a job and print its id."),
     "jobs": ("jobs.list:commands", "List, show, watch, cancel and retry jobs."),
+    "bulk": (
+        "jobs.background:commands",
+        "List, show, stop and resume bulk actions in the background.",
+    ),
     "artifacts": ("admin.artifacts:commands", "List, download and keep the files of jobs."),
     "running": ("admin.overview:running", "Show what runs now and what waits."),
+    "status": ("admin.status:status", "Say what is wrong now, and what to do about it."),
+    "errors": ("admin.status:errors", "Show what jobs failed with, in groups of the same error."),
     "top": ("top.command:top", "Show queues, jobs, lanes and workers, live."),
     "queues": ("admin.overview:commands", "List queues; pause and resume them."),
+    "series": ("admin.series:series", "Show what was done over time, and how deep queues were."),
     "lanes": ("admin.overview:lanes", "Show lanes: who holds them, how many wait."),
     "schedules": ("schedules:commands", "List, add, change and try schedules."),
     "workflows": ("workflows:commands", "List, check and run workflows, and follow their runs."),
@@ -50,6 +58,7 @@ COMMANDS = {
     ),
     "bench": ("bench.command:bench", "Measure how fast your engine stores and runs jobs."),
     "doctor": ("admin.doctor:doctor", "Check that all is well, and say what to do if not."),
+    "completion": ("admin.completion:completion", "Print the completion script of your shell."),
     "version": ("admin.doctor:version", "Show versions, for a bug report."),
 }
 
@@ -76,6 +85,19 @@ class Root(CommandGroup):
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         found: click.Command = getattr(importlib.import_module(f"headrace.cli.{module}"), attribute)
         return found
+
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[shell_completion.CompletionItem]:
+        """Return commands that begin like this, without importing any."""
+        known = {name: summary for name, (_, summary) in COMMANDS.items()}
+        known |= {name: "A bundle." for name in installed() if name not in known}
+        found = [
+            shell_completion.CompletionItem(name, help=summary)
+            for name, summary in known.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -6,6 +6,8 @@ so that `grep`, `awk` and `cut` see whole values. Rich is imported only when it 
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
+from headrace.cli.columns import Layout, hanging, lay_out, longest_word, rows, wrapped
 from headrace.cli.formatting import clean, width
 
 T = TypeVar("T")
@@ -21,6 +24,8 @@ Progress = Callable[[int], None]
 # ">" is of numbers, which stand at the right.
 Columns: TypeAlias = Mapping[str, Callable[[T], object]]
 
+# A cell that has nothing to say.
+NOTHING = "-"
 COLOURS = {
     "completed": "green",
     "failed": "red",
@@ -39,13 +44,33 @@ COLOURS = {
 
 def print_json(document: Any) -> None:
     """One JSON document, times in ISO 8601 UTC."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+    sys.stdout.write(_json(msgspec.json.format(msgspec.json.encode(document), indent=2)) + "\n")
 
 
 def print_json_line(document: Any) -> None:
     """One line of a stream of JSON documents."""
-    sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+    sys.stdout.write(_json(msgspec.json.encode(document)) + "\n")
     sys.stdout.flush()
+
+
+def _json(encoded: bytes) -> str:
+    """Return JSON that can be written as it is, also on a terminal. Where the output is not in
+    UTF-8, what is not ASCII is escaped as JSON has it: anything else would be no JSON to those who
+    read it.
+    """
+    text = encoded.decode()
+    if text.isascii() or (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
+        return _UNSAFE.sub(_escaped, text)
+    return _NOT_ASCII.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "\\u007f" if found[0] == "\x7f" else json.dumps(found[0])[1:-1]
+
+
+# Control characters that JSON does not escape, and those that turn the direction of a text.
+_UNSAFE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_NOT_ASCII = re.compile(r"\x7f|[^\x00-\x7f]+")
 
 
 class JsonList:
@@ -59,26 +84,33 @@ class JsonList:
         """Write some items."""
         for item in items:
             sys.stdout.write("\n" if self._first else ",\n")
-            sys.stdout.write(msgspec.json.encode(item).decode())
+            sys.stdout.write(_json(msgspec.json.encode(item)))
             self._first = False
 
     def end(self, **others: Any) -> None:
         """Close the list and write the rest of the document."""
         sys.stdout.write("\n]")
         for name, value in others.items():
-            sys.stdout.write(f', "{name}": {msgspec.json.encode(value).decode()}')
+            sys.stdout.write(f', "{name}": {_json(msgspec.json.encode(value))}')
         sys.stdout.write("}\n")
 
 
 def print_line(text: str = "") -> None:
-    """One line of text for people."""
-    sys.stdout.write(clean(text) + "\n")
+    """One line of text for people. A terminal gets several if it is narrower."""
+    text = clean(text)
+    sys.stdout.write((hanging(text, terminal_width()) if is_terminal() else text) + "\n")
     sys.stdout.flush()
 
 
 def print_text(text: str) -> None:
     """Somebody's own text: as it is, except that it cannot play tricks on a terminal."""
     sys.stdout.write((clean(text, lines=True) if is_terminal() else text) + "\n")
+
+
+def terminal_width() -> int:
+    """How many columns the terminal has that the output goes to."""
+    width: int = _console().width
+    return width
 
 
 def is_terminal() -> bool:
@@ -108,55 +140,45 @@ class Table(Generic[T]):
         self._right = [header.startswith(">") for header in columns]
         self._headers = [header.removeprefix(">") for header in columns]
         self._sizes = [width(header) for header in self._headers]
-        self._begun = False
+        self._words = list(self._sizes)
+        self._empty = set(range(len(self._headers)))
+        self._groups: list[list[int]] | None = None
 
     def add(self, items: Sequence[T]) -> None:
         """Print some rows, after the headers if they are the first."""
         cells = [[clean(str(cell(item))) for cell in self._cells] for item in items]
         for row in cells:
-            self._sizes = [
-                max(size, width(cell)) for size, cell in zip(self._sizes, row, strict=True)
-            ]
+            self._sizes = list(map(max, self._sizes, map(width, row)))
+            self._words = list(map(max, self._words, map(longest_word, row)))
+            self._empty -= {index for index, cell in enumerate(row) if cell != NOTHING}
         if is_terminal():
             self._draw(cells)
-        else:
-            self._write(cells if self._begun else [self._headers, *cells])
-        self._begun = True
-
-    def _write(self, lines: Sequence[Sequence[str]]) -> None:
-        """Aligned columns, two blanks apart; nothing is cut or wrapped."""
-        for line in lines:
-            parts = []
-            for cell, size, right in zip(line, self._sizes, self._right, strict=True):
-                blanks = " " * (size - width(cell))
-                parts.append(blanks + cell if right else cell + blanks)
-            sys.stdout.write("  ".join(parts).rstrip() + "\n")
+            return
+        single = Layout([list(range(len(self._headers)))], self._sizes)
+        if self._groups is None:
+            self._groups = single.groups
+            cells = [self._headers, *cells]
+        for row in cells:
+            # Nothing is cut or wrapped.
+            [line] = rows(row, single, self._right)
+            sys.stdout.write("".join(line).rstrip() + "\n")
 
     def _draw(self, cells: Sequence[Sequence[str]]) -> None:
-        """Only the last column gives way where room is short: a cut id cannot be copied."""
-        from rich import box  # noqa: PLC0415 - only when it draws
-        from rich.table import Table as RichTable  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415 - only when it draws
 
         console = _console()
-        sizes = list(self._sizes)
-        room = console.width - sum(sizes[:-1]) - 3 * (len(sizes) - 1)
-        sizes[-1] = min(sizes[-1], max(room, 12))
-        table = RichTable(
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            header_style="bold",
-            show_edge=False,
-            show_header=not self._begun,
-        )
-        for header, size, right in zip(self._headers, sizes, self._right, strict=True):
-            justify: Any = "right" if right else "left"
-            table.add_column(header, justify=justify, no_wrap=True, overflow="ellipsis", width=size)
+        layout = lay_out(self._sizes, self._words, console.width, empty=self._empty)
+        if layout.groups != self._groups:
+            self._groups = layout.groups
+            for line in rows(self._headers, layout, self._right):
+                console.print(Text("".join(line).rstrip(), style="bold"), soft_wrap=True)
+            console.print(Text("─" * layout.width(), style="dim"), soft_wrap=True)
         for row in cells:
-            table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
-        # Where even that has no room the terminal wraps lines, which still shows everything.
-        console.width = max(console.width, sum(sizes) + 3 * len(sizes))
-        console.print(table, soft_wrap=True)
+            for line in rows(row, layout, self._right):
+                parts = [(part, COLOURS.get(part.strip(), "")) for part in line]
+                shown = Text.assemble(*parts)
+                shown.rstrip()
+                console.print(shown, soft_wrap=True)
 
 
 def print_fields(fields: Sequence[tuple[str, object]]) -> None:
@@ -171,7 +193,7 @@ def print_fields(fields: Sequence[tuple[str, object]]) -> None:
 
         console = _console()
         for name, value in fields:
-            shown = _field(value, size)
+            shown = _field(value, size, console.width)
             line = Text.assemble(
                 (f"{name:<{size}}  ", "dim"), (shown, COLOURS.get(shown, "default"))
             )
@@ -208,8 +230,10 @@ def progress(label: str, total: int | None = None, *, quiet: bool = False) -> It
         yield lambda done: bar.update(task, completed=done)
 
 
-def _field(value: object, indent: int) -> str:
+def _field(value: object, indent: int, columns: int | None = None) -> str:
     lines = clean(str(value), lines=True).split("\n")
+    if columns is not None:
+        lines = [part for line in lines for part in wrapped(line, columns - indent - 2)]
     return ("\n" + " " * (indent + 2)).join(lines)
 
 

@@ -16,7 +16,7 @@ from headrace.cli import backend as backends
 from headrace.cli.command import add_switch, argument, flag, group, option
 from headrace.cli.enqueue.arguments import argument_options, read_arguments
 from headrace.cli.errors import notice
-from headrace.cli.formatting import ago, plural, span
+from headrace.cli.formatting import ago, plural, shown_time, span
 from headrace.cli.output import Columns, print_fields, print_json, print_line, print_section
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput, InvalidSetting, UnknownSchedule
@@ -35,6 +35,7 @@ commands = group("List, add, change and try schedules.")
 
 SCHEDULE = argument("name", "NAME", "The schedule.")
 MISSED = ("skip", "latest", "all")
+DISPATCHER = "headrace dispatcher cron --app …"
 # A dispatcher that is well fires within moments.
 LATE = 60.0
 
@@ -58,6 +59,12 @@ async def list_schedules(session: CliSession) -> None:
     }
     empty = "No schedules yet; add one with: headrace schedules add"
     session.show_list("schedules", found, columns, empty=empty)
+    unstored = sum(not each.stored for each in found)
+    if unstored:
+        notice(
+            f"note: {plural(unstored, 'schedule')} declared in code and not stored yet; "
+            f"what fires them: {DISPATCHER}"
+        )
 
 
 @commands.command("show")
@@ -163,7 +170,12 @@ async def remove(session: CliSession, *, name: str) -> None:
     headrace schedules remove nightly
     """
     async with session.backend() as backend:
-        origin = (await backends.get_schedule(backend, name)).origin
+        try:
+            origin = (await backends.get_schedule(backend, name)).origin
+        except UnknownSchedule:
+            raise
+        except InvalidInput:
+            origin = ""  # it cannot be read, and is removed all the same
         await backend.remove_schedule(name)
     if origin.startswith(("code", "file")):
         notice(
@@ -246,6 +258,8 @@ async def trigger(session: CliSession, *, name: str, force: bool) -> None:
 
 def _state(found: ScheduleView) -> str:
     """Return whether it fires."""
+    if not found.stored:
+        return "declared"
     if not found.enabled:
         return "disabled"
     return "late" if found.late_seconds > LATE else "enabled"
@@ -259,10 +273,15 @@ def _fields(found: ScheduleView) -> list[tuple[str, object]]:
         ("State", _state(found)),
         (
             "Late",
-            f"by {span(late)}: no dispatcher runs that knows the task "
-            "(headrace dispatcher cron --app …)"
+            f"by {span(late)}: no dispatcher runs that knows the task ({DISPATCHER})"
             if late > LATE
             else None,
+        ),
+        (
+            "Note",
+            None
+            if found.stored
+            else f"declared in code; it fires once a dispatcher has stored it: {DISPATCHER}",
         ),
         ("When", f"{found.words}, {found.tz}"),
         ("Expression", found.expression),
@@ -277,7 +296,7 @@ def _fields(found: ScheduleView) -> list[tuple[str, object]]:
 def _print_next(times: Sequence[ScheduleTime], now: datetime) -> None:
     columns: Columns[ScheduleTime] = {
         "NEXT": lambda each: f"{each.local:%a %Y-%m-%d %H:%M:%S %Z}",
-        "UTC": lambda each: _utc(each.utc),
+        "AT": lambda each: shown_time(each.utc),
         "IN": lambda each: ago(each.utc, now),
     }
     print_section(columns, times)
@@ -288,18 +307,14 @@ def _print_past(found: ScheduleView, now: datetime) -> None:
     runs: Columns[ScheduleRun] = {
         "LAST RUNS": lambda each: each.job_id,
         "STATUS": lambda each: each.status,
-        "FOR": lambda each: "triggered" if each.time is None else _utc(each.time),
+        "FOR": lambda each: "triggered" if each.time is None else shown_time(each.time),
         "MADE": lambda each: ago(each.made_at, now),
     }
     skips: Columns[SkippedTimes] = {
         "SKIPPED": lambda each: each.reason,
-        "FIRST": lambda each: _utc(each.first),
-        "LAST": lambda each: _utc(each.last),
+        "FIRST": lambda each: shown_time(each.first),
+        "LAST": lambda each: shown_time(each.last),
         "TIMES": lambda each: plural(each.count, "time"),
     }
     print_section(runs, found.last_runs)
     print_section(skips, found.skipped)
-
-
-def _utc(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"

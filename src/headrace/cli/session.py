@@ -14,8 +14,8 @@ from headrace.cli.app_loader import load_app, reconfigure
 from headrace.cli.errors import notice
 from headrace.cli.output import Columns, is_terminal, print_json, print_line, print_table
 from headrace.config import Settings, load
-from headrace.engine.open import redacted
 from headrace.engine.sqlite.connection.address import parse_address
+from headrace.engine.text import redacted
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -46,11 +46,12 @@ class CliSession:
         self.app_named = app is not None
         self.json = json
         self.debug = debug
+        self._app = app
         self.settings: Settings = load(url=url, app=app, bundles=bundle)
 
     def use_bundles(self, names: Sequence[str]) -> None:
         """Load these bundles into the App, instead of those that the settings name."""
-        self.settings = msgspec.structs.replace(self.settings, bundles=tuple(names))
+        self.settings = load(url=self.url, app=self._app, bundles=tuple(names))
 
     def show(self, document: Any, *lines: str) -> None:
         """Print JSON if that was asked for, else lines for people."""

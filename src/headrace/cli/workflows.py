@@ -10,6 +10,7 @@ from headrace.cli import backend as backends
 from headrace.cli.command import argument, flag, group, option
 from headrace.cli.enqueue.arguments import read_arguments
 from headrace.cli.formatting import ago, parse_span
+from headrace.cli.ids import whole_id
 from headrace.cli.output import Columns, print_fields, print_json, print_line, print_table
 from headrace.cli.session import CliSession
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 commands = group("List, check and run workflows, and follow their runs.")
 
 WORKFLOW = argument("workflow", "WORKFLOW", "The id of the workflow.")
-RUN = argument("run_id", "RUN", "The id of the run's job.")
+RUN = argument("run_id", "RUN", "The id of the run's job, or its beginning.")
 VERSION = option("--version", "VERSION", "This version instead of the newest.")
 
 
@@ -152,7 +153,7 @@ async def status(session: CliSession, *, run_id: str) -> None:
     headrace workflows status 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11
     """
     async with session.backend() as backend:
-        view = await backend.follow_run(run_id)
+        view = await backend.follow_run(await whole_id(backend, run_id))
     now = backends.time_now(backend)
     columns: Columns[StepView] = {
         "STEP": lambda step: step.id,
@@ -196,6 +197,7 @@ async def retry(session: CliSession, *, run_id: str, from_step: str | None) -> N
       headrace workflows retry 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11 --from parse
     """
     async with session.backend() as backend:
+        run_id = await whole_id(backend, run_id)
         steps = await backend.retry_run(run_id, from_step)
     text = f"Run {run_id} goes on with: {', '.join(steps)}"
     session.show({"job_id": run_id, "steps": steps}, text)

@@ -7,11 +7,11 @@ async with headrace.Client("https://jobs.example.com", api_key="…") as client:
 
 from __future__ import annotations
 
+from headrace.api_types.bulk import BulkAnswer, BulkView, MatchedError
 from headrace.api_types.requests import JobRequest
 from headrace.api_types.responses import (
     AuditEntry,
     AuditPage,
-    BulkAnswer,
     DeadLetterPage,
     DeadLetterView,
     DispatcherView,
@@ -42,6 +42,7 @@ __all__ = [
     "AuditEntry",
     "AuditPage",
     "BulkAnswer",
+    "BulkView",
     "Client",
     "DeadLetterPage",
     "DeadLetterView",
@@ -50,6 +51,7 @@ __all__ = [
     "JobOptions",
     "JobRequest",
     "KeyView",
+    "MatchedError",
     "NewKey",
     "NotFound",
     "RateLimited",

@@ -12,20 +12,19 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 from urllib.parse import quote
 
 import msgspec
 
-from headrace.api_types.job import BatchAnswer, JobList
+from headrace.api_types.job import BatchAnswer
 from headrace.api_types.requests import (
-    BulkRequest,
     CancelRequest,
-    FilterRequest,
+    CopyRequest,
     JobRequest,
     RetryRequest,
 )
-from headrace.api_types.responses import BulkAnswer, Delivered, EntryView, JobResult, Reasons
+from headrace.api_types.responses import Delivered, EntryView, JobResult, Reasons
 from headrace.batching import batched, each
 from headrace.client.base import given
 from headrace.client.cluster import ClusterApi
@@ -34,9 +33,9 @@ from headrace.client.job_codec import (
     JobOptions,
     decode,
     decode_job,
-    filter_fields,
     make_request,
 )
+from headrace.client.many_jobs import ManyJobsApi
 from headrace.client.publishing import PublishingApi
 from headrace.client.request import Request
 from headrace.client.sse import follow
@@ -49,9 +48,9 @@ from headrace.errors import (
 )
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.ids import parse_id
-from headrace.model.job import Job, JobFilter
+from headrace.model.job import Job
 from headrace.model.names import check_text
-from headrace.model.views import Delivery, JobPage
+from headrace.model.views import Delivery
 from headrace.task.codec import encode
 
 OnProgress = Callable[[int], None]
@@ -59,13 +58,12 @@ OnProgress = Callable[[int], None]
 # How long one request waits for a result on the server; it is repeated until there is one.
 LONGEST_POLL = 30.0
 SHORTEST_POLL = 0.1
-BULK_TIMEOUT = 600.0
 # A server takes at most 1,000 jobs and 4 MiB in one request; some room is left for the rest of it.
 BATCH_JOBS = 1_000
 BATCH_BYTES = 3 * 1_048_576
 
 
-class Client(FileApi, ClusterApi, PublishingApi):
+class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.
@@ -208,6 +206,19 @@ class Client(FileApi, ClusterApi, PublishingApi):
         asked = RetryRequest(from_stage=from_stage)
         return await self._change_job(f"/jobs/{parse_id(job_id)}/retry", asked)
 
+    async def copy(
+        self,
+        job_id: str,
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """Enqueue a new job with the task, queue, priority and arguments of another, some of which
+        may differ. Arguments whose values the server hides have to be given again.
+        """
+        made = msgspec.structs.asdict(make_request("copy", args, options))
+        del made["task"]
+        return await self._change_job(f"/jobs/{parse_id(job_id)}/copy", CopyRequest(**made))
+
     async def signal(self, job_id: str, event: str, value: Any = None) -> Delivery:
         """Deliver an event to a job that waits for it, or will. The first of a name counts."""
         path = f"/jobs/{parse_id(job_id)}/events/{quote(check_text('event', event), safe='')}"
@@ -256,42 +267,6 @@ class Client(FileApi, ClusterApi, PublishingApi):
             yield job
             if job_id is not None and job.status.final:
                 return
-
-    # -- many jobs -----------------------------------------------------------------------------
-
-    async def list(
-        self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50
-    ) -> JobPage:
-        """A page of jobs, newest first."""
-        if not 1 <= limit <= 1_000:
-            raise InvalidSetting(f"limit must be between 1 and 1000, got {limit}")
-        params = filter_fields(filter or JobFilter()) | {"limit": limit}
-        if cursor is not None:
-            params["cursor"] = parse_id(cursor)
-        page = await self._get("/jobs", JobList, "a list of jobs", params)
-        return JobPage([job.to_job() for job in page.jobs], page.cursor)
-
-    async def bulk(
-        self,
-        action: Literal["cancel", "retry"],
-        filter: JobFilter,
-        *,
-        dry_run: bool = False,
-        reason: str | None = None,
-    ) -> BulkAnswer:
-        """Cancel or retry every job that matches; with `dry_run` only count them."""
-        wanted = FilterRequest(**filter_fields(filter))
-        asked = BulkRequest(action=action, filter=wanted, dry_run=dry_run)
-        if reason is not None:
-            asked.reason = reason
-        return await self._send(
-            "POST",
-            "/jobs/bulk",
-            BulkAnswer,
-            asked,
-            idempotent=dry_run,
-            read_timeout=BULK_TIMEOUT,
-        )
 
 
 async def _batches(

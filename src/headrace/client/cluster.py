@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Unpack, cast
 from urllib.parse import quote
 
+from headrace.api_types.filters import moment_text
+from headrace.api_types.monitoring import ErrorGroups, Summary
 from headrace.api_types.requests import (
     ExecuteRequest,
     KeyLimits,
     KeyRequest,
+    PauseRequest,
     PutOptions,
     RunOptions,
     RunRetryRequest,
@@ -38,10 +42,12 @@ from headrace.api_types.responses import (
     ScheduleView,
     TaskView,
 )
+from headrace.api_types.series import SeriesOptions, SeriesView
 from headrace.client.base import BaseClient, given, path_to
 from headrace.model.ids import parse_id
 from headrace.model.job import Job
 from headrace.model.names import check_name, check_text
+from headrace.model.times import check_aware
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.workflows.model import Workflow
@@ -53,6 +59,29 @@ class ClusterApi(BaseClient):
     of scope admin.
     """
 
+    async def summary(self) -> Summary:
+        """How things are, and what is wrong in sentences, at most a second old."""
+        return await self._get("/summary", Summary, "a summary")
+
+    async def errors(
+        self,
+        *,
+        queues: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> ErrorGroups:
+        """The newest failed jobs in groups by task, type of the error and fingerprint. Times are
+        those at which they finished.
+        """
+        params = given(
+            queue=[check_name("queue", each) for each in queues] or None,
+            task=[check_name("task", each) for each in tasks] or None,
+            since=None if since is None else check_aware(since, "since").isoformat(),
+            until=None if until is None else check_aware(until, "until").isoformat(),
+        )
+        return await self._get("/errors", ErrorGroups, "errors in groups", params)
+
     async def running(self) -> Running:
         """What runs now, and how many jobs wait in each queue."""
         return (await self._get("/api/v2/jobs/running", RunningAnswer, "what runs now")).data
@@ -61,13 +90,24 @@ class ClusterApi(BaseClient):
         """Every queue that has been used or paused, by name."""
         return await self._list("/queues", "queues", QueueView)
 
-    async def pause(self, queue: str) -> None:
-        """Stop handing out a queue's jobs. Running ones go on."""
-        await self._send("POST", f"{path_to('queues', 'queue', queue)}/pause", QueuePaused)
+    async def pause(
+        self,
+        queue: str,
+        *,
+        reason: str | None = None,
+        until: datetime | None = None,
+        duration: float | None = None,
+    ) -> QueuePaused:
+        """Start no more jobs of a queue. Running ones go on. Workers resume it at `until`, or after
+        `duration` seconds.
+        """
+        asked = PauseRequest(reason=reason, until=until, duration=duration)
+        path = f"{path_to('queues', 'queue', queue)}/pause"
+        return await self._send("POST", path, QueuePaused, asked)
 
-    async def resume(self, queue: str) -> None:
+    async def resume(self, queue: str) -> QueuePaused:
         """Hand out a queue's jobs again."""
-        await self._send("POST", f"{path_to('queues', 'queue', queue)}/resume", QueuePaused)
+        return await self._send("POST", f"{path_to('queues', 'queue', queue)}/resume", QueuePaused)
 
     async def lanes(
         self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
@@ -83,6 +123,12 @@ class ClusterApi(BaseClient):
     async def workers(self) -> Sequence[Worker]:
         """Workers, alive ones first, then by name."""
         return await self._list("/workers", "workers", Worker)
+
+    async def series(self, **wanted: Unpack[SeriesOptions]) -> SeriesView:
+        """What was done by minute, hour or day, and how deep queues were."""
+        since, until = moment_text(wanted.get("since")), moment_text(wanted.get("until"))
+        params = given(**{**wanted, "since": since, "until": until})
+        return await self._get("/metrics/series", SeriesView, "a series", params)
 
     async def metrics(self) -> str:
         """Metrics in the text format of Prometheus."""
@@ -208,9 +254,30 @@ class ClusterApi(BaseClient):
             "DELETE", f"/keys/{quote(key_id, safe='')}", KeyView, None, idempotent=True
         )
 
-    async def audit(self, *, cursor: str | None = None, limit: int = 50) -> AuditPage:
-        """Every change that was made over the API, the newest first."""
-        params = given(cursor=cursor, limit=limit)
+    async def audit(
+        self,
+        *,
+        who: str | None = None,
+        action: str | None = None,
+        target: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> AuditPage:
+        """Changes that were made over the API, the newest first. `who` is the name, the id or the
+        user of a key; `action` is one ("queue.pause") or all of a noun ("queue"). A page may be
+        short although there are more: its cursor says.
+        """
+        params = given(
+            who=who,
+            action=action,
+            target=target,
+            since=None if since is None else check_aware(since, "since").isoformat(),
+            until=None if until is None else check_aware(until, "until").isoformat(),
+            cursor=cursor,
+            limit=limit,
+        )
         return await self._get("/audit", AuditPage, "a list of changes", params)
 
 

@@ -14,11 +14,10 @@ from headrace.api_types.requests import JobRequest
 from headrace.api_types.responses import list_of
 from headrace.client.errors import UnexpectedAnswer
 from headrace.errors import InvalidArguments, InvalidSetting
-from headrace.model.ids import parse_id
-from headrace.model.job import Job, JobFilter
+from headrace.model.job import Job
 from headrace.model.names import check_name, check_text
 from headrace.model.policy import check_priority, check_timeout
-from headrace.model.times import check_delay, check_moment, in_utc
+from headrace.model.times import check_delay, check_moment
 from headrace.task.codec import encode
 from headrace.task.task import MOST_RETRIES
 
@@ -87,27 +86,6 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "timeout": check_timeout,
     "meta": functools.partial(_plain, "meta"),
 }
-
-
-def filter_fields(wanted: JobFilter) -> dict[str, Any]:
-    """Return a filter by the names of the API, without what is empty."""
-    fields = {
-        "status": [status.value for status in wanted.statuses],
-        "queue": list(wanted.queues),
-        "task": list(wanted.tasks),
-        "lane": wanted.lane,
-        "key": wanted.key,
-        "source": wanted.source,
-        "parent": None if wanted.parent is None else parse_id(wanted.parent),
-        "group": wanted.group,
-        "since": _moment(wanted.created_after),
-        "until": _moment(wanted.created_before),
-    }
-    return {name: value for name, value in fields.items() if value not in (None, [])}
-
-
-def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else in_utc(moment).isoformat().replace("+00:00", "Z")
 
 
 _job_decoder = msgspec.json.Decoder(JobBody)

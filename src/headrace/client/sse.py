@@ -25,6 +25,10 @@ LONGEST_EVENT = 64 * 1_048_576
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
+# An id that a server sends before the first event.
+NO_EVENT = ""
+
+
 class Event(msgspec.Struct, frozen=True):
     """One event. `id` is what a new connection continues after."""
 
@@ -57,6 +61,9 @@ async def follow(transport: Transport, request: Request, *, retries: int) -> Asy
                         "events; is API_URL that of a Headrace server?"
                     )
                 async for event in parse(response.aiter_bytes()):
+                    if event.kind == NO_EVENT:
+                        last = event.id
+                        continue
                     failures = 0
                     if event.id is None or event.id != last:
                         last = event.id or last
@@ -77,10 +84,14 @@ async def parse(chunks: AsyncIterable[bytes]) -> AsyncIterator[Event]:
     kind, size = "message", 0
     data: list[bytes] = []
     identity: str | None = None
+    told: str | None = None
     async for line in _lines(chunks):
         if not line:
             if data:
                 yield Event(kind, b"\n".join(data), identity)
+            elif identity != told:
+                yield Event(NO_EVENT, b"", identity)
+            told = identity
             kind, data, size = "message", [], 0
             continue
         name, _, value = line.partition(b":")

@@ -9,19 +9,22 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
+from headrace.api_types.bulk import BulkAction, BulkAnswer, BulkView
+from headrace.api_types.monitoring import ErrorGroups, Summary
 from headrace.api_types.publishing import DestinationView, EventTypeView, NewDestination
 from headrace.api_types.requests import JobRequest, KeyLimits, PutOptions, RunOptions, Scope
 from headrace.api_types.responses import (
     AuditPage,
-    BulkAnswer,
     DeadLetterPage,
     DeadLetterView,
     DispatcherView,
     KeyView,
     NewKey,
+    QueuePaused,
     Replayed,
     RunBegun,
     Running,
@@ -29,6 +32,7 @@ from headrace.api_types.responses import (
     ScheduleView,
     TaskView,
 )
+from headrace.api_types.series import SeriesOptions, SeriesView
 from headrace.client.base import ClientOptions
 from headrace.client.client import Client as AsyncClient
 from headrace.client.client import OnProgress
@@ -37,7 +41,7 @@ from headrace.client.job_codec import JobOptions
 from headrace.model.artifact import Artifact, KeptFile, KeptPage
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
-from headrace.model.views import Delivery, JobPage, LaneView, QueueView
+from headrace.model.views import Delivery, JobCount, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.sync import _Verbs
 from headrace.workflows.model import Workflow
@@ -89,6 +93,9 @@ class SyncClient(_Verbs):
     def result(self, job_id: str, timeout: float | None = None) -> Any: ...
     def cancel(self, job_id: str, reason: str = "cancelled") -> Job: ...
     def retry(self, job_id: str, *, from_stage: str | None = None) -> Job: ...
+    def copy(
+        self, job_id: str, args: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]
+    ) -> Job: ...
     def signal(self, job_id: str, event: str, value: Any = None) -> Delivery: ...
     def why(self, job_id: str) -> Sequence[str]: ...
     def entries(self, job_id: str) -> Sequence[StoredEntry]: ...
@@ -100,17 +107,6 @@ class SyncClient(_Verbs):
         queue: str | None = None,
         on_gap: Callable[[], None] | None = None,
     ) -> Iterator[Job]: ...
-    def list(
-        self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50
-    ) -> JobPage: ...
-    def bulk(
-        self,
-        action: Literal["cancel", "retry"],
-        filter: JobFilter,
-        *,
-        dry_run: bool = False,
-        reason: str | None = None,
-    ) -> BulkAnswer: ...
     def artifacts(self, job_id: str) -> Sequence[Artifact]: ...
     def keep_file(self, path: str, *, owner: str, reason: str = "") -> KeptFile: ...
     def release_file(self, path: str, *, owner: str) -> bool: ...
@@ -122,14 +118,67 @@ class SyncClient(_Verbs):
         self, job_id: str, name: str, target: Path, *, layer: str = "artifacts"
     ) -> None: ...
     def stream(self, job_id: str, name: str, *, layer: str = "artifacts") -> Iterator[bytes]: ...
+    def list(
+        self,
+        filter: JobFilter | None = None,
+        *,
+        cursor: str | None = None,
+        limit: int = 50,
+        brief: bool = False,
+        fingerprint: str | None = None,
+        search: Sequence[str] = (),
+    ) -> JobPage: ...
+    def count(
+        self, filter: JobFilter | None = None, *, fingerprint: str | None = None
+    ) -> JobCount: ...
+    def bulk(
+        self,
+        action: BulkAction,
+        filter: JobFilter,
+        *,
+        fingerprint: str | None = None,
+        cutoff: datetime | None = None,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> BulkAnswer: ...
+    def start_bulk(
+        self,
+        action: BulkAction,
+        filter: JobFilter,
+        *,
+        fingerprint: str | None = None,
+        cutoff: datetime | None = None,
+        reason: str | None = None,
+    ) -> BulkView: ...
+    def bulk_actions(self) -> Sequence[BulkView]: ...
+    def bulk_action(self, bulk_id: str) -> BulkView: ...
+    def stop_bulk(self, bulk_id: str) -> BulkView: ...
+    def resume_bulk(self, bulk_id: str) -> BulkView: ...
+    def summary(self) -> Summary: ...
+    def errors(
+        self,
+        *,
+        queues: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> ErrorGroups: ...
     def running(self) -> Running: ...
     def queues(self) -> Sequence[QueueView]: ...
-    def pause(self, queue: str) -> None: ...
-    def resume(self, queue: str) -> None: ...
+    def pause(
+        self,
+        queue: str,
+        *,
+        reason: str | None = None,
+        until: datetime | None = None,
+        duration: float | None = None,
+    ) -> QueuePaused: ...
+    def resume(self, queue: str) -> QueuePaused: ...
     def lanes(
         self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
     ) -> Sequence[LaneView]: ...
     def workers(self) -> Sequence[Worker]: ...
+    def series(self, **wanted: Unpack[SeriesOptions]) -> SeriesView: ...
     def metrics(self) -> str: ...
     def tasks(self) -> Sequence[TaskView]: ...
     def workflows(self) -> Sequence[Workflow]: ...
@@ -163,7 +212,17 @@ class SyncClient(_Verbs):
         self, name: str, scope: Scope = "read", **limits: Unpack[KeyLimits]
     ) -> NewKey: ...
     def revoke_key(self, key_id: str) -> KeyView: ...
-    def audit(self, *, cursor: str | None = None, limit: int = 50) -> AuditPage: ...
+    def audit(
+        self,
+        *,
+        who: str | None = None,
+        action: str | None = None,
+        target: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> AuditPage: ...
     def event_types(self) -> Sequence[EventTypeView]: ...
     def destinations(self) -> Sequence[DestinationView]: ...
     def destination(self, name: str) -> DestinationView: ...

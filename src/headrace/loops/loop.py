@@ -40,6 +40,8 @@ class Loop:
     """Calls `tick` again and again, each time after the seconds that the last call returned."""
 
     name = "loop"
+    # Whether a worker stops it only after its last attempt has ended.
+    stops_last = False
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from typing import NoReturn
 
-from headrace.errors import EngineUnavailable, WorkerUnhealthy
+from headrace.errors import EngineRefused, EngineUnavailable, WorkerUnhealthy
 from headrace.loops.loop import LONGEST_ALONE, backoff, spread
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -54,12 +54,15 @@ async def start_when_available(
     log: logging.Logger,
 ) -> bool:
     """Start, waiting for an engine that is away. Return False if `stop` was set first. Raises
-    `WorkerUnhealthy` after more failures than `retries`.
+    `WorkerUnhealthy` after more failures than `retries`, and `EngineRefused` at once: the settings
+    are wrong, and nobody would look for that in the log of a program that runs.
     """
     failures = 0
     while True:
         try:
             await start()
+        except EngineRefused:
+            raise
         except EngineUnavailable as error:
             failures += 1
             check_failures(failures, error, retries=retries)

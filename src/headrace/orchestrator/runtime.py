@@ -26,7 +26,7 @@ from headrace.orchestrator.running.threads import Threads
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.orchestrator.settling.family_updates import FamilyUpdates
 from headrace.orchestrator.settling.settlements import AttemptRecorder
-from headrace.orchestrator.worker_info import make_worker_info, with_unique_suffix
+from headrace.orchestrator.worker_info import make_worker_info, name_after_loss
 from headrace.task.app_like import AppLike
 from headrace.task.stage_hooks import StageHook, StageHooks
 from headrace.telemetry import Telemetry
@@ -64,6 +64,7 @@ class WorkerRuntime:
         self.telemetry = telemetry
         self.threads = Threads()
         self.info = self._make_info(name, slots)
+        self._own_ids = {self.info.id}
         self.upkeep = list(host.upkeep(telemetry=telemetry, worker=lambda: self.name))
         self.grace_until = float("inf")
         self.grace_shortened = asyncio.Event()
@@ -259,21 +260,11 @@ class WorkerRuntime:
         """Register the worker under a new id, after its lease was lost."""
         name = self.info.name
         lapsed = monotonic() - self.lease_thread.renewed_at >= self.settings.lease_seconds
-        if not lapsed and any(
-            each.alive and each.name == name and each.id != self.info.id
-            for each in await self.engine.workers()
-        ):
-            # Another process has registered under our name. If both kept it, they would take it
-            # from each other in turns and lose all their jobs each time. If there is no other, the
-            # store was restored to an earlier time, or its clock went ahead: the name stays ours.
-            name = with_unique_suffix(name)
-            log.error(
-                "Another worker has registered as %r; this one goes on as %r. Give each worker a "
-                "name of its own (HEADRACE_WORKER_NAME).",
-                self.info.name,
-                name,
-            )
+        if not lapsed:
+            name = name_after_loss(name, self._own_ids, await self.engine.workers())
         info = self._make_info(name, self.dispatcher.slots)
+        # Noted before: if the answer gets lost, this one is ours all the same.
+        self._own_ids.add(info.id)
         began = monotonic()
         await self.engine.register(info, self.settings.lease_seconds)
         self.info = info

@@ -22,7 +22,7 @@ SETTLE_PATIENCE = 10.0
 async def shut_down(runtime: WorkerRuntime, grace: float) -> None:
     """Stop everything in order. What cannot be settled is recovered when the lease lapses."""
     runtime.grace_until = min(runtime.grace_until, monotonic() + grace)
-    await asyncio.gather(*(loop.stop() for loop in runtime.upkeep))
+    await _stop_upkeep(runtime, last=False)
     runtime.dispatcher.drain()
     await _finish_running(runtime)
     await _settle(runtime)
@@ -30,9 +30,14 @@ async def shut_down(runtime: WorkerRuntime, grace: float) -> None:
     runtime.slots.stop()
     await runtime.writer.stop()
     await _update_families(runtime)
+    await _stop_upkeep(runtime, last=True)
     await runtime.lease_thread.stop()
     await runtime.deregister()
     log.info("Worker %s has stopped", runtime.name)
+
+
+async def _stop_upkeep(runtime: WorkerRuntime, *, last: bool) -> None:
+    await asyncio.gather(*(loop.stop() for loop in runtime.upkeep if loop.stops_last == last))
 
 
 async def _finish_running(runtime: WorkerRuntime) -> None:

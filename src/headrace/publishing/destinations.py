@@ -21,7 +21,7 @@ from headrace.api_types.publishing import (
     DestinationKind,
     DestinationView,
 )
-from headrace.engine.open import redacted
+from headrace.engine.text import redacted
 from headrace.errors import InvalidInput, InvalidSetting
 from headrace.model.names import check_name
 from headrace.publishing.events import wanted_by

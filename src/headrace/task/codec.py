@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -39,10 +42,63 @@ def schema_hook(kind: type) -> dict[str, Any]:
     return schema
 
 
+def encode_exact(value: Any) -> bytes:
+    """Return the JSON of a value that comes back as it was. Raises ValueError for one that JSON
+    would change: NaN and infinity become null, and of keys that are equal as text all but one are
+    lost. Raises TypeError for what JSON cannot hold.
+    """
+    encoded = encode(value)
+    # What most results are without, so that they cost nothing more.
+    if b"null" in encoded or b"{" in encoded:
+        check_exact(value, encoded)
+    return encoded
+
+
+def check_exact(value: Any, encoded: bytes) -> None:
+    """Raise ValueError if `encoded` is not all of `value`, as for `encode_exact`."""
+    if b"null" in encoded and value is not None:
+        for path, number in _not_finite(value):
+            shown = "NaN" if math.isnan(number) else "infinity"
+            where = f" (at {path})" if path else ""
+            raise ValueError(f"JSON has no {shown}, it would become null{where}")
+    # A key that is there twice is lost when it is read, and what is written then is shorter.
+    if b"{" in encoded and len(_again(_read(encoded))) != len(encoded):
+        json.loads(encoded, object_pairs_hook=_refuse_equal_keys)
+
+
+def _not_finite(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _not_finite(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for index, item in enumerate(value):
+            yield from _not_finite(item, f"{path}[{index}]")
+    elif value is not None and not isinstance(value, (str, int, bytes, msgspec.Raw)):
+        plain = msgspec.to_builtins(value, enc_hook=_looked_at, str_keys=True)
+        if type(plain) is not type(value):
+            yield from _not_finite(plain, path)
+
+
+def _looked_at(value: Any) -> Any:
+    """Return a value as plain data. What is JSON already has no numbers to look at."""
+    return None if isinstance(value, msgspec.Raw) else encode_hook(value)
+
+
+def _refuse_equal_keys(pairs: list[tuple[str, Any]]) -> None:
+    seen = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise ValueError(f"two keys are {json.dumps(key)} as text, so one would be lost")
+        seen.add(key)
+
+
 def encode_body(event_type: str, body: Any) -> bytes:
     """Return the body of an event as JSON."""
     try:
-        return encode(body)
+        return encode_exact(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidArguments(
             f"event {event_type}: {error}; pass plain data, or its model"
@@ -52,3 +108,5 @@ def encode_body(event_type: str, body: Any) -> bytes:
 # Returns the JSON of a value; raises TypeError for what JSON cannot hold. Bound once: it is called
 # for each job.
 encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
+_read = msgspec.json.Decoder().decode
+_again = msgspec.json.Encoder().encode

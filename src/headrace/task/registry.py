@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from headrace.errors import InvalidSetting, UnknownTask
 from headrace.model.context import Context
 from headrace.model.job import Job, NewJob, OnCrash
-from headrace.model.lane import Lane
+from headrace.model.lane import Lane, as_lane
+from headrace.model.names import check_name
 from headrace.model.policy import Isolation, TaskPolicy, check_never_retry
 from headrace.model.retry import RetryPolicy
 from headrace.suggest import similar_or_first
+from headrace.task.options import check_options
 from headrace.task.stage_hooks import StageHook, check_hook
 from headrace.task.task import Task
 
 if TYPE_CHECKING:
     from headrace.artifacts.index import HandedIn
     from headrace.model.artifact import File
+    from headrace.task.calls import AsyncContextTask, AsyncTask, ContextTask, PlainTask
+
+OPTIONS = (*TaskPolicy.__struct_fields__, "retries")
+"""What may be said of a task beside its name."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,33 +36,38 @@ class TaskDecorator(Protocol):
     """The type of `@app.task(...)`. Handlers may take a Context as first argument."""
 
     @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[Concatenate[Context, P], Awaitable[R]], /
-    ) -> Task[P, R]: ...
+    ) -> AsyncContextTask[P, R]: ...
     @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> ContextTask[P, R]: ...
     @overload
-    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[P, Awaitable[R]], /
+    ) -> AsyncTask[P, R]: ...
     @overload
-    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, R], /) -> PlainTask[P, R]: ...
 
 
 class Registering:
     """`task`, which registers handlers."""
 
     @overload
-    def task(self, function: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
+    def task(  # type: ignore[overload-overlap]
+        self, function: Callable[Concatenate[Context, P], Awaitable[R]], /
+    ) -> AsyncContextTask[P, R]: ...
     @overload
-    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> ContextTask[P, R]: ...
     @overload
-    def task(self, function: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+    def task(  # type: ignore[overload-overlap]
+        self, function: Callable[P, Awaitable[R]], /
+    ) -> AsyncTask[P, R]: ...
     @overload
-    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    def task(self, function: Callable[P, R], /) -> PlainTask[P, R]: ...
     @overload
     def task(
         self,
         name: str | None = None,
-        /,
         *,
         queue: str = "default",
         lane: str | Lane | None = None,
@@ -73,8 +84,7 @@ class Registering:
     def task(
         self,
         name: Any = None,
-        /,
-        *,
+        *wrong: Any,
         lane: str | Lane | None = None,
         retries: int | None = None,
         retry: RetryPolicy | None = None,
@@ -82,18 +92,25 @@ class Registering:
         **policy: Any,
     ) -> Any:
         """Register a handler: `@app.task`, or `@app.task("name", queue=…, lane=…, retries=…)`."""
-        if callable(name):
-            return self.task()(name)
+        if wrong:
+            raise InvalidSetting(
+                f"a task takes its name only by place, got also {wrong[0]!r}; write the others by "
+                'name: @app.task("its.name", queue=…)'
+            )
+        check_options("task", policy, (*OPTIONS, "name"))
         if retries is not None and retry is not None:
             raise InvalidSetting("give retries or retry, not both")
         check_never_retry(never_retry)
         made = TaskPolicy(
-            lane=Lane(lane) if isinstance(lane, str) else lane,
+            lane=as_lane(lane),
             retry=retry or (RetryPolicy() if retries is None else RetryPolicy(retries=retries)),
             never_retry=tuple(never_retry),
             **policy,
         )
-
+        if callable(name):
+            return self._register(None, made, name)
+        if name is not None:
+            check_name("task", name)
         return functools.partial(self._register, name, made)
 
     def _register(
@@ -115,7 +132,7 @@ class Registry(Registering):
         """Return how many bytes the arguments of a job may have."""
 
     @abstractmethod
-    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
+    async def enqueue_job(self, job: NewJob[R], *, connection: Any = None) -> Job[R]:
         """Store one job that a task has made."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
 from headrace.model.context import Context
-from headrace.task.codec import decode_hook, encode
+from headrace.task.codec import check_exact, decode_hook, encode
 
 Caller = Callable[[Any, Any], Any]
 
@@ -42,13 +42,20 @@ class Signature:
         """Return stored JSON as typed arguments for `call(context, arguments)`."""
         return self._decoder.decode(args)
 
+    def of_text(self, name: str, text: str) -> Any:
+        """Return a text as this argument takes it: as a number, if it is typed `int`."""
+        whole = self._kinds.get(name) is int and text.removeprefix("-").isdecimal()
+        return int(text) if whole else text
+
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """Check the arguments of a call and return them as JSON."""
         if args:
             kwargs = self._bind(args, kwargs, self._positional)
         try:
             encoded = encode(kwargs)
-        except (TypeError, OverflowError, UnicodeEncodeError) as error:
+            if b"null" in encoded or encoded.count(b"{") > 1:
+                check_exact(kwargs, encoded)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidArguments(f'task "{self.task}": {error}; pass plain data') from None
         self.check(encoded)
         return encoded

@@ -23,12 +23,13 @@ import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
 from headrace.model.ids import new_id
-from headrace.model.job import Job, NewJob, Source
-from headrace.model.lane import Lane
+from headrace.model.job import SOURCES, Job, NewJob, Source
+from headrace.model.lane import Lane, as_lane
 from headrace.model.names import check_name, check_text
 from headrace.model.policy import TaskPolicy, check_priority, check_timeout
-from headrace.model.times import check_delay, check_moment
-from headrace.task.codec import encode
+from headrace.model.times import check_delay, check_moment, is_number
+from headrace.task.codec import encode, encode_exact
+from headrace.task.options import check_options
 from headrace.task.signature import Signature
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from headrace.model.artifact import File
 
 P = ParamSpec("P")
+R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 Kind = Literal["async", "thread", "process"]
@@ -60,7 +62,7 @@ class OptionFields(TypedDict, total=False):
 class JobSink(Protocol):
     """Stores jobs: the App, as tasks see it."""
 
-    async def enqueue_job(self, job: NewJob, *, connection: Any = None) -> Job:
+    async def enqueue_job(self, job: NewJob[R], *, connection: Any = None) -> Job[R]:
         """Store one job."""
 
     async def enqueue_with_files(
@@ -120,11 +122,11 @@ class Task(Generic[P, R_co]):
         """Call the handler directly, without a queue. For unit tests of the handler."""
         return self.function(*args, **kwargs)
 
-    def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob[R_co]:
         """Return a job without storing it, for `app.enqueue_many`."""
         return self._plain.job(*args, **kwargs)
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job[R_co]]:
         """Check the arguments and store a job durably."""
         return self.sink.enqueue_job(self.job(*args, **kwargs))
 
@@ -152,6 +154,7 @@ class Task(Generic[P, R_co]):
         meta: dict[str, Any] | None = None,
         conn: Any = None,
         files: Mapping[str, File] | None = None,
+        **others: Any,
     ) -> TaskOptions[P, R_co]:
         """Return this task with other options for the jobs that it enqueues.
 
@@ -159,6 +162,10 @@ class Task(Generic[P, R_co]):
         is a PostgreSQL connection or session whose transaction the job takes part in. `files` are
         stored with the job: the argument of each name is the path of its file.
         """
+        if others:
+            check_options("job", others, (*OptionFields.__annotations__, "files"))
+        if source not in SOURCES:
+            raise InvalidSetting(f"source must be one of {', '.join(SOURCES)}, got {source!r}")
         changes: dict[str, Any] = {"source": source}
         if queue is not None:
             changes["queue"] = check_name("queue", queue)
@@ -173,7 +180,7 @@ class Task(Generic[P, R_co]):
         if key is not None:
             changes["key"] = check_text("key", key)
         if retries is not None:
-            if not 0 <= retries <= MOST_RETRIES:
+            if not is_number(retries) or not 0 <= retries <= MOST_RETRIES:
                 raise InvalidSetting(
                     f"retries must be between 0 and {MOST_RETRIES}, got {retries!r}"
                 )
@@ -181,12 +188,20 @@ class Task(Generic[P, R_co]):
         if timeout is not msgspec.UNSET:
             changes["timeout"] = check_timeout(timeout)
         if meta is not None:
-            changes["meta"] = encode(meta)
-        template = Lane(lane) if isinstance(lane, str) else lane
-        return TaskOptions(self, changes=changes, lane=template, connection=conn, files=files)
+            changes["meta"] = _encode_meta(meta)
+        return TaskOptions(self, changes=changes, lane=as_lane(lane), connection=conn, files=files)
 
 
 MOST_RETRIES = 10_000
+
+
+def _encode_meta(meta: Any) -> bytes:
+    if not isinstance(meta, Mapping):
+        raise InvalidSetting(f"meta must be names with values, got {meta!r}")
+    try:
+        return encode_exact(meta)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidSetting(f"meta: {error}; give plain data") from None
 
 
 class TaskOptions(Generic[P, R_co]):
@@ -207,7 +222,7 @@ class TaskOptions(Generic[P, R_co]):
         self._lane = lane or task.policy.lane
         self._connection = connection
 
-    def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob[R_co]:
         """Return a job without storing it. Raises `InvalidSetting` with `conn`: a job carries no
         connection.
         """
@@ -223,12 +238,12 @@ class TaskOptions(Generic[P, R_co]):
             )
         return self._make(self._task.signature.encode(args, kwargs))
 
-    def job_from_json(self, encoded: bytes) -> NewJob:
+    def job_from_json(self, encoded: bytes) -> NewJob[R_co]:
         """Return a job for a JSON object of arguments, as HTTP and the command line have it."""
         self._task.signature.check(encoded)
         return self._make(encoded)
 
-    def job_with_files(self, arguments: dict[str, Any], kept: list[HandedIn]) -> NewJob:
+    def job_with_files(self, arguments: dict[str, Any], kept: list[HandedIn]) -> NewJob[R_co]:
         """Return a job whose arguments are these and the paths of its files."""
         paths = {each.argument: each.path for each in kept}
         job = self._make(self._task.signature.encode((), arguments | paths))
@@ -238,21 +253,21 @@ class TaskOptions(Generic[P, R_co]):
 
     async def _enqueue_with_files(
         self, files: Mapping[str, File], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Job:
+    ) -> Job[R_co]:
         task = self._task
         arguments = task.signature.beside(args, kwargs, files)
         make = functools.partial(self.job_with_files, arguments)
         job, _ = await task.sink.enqueue_with_files(files, make, connection=self._connection)
         return job
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job]:
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job[R_co]]:
         """Check the arguments and store a job durably."""
         if self._files is not None:
             return self._enqueue_with_files(self._files, args, kwargs)
         job = self._make(self._task.signature.encode(args, kwargs))
         return self._task.sink.enqueue_job(job, connection=self._connection)
 
-    def _make(self, encoded: bytes) -> NewJob:
+    def _make(self, encoded: bytes) -> NewJob[R_co]:
         task, policy = self._task, self._task.policy
         limit = task.sink.payload_limit
         if len(encoded) > limit:
@@ -261,7 +276,7 @@ class TaskOptions(Generic[P, R_co]):
                 f"{limit:,}; keep large data elsewhere and pass a reference, or raise "
                 "HEADRACE_PAYLOAD_LIMIT"
             )
-        job = NewJob(
+        job: NewJob[R_co] = NewJob(
             id=new_id(),
             task=task.name,
             queue=policy.queue,

@@ -8,13 +8,16 @@ import tempfile
 import threading
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
 
 from headrace.app import App
 from headrace.clock import Clock
+
+if TYPE_CHECKING:
+    from headrace.model.schedule import Schedule
 
 
 class override:  # noqa: N801 - used like a function: `with override(app):`
@@ -33,6 +36,7 @@ class override:  # noqa: N801 - used like a function: `with override(app):`
         self._url = url
         self._clock = clock or Clock()
         self._saved: dict[str, Any] = {}
+        self._declared: dict[str, Schedule] = {}
         self._folder = Path(tempfile.gettempdir()) / f"headrace-{uuid4().hex}"
 
     def __enter__(self) -> App:
@@ -41,6 +45,7 @@ class override:  # noqa: N801 - used like a function: `with override(app):`
         # Everything that an App is, whatever it may be made of.
         self._saved = vars(app).copy()
         self._saved["tasks"] = app.tasks.copy()
+        self._declared = app.schedules.declared.copy() if "schedules" in vars(app) else {}
         app.reconfigure(settings, clock=self._clock)
         return app
 
@@ -67,6 +72,8 @@ class override:  # noqa: N801 - used like a function: `with override(app):`
         # The same dictionary as before, without what the test has registered.
         for name in tasks.keys() - names.keys():
             del tasks[name]
+        if "schedules" in vars(self._app):
+            self._app.schedules.declared = self._declared
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

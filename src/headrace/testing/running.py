@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 import msgspec
 
@@ -17,6 +18,9 @@ from headrace.model.job import ClaimedJob, Job, JobFilter
 from headrace.orchestrator import CallNext, JobOrchestrator
 from headrace.task import Task
 from headrace.task.codec import encode
+
+if TYPE_CHECKING:
+    from headrace.dispatchers.cron.dispatcher import CronDispatcher
 
 # Rounding must not leave the clock just before a due time.
 TICK = 0.001
@@ -32,6 +36,7 @@ class RunnerOptions(TypedDict, total=False):
     max_workers: int | None
     raise_errors: bool
     isolate: bool
+    schedules: bool
 
 
 class Runner(Protocol):
@@ -49,17 +54,21 @@ async def run(
     max_workers: int | None = None,
     raise_errors: bool = False,
     isolate: bool = False,
+    schedules: bool = True,
 ) -> list[Job]:
     """Run every job that may run, and return those that were run, in the order they started.
 
     `advance` moves the App's clock on by so many seconds, from due time to due time, so that
     delayed jobs and retries run when their time comes; nobody waits. `raise_errors` raises the
-    first error of a handler when all is done. Handlers with `isolate="process"` run in this
+    first error of a handler when all is done. Schedules that are declared in code, or were added
+    by `app.schedules`, fire at their times from the first `run` on, unless `schedules` is false:
+    that leaves them as they are. Handlers with `isolate="process"` run in this
     process, where what a test has patched is seen, unless `isolate` is true.
     """
     await app.open()
     record = _Record()
     end = app.clock.now() + advance
+    cron = await _dispatcher(app) if schedules else None
     with contextlib.nullcontext() if isolate else _in_this_process(app.tasks.values()):
         while True:
             # A worker of its own for every moment: its lease would not survive the leap.
@@ -68,17 +77,45 @@ async def run(
             )
             await worker.run_until_idle()
             due = await app.engine.promote_due(1)
-            if due.moved:
+            if due.moved or (cron is not None and await _fire(cron)):
                 continue
             # Real time passes while the engine is asked: a delay as long as `advance` is meant too.
             left = end - app.clock.now() + TOLERANCE
-            if due.next_in is None or due.next_in > left:
+            times = [] if cron is None else cron.next_times.values()
+            next_in = min(
+                math.inf if due.next_in is None else due.next_in,
+                *(time.timestamp() - app.clock.now() for time in times),
+                math.inf,
+            )
+            if next_in > left:
                 break
-            app.clock.advance(max(due.next_in, 0.0) + TICK)
+            app.clock.advance(max(next_in, 0.0) + TICK)
     app.clock.advance(max(end - app.clock.now(), 0.0) if advance else 0.0)
     if raise_errors and record.errors:
         raise record.errors[0]
     return await app.engine.get(list(record.ids))
+
+
+async def _dispatcher(app: App) -> CronDispatcher | None:
+    """Return what fires the schedules of an App, if it has used any, after storing those in its
+    code. It runs no loop of its own.
+    """
+    if "schedules" not in vars(app):
+        return None
+    from headrace.dispatchers.cron.dispatcher import CronDispatcher  # noqa: PLC0415 - an extra
+
+    cron = CronDispatcher(app)
+    await cron.sync()
+    return cron
+
+
+async def _fire(cron: CronDispatcher) -> bool:
+    """Make the jobs of schedules that are due. Return whether there were any."""
+    made = cron.firing.made
+    cron.changed()  # another may have been added by a handler
+    await cron.tick()
+    await cron.stop()  # it has not been started: this only lets go of the App
+    return cron.firing.made > made
 
 
 def run_blocking(jobs: sync.App, **options: Unpack[RunnerOptions]) -> list[Job]:

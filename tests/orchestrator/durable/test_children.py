@@ -211,6 +211,7 @@ async def test_a_child_that_is_cancelled_by_hand_wakes_its_parent(
     @app.task
     async def root(ctx: headrace.Context) -> str:
         [child] = await ctx.gather([leaf.options(delay=3600).job()], on_failure="collect")
+        assert child is not None
         return str(child.status)
 
     orchestrator = worker(app)

@@ -144,7 +144,7 @@ async def test_children_are_cancelled_though_whoever_ran_their_parent_again_died
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(job_tree, "cancel_replaced", died)
+        patched.setattr(job_tree, "complete_rerun", died)
         with pytest.raises(SystemExit):
             await app.retry(job.id, from_stage="one")
     assert (await app.get(job.id)).status is Status.PENDING

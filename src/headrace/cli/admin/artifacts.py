@@ -14,6 +14,7 @@ from headrace.artifacts.content import save
 from headrace.cli.backend import list_artifacts
 from headrace.cli.command import argument, flag, group, option
 from headrace.cli.formatting import bytes_of
+from headrace.cli.ids import whole_id
 from headrace.cli.output import Columns, print_line, progress
 from headrace.cli.session import CliSession
 from headrace.errors import ArtifactNotFound, InvalidInput
@@ -24,7 +25,7 @@ commands = group("List, download and keep the files of jobs.")
 # So many a server lists at once.
 PAGE = 200
 
-JOB = argument("job_id", "ID", "The job, from `jobs list`.")
+JOB = argument("job_id", "ID", "The job, or the beginning of its id, from `jobs list`.")
 STDOUT = "-"
 
 
@@ -36,6 +37,7 @@ async def list_files(session: CliSession, *, job_id: str) -> None:
     headrace artifacts list 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162
     """
     async with session.backend() as backend:
+        job_id = await whole_id(backend, job_id)
         found = await list_artifacts(backend, job_id)
     columns: Columns[Artifact] = {
         "LAYER": lambda file: file.layer,
@@ -61,6 +63,7 @@ async def get_artifact(
     headrace artifacts get 01a0c4e2-7d0b-7c5e-8f6a-1d2e3f405162 gold/a.csv -o -
     """
     async with session.backend() as backend:
+        job_id = await whole_id(backend, job_id)
         file = _pick(await list_artifacts(backend, job_id), job_id, name)
         content = backend.stream(job_id, file.name, layer=file.layer)
         if output == STDOUT:

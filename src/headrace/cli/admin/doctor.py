@@ -8,25 +8,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import msgspec
 
+from headrace.admin.shown_settings import shown_settings
 from headrace.app import EVENTS, App
 from headrace.artifacts import ArtifactStore
 from headrace.cli.admin.kept_files import kept_findings
 from headrace.cli.bundles.findings import bundle_findings
 from headrace.cli.command import Command
 from headrace.cli.errors import FAILED, OK, UNAVAILABLE
-from headrace.cli.formatting import plural, span
+from headrace.cli.formatting import plural
 from headrace.cli.output import Columns, print_json, print_line, print_table
 from headrace.cli.session import CliSession
-from headrace.config import SECRETS, Settings
-from headrace.engine.open import redacted
 from headrace.errors import EngineError, InvalidInput
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
-from headrace.model.views import EngineReport, Finding, QueueView
+from headrace.model.views import EngineReport, Finding
 from headrace.model.worker import Worker
-from headrace.monitor.why import knows, serves
+from headrace.monitor.findings.engine import engine_report
 from headrace.version import __version__
 
 MOST_COUNTED = 1_000
@@ -95,18 +93,28 @@ def _app_findings(session: CliSession) -> Iterator[Finding]:
 
 
 async def _engine_findings(app: App, report: EngineReport) -> list[Finding]:
-    # An engine may look at its clock itself; only we know how long leases are.
-    findings = [finding for finding in report.findings if finding.subject != "clock"]
-    findings.append(_clock(report, app.settings))
+    findings = engine_report(report, app.settings.lease_seconds)
     broken = await app.engine.audit()
     findings += broken or [Finding("ok", "audit", "jobs and lanes agree")]
     workers = await app.engine.workers()
-    queues = await app.engine.queues()
     artifacts = await _artifacts(app.artifact_store)
     kept = await kept_findings(app.engine, app.artifact_store)
-    events = await _destinations(app)
-    found = [*findings, artifacts, *kept, *_workers(workers, report), *_queues(queues, workers)]
-    return [*found, *events]
+    events = [*await _schedules(app), *await _destinations(app)]
+    # What the engine says is there whole, also what is well.
+    wrong = [each for each in (await app.summary()).findings if not each.kind.startswith("engine.")]
+    return [*findings, artifacts, *kept, *_workers(workers, report), *wrong, *events]
+
+
+async def _schedules(app: App) -> list[Finding]:
+    """Return what is to be said of schedules in code; nothing where they are stored."""
+    if "schedules" not in vars(app):
+        return []
+    names = [each.name for each in await app.list_schedules() if not each.stored]
+    if not names:
+        return []
+    told = f"{plural(len(names), 'schedule')} declared in code and never stored: {', '.join(names)}"
+    remedy = f"They fire while a dispatcher runs: headrace dispatcher cron --app {app.settings.app}"
+    return [Finding("warning", "schedules", told, remedy)]
 
 
 async def _destinations(app: App) -> list[Finding]:
@@ -144,17 +152,6 @@ async def _artifacts(store: ArtifactStore) -> Finding:
     return Finding("ok", "artifacts", f"files can be kept in {store.where}")
 
 
-def _clock(report: EngineReport, settings: Settings) -> Finding:
-    skew = report.clock_skew
-    told = f"the engine's clock is {span(abs(skew))} {'ahead of' if skew > 0 else 'behind'} ours"
-    remedy = "Synchronise the clocks of both machines, e.g. with chrony."
-    if abs(skew) >= settings.lease_seconds / 2:
-        return Finding("error", "clock", told, remedy)
-    if abs(skew) >= 2:
-        return Finding("warning", "clock", told, remedy)
-    return Finding("ok", "clock", "the engine's clock agrees with ours")
-
-
 def _workers(workers: list[Worker], report: EngineReport) -> Iterator[Finding]:
     alive = [worker for worker in workers if worker.alive]
     if not alive:
@@ -167,9 +164,6 @@ def _workers(workers: list[Worker], report: EngineReport) -> Iterator[Finding]:
     yield Finding("ok", "workers", busy)
     for worker in alive:
         told = f"worker {worker.name!r}"
-        if not worker.healthy:
-            remedy = f"Read its log; it runs as process {worker.pid} on {worker.host}."
-            yield Finding("error", "workers", f"{told} says that it is not well", remedy)
         if worker.version != __version__:
             other = f"{told} runs version {worker.version}, this is {__version__}"
             yield Finding("warning", "workers", other, "Restart it with the same version.")
@@ -183,38 +177,6 @@ def _known(worker: Worker) -> str:
     if worker.schema_version is None:
         return "is too old to say which schema it knows"
     return f"knows schema {worker.schema_version}"
-
-
-def _queues(queues: list[QueueView], workers: list[Worker]) -> Iterator[Finding]:
-    for queue in queues:
-        pending = queue.ready + queue.waiting
-        if not pending:
-            continue
-        told = f"queue {queue.name!r} has {plural(pending, 'pending job')}"
-        if queue.paused:
-            remedy = f"Resume it: headrace queues resume {queue.name}"
-            yield Finding("warning", "queues", f"{told} and is paused", remedy)
-        serving = [worker for worker in workers if serves(worker, queue.name)]
-        for task, number in sorted(queue.reserved.items()):
-            if serving and not any(knows(worker, task) for worker in serving):
-                stuck = f"queue {queue.name!r} has {plural(number, 'pending job')} of task {task!r}"
-                remedy = (
-                    "Start a worker whose --app registers it, or cancel them: "
-                    f"headrace jobs cancel --queue {queue.name} --task {task}"
-                )
-                yield Finding("error", "queues", f"{stuck}, which no worker knows", remedy)
-        if not serving:
-            remedy = f"Start one: headrace worker --queues {queue.name} --app …"
-            yield Finding("error", "queues", f"{told}, but no worker serves it", remedy)
-
-
-def shown_settings(settings: Settings) -> dict[str, Any]:
-    """The settings in force, without secrets."""
-    shown: dict[str, Any] = msgspec.to_builtins(settings)
-    for name in ("url", "artifacts", "api_url"):
-        if shown[name] is not None:
-            shown[name] = redacted(shown[name])
-    return shown | {name: "***" for name in SECRETS if shown[name] is not None}
 
 
 def _print(

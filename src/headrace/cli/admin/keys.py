@@ -8,6 +8,8 @@ from headrace.api_types.responses import KeyView
 from headrace.cli.command import argument, group, option
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
+from headrace.cli.formatting import shown_time
+from headrace.cli.ids import pick_id
 from headrace.cli.output import Columns, print_json, print_line
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
@@ -63,7 +65,7 @@ async def show(session: CliSession) -> None:
     columns: Columns[KeyView] = {
         "ID": lambda key: key.id,
         "SCOPE": lambda key: key.scope,
-        "CREATED": lambda key: f"{key.created_at:%Y-%m-%d %H:%M}",
+        "CREATED": lambda key: shown_time(key.created_at),
         "STATE": lambda key: "revoked" if key.revoked_at else "valid",
         "USER": lambda key: key.user or "-",
         "QUEUES": lambda key: ",".join(key.queues) or "all",
@@ -76,14 +78,15 @@ async def show(session: CliSession) -> None:
 
 
 @commands.command("revoke")
-@argument("key_id", "ID", "The id of the key.")
+@argument("key_id", "ID", "The id of the key, or its beginning.")
 async def revoke(session: CliSession, *, key_id: str) -> None:
     """Revoke a key. Running servers refuse it within two seconds.
 
     headrace keys revoke 0123456789abcdef
     """
     async with session.backend() as backend:
-        key = await backend.revoke_key(key_id)
+        whole = pick_id(key_id, [key.id for key in await backend.keys()])
+        key = await backend.revoke_key(whole)
     session.show(key, f"Key {key.id} ({key.name}) is revoked.")
 
 

@@ -22,7 +22,7 @@ from headrace.cli.formatting import plural
 from headrace.cli.output import Columns, Progress, print_json, print_line, print_table, progress
 from headrace.cli.session import CliSession
 from headrace.config import Settings
-from headrace.engine.open import redacted
+from headrace.engine.text import redacted
 from headrace.errors import InvalidInput
 from headrace.loops.signals import on_stop_signals
 from headrace.model.job import NewJob
@@ -101,8 +101,8 @@ def _answer(
         (f"enqueue, {CALLERS} callers at once", measured.enqueue_hundred, rate),
         ("enqueue, many in one call", measured.enqueue_many, rate),
         (f"run jobs that do nothing, {slots} slots", measured.drain, rate),
-        ("idle worker, enqueue to first line, half", measured.latency_p50, span),
-        ("idle worker, enqueue to first line, 99 of 100", measured.latency_p99, span),
+        ("idle worker, enqueue to first line, p50", measured.latency_p50, span),
+        ("idle worker, enqueue to first line, p99", measured.latency_p99, span),
     ]
     print_table(columns, rows)
     print_line()

@@ -17,7 +17,7 @@ from headrace.cli.services.logs import log_options, log_to_stderr
 from headrace.cli.session import CliSession
 from headrace.dispatchers.events.config import DEFAULT, make_adapter, read_queue_config
 from headrace.dispatchers.events.dispatcher import QueueDispatcher, run_dispatcher
-from headrace.engine.open import redacted
+from headrace.engine.text import redacted
 from headrace.model.names import check_name
 
 commands = group("Create jobs by cron or from a broker.")

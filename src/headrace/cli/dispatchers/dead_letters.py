@@ -14,7 +14,7 @@ from headrace.cli.backend import time_now
 from headrace.cli.bulk import YES, change_each, confirm
 from headrace.cli.command import argument, flag, group, option, together
 from headrace.cli.errors import notice
-from headrace.cli.formatting import ago, bytes_of
+from headrace.cli.formatting import ago, bytes_of, shown_time
 from headrace.cli.output import (
     Columns,
     JsonList,
@@ -99,7 +99,7 @@ async def show(session: CliSession, *, letter_id: str, raw: bool) -> None:
     elif session.json:
         print_json(_fields(letter) | {"raw": base64.b64encode(letter.raw).decode()})
     else:
-        set_aside = f"{letter.set_aside_at:%Y-%m-%dT%H:%M:%SZ}, {ago(letter.set_aside_at, now)}"
+        set_aside = f"{shown_time(letter.set_aside_at)}, {ago(letter.set_aside_at, now)}"
         in_part = ", kept in part" if letter.kept_bytes < letter.size else ""
         print_fields(
             [

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from headrace.api_types.bulk import BulkAction, BulkAnswer
 from headrace.app import App
 from headrace.cli.backend import time_now
 from headrace.cli.bulk import YES, change_each, confirm
 from headrace.cli.command import Command, argument, flag, option, together
-from headrace.cli.filters import filter_options, make_filter
+from headrace.cli.filters import check_fingerprint, filter_options, make_filter
 from headrace.cli.formatting import plural
+from headrace.cli.ids import whole_id
 from headrace.cli.output import progress
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput, JobConflict, JobNotFound
-from headrace.model.ids import parse_id
 from headrace.model.job import Job, JobFilter
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
 
-JOB = argument("job_id", "ID", "The whole id, from `jobs list`.")
+JOB = argument("job_id", "ID", "The id, or its beginning, from `jobs list`.")
 _which = together(
-    argument("ids", "[ID]...", "Ids of jobs.", nargs=-1),
+    argument("ids", "[ID]...", "Ids of jobs, or their beginnings.", nargs=-1),
     filter_options,
     flag("everything --all", "Every job that this command applies to."),
 )
-_how = together(flag("--dry-run", "Only count the jobs that match."), YES)
+_how = together(
+    flag("--dry-run", "Only count the jobs that match, by task and error."),
+    flag("--background", "Let a server do it; see `headrace bulk`."),
+    YES,
+)
 
 
 @click.command("cancel", cls=Command)
@@ -88,6 +93,7 @@ async def signal(session: CliSession, *, job_id: str, event: str, value: str | N
             f"the value {value!r} is not JSON: {error}; write text as '\"text\"'"
         ) from None
     async with session.backend() as backend:
+        job_id = await whole_id(backend, job_id)
         delivery = await backend.signal(job_id, event, decoded)
     told = (
         f"event {event!r} delivered"
@@ -100,13 +106,14 @@ async def signal(session: CliSession, *, job_id: str, event: str, value: str | N
 async def _change(
     session: CliSession,
     backend: Backend,
-    action: Literal["cancel", "retry"],
+    action: BulkAction,
     verb: Callable[[str], Awaitable[Job]],
     options: dict[str, Any],
     *,
     ids: tuple[str, ...],
     everything: bool,
     dry_run: bool,
+    background: bool,
     yes: bool,
     **flags: Any,
 ) -> int:
@@ -115,9 +122,27 @@ async def _change(
     if not ids:
         if not flags and not everything:
             raise InvalidInput("which jobs? give ids, a filter such as --queue or --task, or --all")
+        options["fingerprint"] = check_fingerprint(flags.pop("fingerprint", None))
+        if flags.get("parent"):
+            flags["parent"] = await whole_id(backend, flags["parent"])
         wanted = make_filter(time_now(backend), **flags)
-        await _bulk(session, backend, action, wanted, options, dry_run=dry_run, yes=yes)
+        counted = await backend.bulk(
+            action, wanted, dry_run=True, fingerprint=options["fingerprint"]
+        )
+        if dry_run:
+            _show_preview(session, action, counted)
+            return 0
+        if counted.matched and not yes:
+            confirm(action, counted.matched, "job", hint=", or --dry-run to only count")
+        # Only what was counted: jobs that were made since are left alone.
+        options["cutoff"] = counted.cutoff
+        if background:
+            await _start(session, backend, action, wanted, options)
+        else:
+            await _bulk(session, backend, action, wanted, options, counted=counted)
         return 0
+    if background:
+        raise InvalidInput("--background is for a filter, not for ids")
     if flags or everything:
         raise InvalidInput("give ids or a filter, not both")
 
@@ -128,35 +153,67 @@ async def _change(
         return {"status": job.status}, "asked to stop" if asked else done
 
     # All are checked first: a bad id among them changes nothing.
-    checked = [parse_id(text) for text in ids]
+    checked = await _checked(backend, ids)
     refusals = (JobNotFound, JobConflict)
     return await change_each(
         session, checked, change, refusals=refusals, name="jobs", key="job_id", named=True
     )
 
 
+async def _checked(backend: Backend, ids: Sequence[str]) -> list[str]:
+    """Return whole ids. One of which nothing begins stays as it is, to be refused in its turn."""
+    checked = []
+    for text in ids:
+        try:
+            checked.append(await whole_id(backend, text))
+        except JobNotFound:
+            checked.append(text)
+    return checked
+
+
 async def _bulk(
     session: CliSession,
     backend: Backend,
-    action: Literal["cancel", "retry"],
+    action: BulkAction,
     wanted: JobFilter,
     options: dict[str, Any],
     *,
-    dry_run: bool,
-    yes: bool,
+    counted: BulkAnswer,
 ) -> None:
-    """Change all jobs that match, which are counted and confirmed before."""
-    matching = (await backend.bulk(action, wanted, dry_run=True)).matched
-    changed = 0
-    text = f"Would {action} {plural(matching, 'job')}."
-    if not dry_run:
-        if matching and not yes:
-            confirm(action, matching, "job", hint=", or --dry-run to only count")
-        with progress(action.capitalize(), matching, quiet=session.json) as advance:
-            if isinstance(backend, App):
-                options["on_progress"] = lambda seen: advance(min(seen, matching))
-            changed = (await backend.bulk(action, wanted, **options)).changed
-        done = "Cancelled, or asked to stop" if action == "cancel" else "To run again"
-        text = f"{done}: {plural(changed, 'job')} of {matching:,} that matched."
-    counts = {"verb": action, "matching": matching, "changed": changed, "dry_run": dry_run}
-    session.show(counts, text)
+    """Change all jobs that match, which were counted and confirmed before."""
+    matching = counted.matched
+    with progress(action.capitalize(), matching, quiet=session.json) as advance:
+        if isinstance(backend, App):
+            options["on_progress"] = lambda seen: advance(min(seen, matching))
+        answer = await backend.bulk(action, wanted, **options)
+    done = "Cancelled, or asked to stop" if action == "cancel" else "To run again"
+    text = f"{done}: {plural(answer.changed, 'job')} of {answer.matched:,} that matched."
+    counts = {"verb": action, "matching": answer.matched, "changed": answer.changed}
+    session.show(counts | {"dry_run": False}, text)
+
+
+async def _start(
+    session: CliSession,
+    backend: Backend,
+    action: BulkAction,
+    wanted: JobFilter,
+    options: dict[str, Any],
+) -> None:
+    if isinstance(backend, App):
+        options["who"] = "cli"
+    made = await backend.start_bulk(action, wanted, **options)
+    session.show(made, f"{made.id}  a server does it; see: headrace bulk show {made.id}")
+
+
+def _show_preview(session: CliSession, action: BulkAction, counted: BulkAnswer) -> None:
+    least = "" if counted.complete else "at least "
+    lines = [f"Would {action} {least}{plural(counted.matched, 'job')}."]
+    if len(counted.by_task) > 1:
+        lines += [f"  {count:>6,}  task {name}" for name, count in counted.by_task.items()]
+    lines += [
+        f"  {each.count:>6,}  {each.error_type}  {each.fingerprint or ''}".rstrip()
+        for each in counted.by_error
+    ]
+    counts = {"verb": action, "matching": counted.matched, "changed": 0, "dry_run": True}
+    names = ("complete", "cutoff", "by_task", "by_queue", "by_error")
+    session.show(counts | {name: getattr(counted, name) for name in names}, *lines)

@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.backend import time_now
 from headrace.cli.command import flag, group, option
 from headrace.cli.errors import FAILED, OK, notice
-from headrace.cli.filters import filter_options, make_filter
-from headrace.cli.formatting import ago, failure, parse_span, retry_time, took
+from headrace.cli.filters import check_fingerprint, filter_options, make_filter
+from headrace.cli.formatting import (
+    ago,
+    attempt_of,
+    clock,
+    failure,
+    parse_span,
+    retry_time,
+    short,
+    shown_time,
+    took,
+)
+from headrace.cli.ids import whole_id
 from headrace.cli.jobs.change import JOB, cancel, retry, signal
 from headrace.cli.jobs.show import details, print_details
 from headrace.cli.output import (
@@ -44,22 +55,34 @@ LONGEST = 1.0
 
 @commands.command("list")
 @filter_options
+@option("--search", "TEXT", "Only with this text, or args.NAME=VALUE.", multiple=True)
 @option("--limit -n", "N", "Show at most this many.", type=int, default=50)
 @option("--cursor", "ID", "Continue after this job, as the last page says.")
 @flag("all_pages --all", "List every job.")
 async def list_jobs(
-    session: CliSession, *, limit: int, cursor: str | None, all_pages: bool, **flags: Any
+    session: CliSession,
+    *,
+    limit: int,
+    cursor: str | None,
+    all_pages: bool,
+    fingerprint: str | None,
+    search: tuple[str, ...],
+    **flags: Any,
 ) -> None:
     """List jobs, newest first.
 
     headrace jobs list --status failed,timeout --since 2h
     headrace jobs list --queue mail --all --json | jq -r '.jobs[].job_id'
+    headrace jobs list --search args.user_id=7
     """
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, got {limit}")
     async with session.backend() as backend:
+        if flags.get("parent"):
+            flags["parent"] = await whole_id(backend, flags["parent"])
         wanted = make_filter(time_now(backend), **flags)
-        pages = _pages(backend, wanted, cursor, None if all_pages else limit)
+        how = {"fingerprint": check_fingerprint(fingerprint), "search": search}
+        pages = _pages(backend, wanted, cursor, None if all_pages else limit, how)
         if session.json:
             await _print_json(pages)
         else:
@@ -67,13 +90,17 @@ async def list_jobs(
 
 
 async def _pages(
-    backend: Backend, wanted: JobFilter, cursor: str | None, limit: int | None
+    backend: Backend,
+    wanted: JobFilter,
+    cursor: str | None,
+    limit: int | None,
+    how: dict[str, Any],
 ) -> AsyncIterator[JobPage]:
     """Page by page, so that any number of jobs needs no more memory than a page."""
     left = limit
     while left is None or left > 0:
         page = await backend.list(
-            wanted, cursor=cursor, limit=PAGE if left is None else min(PAGE, left)
+            wanted, cursor=cursor, limit=PAGE if left is None else min(PAGE, left), **how
         )
         yield page
         cursor = page.cursor
@@ -98,7 +125,7 @@ async def _print_table(pages: AsyncIterator[JobPage], backend: Backend) -> None:
         "STATUS": lambda job: job.status.value,
         "TASK": lambda job: job.task,
         "QUEUE": lambda job: job.queue,
-        ">ATTEMPT": lambda job: f"{job.attempt}/{job.max_attempts}",
+        ">ATTEMPT": lambda job: attempt_of(job, "/"),
         "CREATED": lambda job: ago(job.created_at, now),
         "LANE": lambda job: job.lane or "-",
         "WHAT": summary,
@@ -128,8 +155,7 @@ def summary(job: Job) -> str:
         case Status.SCHEDULED if job.awaits:
             return f"waits for {waits_for(job.awaits)}"
         case _:
-            error = (job.error or "").partition("\n")[0]
-            return (error if len(error) <= 80 else f"{error[:79]}…") or "-"
+            return short(job.error or "", 80) or "-"
 
 
 @commands.command("show")
@@ -140,7 +166,7 @@ async def show(session: CliSession, *, job_id: str) -> None:
     headrace jobs show 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
-        job, found = await details(backend, job_id)
+        job, found = await details(backend, await whole_id(backend, job_id))
     if session.json:
         print_json(found)
     else:
@@ -155,7 +181,8 @@ async def why(session: CliSession, *, job_id: str) -> None:
     headrace jobs why 01980000-0000-7000-8000-000000000000
     """
     async with session.backend() as backend:
-        job, reasons = await backend.get(job_id), list(await backend.why(job_id))
+        job = await backend.get(await whole_id(backend, job_id))
+        reasons = list(await backend.why(job.id))
     session.show({"job_id": job.id, "status": job.status, "reasons": reasons}, *reasons)
 
 
@@ -172,10 +199,10 @@ async def watch_job(session: CliSession, *, job_id: str, timeout: str | None) ->
     limit = None if timeout is None else time.monotonic() + parse_span("--timeout", timeout)
     wait = SHORTEST
     async with session.backend() as backend:
-        job = await backend.get(job_id)
+        job = await backend.get(await whole_id(backend, job_id))
         _print(session, backend, job)
         if job.status is Status.PENDING:
-            for reason in await backend.why(job_id):
+            for reason in await backend.why(job.id):
                 notice(f"note: {reason}")
         while not job.status.final:
             if limit is not None and time.monotonic() > limit:
@@ -208,7 +235,7 @@ def _print(session: CliSession, backend: Backend, job: Job) -> None:
     if session.json:
         print_json_line(job.to_dict())
     else:
-        print_line(f"{now.astimezone():%H:%M:%S}  {job.status.value:<9}  {_describe(job, now)}")
+        print_line(f"{clock(now)}  {job.status.value:<9}  {_describe(job, now)}")
 
 
 def _compared(job: Job) -> tuple[Any, ...]:
@@ -218,15 +245,16 @@ def _compared(job: Job) -> tuple[Any, ...]:
 
 def _describe(job: Job, now: datetime) -> str:
     """Return what matters in a job's status."""
-    attempt = f"attempt {job.attempt} of {job.max_attempts}"
+    attempt = f"attempt {attempt_of(job)}"
     match job.status:
         case Status.RUNNING:
             parts = [attempt, job.stage, job.message, f"{job.progress:.0f}%"]
             return ", ".join(part for part in parts if part)
-        case Status.SCHEDULED if job.attempt:
-            return f"{attempt} failed, {retry_time(job, now)}: {failure(job)}"
+        case Status.SCHEDULED if job.awaits or not job.attempt:
+            waits = f"waits for {waits_for(job.awaits)}"
+            return waits if job.awaits else f"due {shown_time(job.run_at)}"
         case Status.SCHEDULED:
-            return f"due {job.run_at:%Y-%m-%d %H:%M:%S} UTC"
+            return f"{attempt} failed, {retry_time(job, now)}: {failure(job)}"
         case Status.PENDING:
             return f"in queue {job.queue}" + (f", lane {job.lane}" if job.lane else "")
         case Status.COMPLETED:

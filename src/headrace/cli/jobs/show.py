@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace.cli.formatting import ago, span, took
+from headrace.cli.backend import time_now
+from headrace.cli.formatting import ago, attempt_of, short, shown_time, span, took, zone_name
 from headrace.cli.output import Columns, print_fields, print_line, print_section
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry
+from headrace.monitor.timeline import TimelineItem, attempts_of, outcome_words, timeline
 from headrace.monitor.why import waits_for
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
+
+# Characters of an error, a result or an entry in a table.
+SHOWN = 100
 
 
 async def details(backend: Backend, job_id: str) -> tuple[Job, dict[str, Any]]:
@@ -24,6 +29,7 @@ async def details(backend: Backend, job_id: str) -> tuple[Job, dict[str, Any]]:
     entries = await backend.entries(job.id)
     return job, {
         **job.to_dict(),
+        "timeline": timeline(job, entries, time_now(backend)),
         "stages": [_stage(entry) for entry in entries if entry.kind == "stage"],
         "entries": [
             {"kind": entry.kind, "name": entry.name, "at": entry.at, "body": _json(entry.body)}
@@ -46,12 +52,12 @@ def print_details(job: Job, found: dict[str, Any], now: datetime) -> None:
             _section("Traceback", traceback.rstrip())
     attempts: Columns[AttemptEntry] = {
         "  #": lambda entry: f"  {entry.attempt}",
-        "OUTCOME": lambda entry: entry.outcome,
+        "OUTCOME": lambda entry: outcome_words(job, entry),
         "ENDED": lambda entry: ago(entry.ended_at, now),
         "TOOK": lambda entry: took(entry.started_at, entry.ended_at),
         "WORKER": lambda entry: entry.worker,
         "ERROR": lambda entry: (
-            _line(f"{entry.failure.type}: {entry.failure.message}") if entry.failure else "-"
+            short(f"{entry.failure.type}: {entry.failure.message}", SHOWN) if entry.failure else "-"
         ),
     }
     stages: Columns[dict[str, Any]] = {
@@ -59,22 +65,32 @@ def print_details(job: Job, found: dict[str, Any], now: datetime) -> None:
         "ATTEMPT": lambda stage: "-" if stage["attempt"] is None else stage["attempt"],
         "FINISHED": lambda stage: ago(stage["at"], now),
         "TOOK": lambda stage: "-" if stage["seconds"] is None else span(stage["seconds"]),
-        "RESULT": lambda stage: _line(stage["artifact"] or _compact(stage["result"])),
+        "RESULT": lambda stage: short(stage["artifact"] or _compact(stage["result"]), SHOWN),
     }
     entries: Columns[dict[str, Any]] = {
         "  KIND": lambda entry: f"  {entry['kind']}",
         "NAME": lambda entry: entry["name"],
         "WRITTEN": lambda entry: ago(entry["at"], now),
-        "CONTENT": lambda entry: _line(_compact(entry["body"])),
+        "CONTENT": lambda entry: short(_compact(entry["body"]), SHOWN),
     }
-    print_section(attempts, job.attempts, title="Attempts")
+    first, omitted, last = attempts_of(job)
+    print_section(attempts, first, title="Attempts")
+    if omitted:
+        print_line(f"  … {omitted:,} more attempts")
+        print_section(attempts, last)
     print_section(stages, found["stages"], title="Stages")
     print_section(entries, found["entries"], title="Kept")
+    events: Columns[TimelineItem] = {
+        "  AT": lambda item: f"  {shown_time(item.at, zone=False)}",
+        "TOOK": lambda item: "…" if item.goes_on else took(item.at, item.until),
+        "WHAT": lambda item: short(item.words, SHOWN),
+    }
+    print_section(events, found["timeline"], title=f"Timeline ({zone_name(now)})")
 
 
 def _fields(job: Job, now: datetime) -> list[tuple[str, object]]:
     def when(moment: datetime | None) -> str | None:
-        return None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC ({ago(moment, now)})"
+        return None if moment is None else f"{shown_time(moment)} ({ago(moment, now)})"
 
     final = job.status.final
     progress = f"{job.progress:.0f}%" + (f" {job.message}" if job.message else "")
@@ -89,7 +105,7 @@ def _fields(job: Job, now: datetime) -> list[tuple[str, object]]:
         ("Key", job.key),
         ("Source", job.source),
         ("Parent", f"{job.parent} (group {job.group})" if job.group else job.parent),
-        ("Attempt", f"{job.attempt} of {job.max_attempts}"),
+        ("Attempt", attempt_of(job)),
         ("Stage", job.stage),
         ("Progress", progress if job.progress or job.message else None),
         ("Created", when(job.created_at)),
@@ -146,8 +162,3 @@ def _compact(value: Any) -> str:
 
 def _pretty(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-
-
-def _line(text: str, limit: int = 100) -> str:
-    first = text.partition("\n")[0]
-    return first if len(first) <= limit else f"{first[: limit - 1]}…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.api_types.publishing import EventTypeView
 from headrace.cli.command import group
+from headrace.cli.formatting import shown_time
 from headrace.cli.output import Columns
 from headrace.cli.session import CliSession
 
@@ -20,7 +21,7 @@ async def types(session: CliSession) -> None:
         found = await backend.event_types()
     columns: Columns[EventTypeView] = {
         "TYPE": lambda each: each.name,
-        "DECLARED": lambda each: f"{each.declared_at:%Y-%m-%d %H:%M}",
+        "DECLARED": lambda each: shown_time(each.declared_at),
         "SUMMARY": lambda each: each.summary,
     }
     none = "No event types: a program declares them with app.event_type(…)."

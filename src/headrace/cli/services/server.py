@@ -17,7 +17,7 @@ from headrace.cli.filters import parts
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_options, log_to_stderr
 from headrace.cli.session import CliSession
-from headrace.engine.open import redacted
+from headrace.engine.text import redacted
 from headrace.loops.free_memory import memory_given_back
 from headrace.loops.signals import on_stop_signals
 from headrace.server import serve

@@ -21,7 +21,7 @@ from headrace.cli.formatting import parse_span, plural
 from headrace.cli.output import print_json_line
 from headrace.cli.services.logs import log_to_stderr
 from headrace.cli.session import CliSession
-from headrace.engine.open import redacted
+from headrace.engine.text import redacted
 from headrace.errors import WorkerUnhealthy
 from headrace.model.context import Context
 from headrace.model.job import ClaimedJob
@@ -85,6 +85,14 @@ async def worker(
     log_to_stderr(verbose=verbose, quiet=quiet)
     orchestrator = JobOrchestrator(app, middleware=(log_job,) if verbose else ())
     log.info("%s", introduction(app))
+    if declared := declared_schedules(app):
+        log.info(
+            "%s declared (%s); they fire while a cron dispatcher runs: "
+            "headrace dispatcher cron --app %s",
+            plural(len(declared), "schedule"),
+            listed(declared),
+            app.settings.app,
+        )
     if not app.tasks:
         log.warning("%s has no tasks; import the modules that define them", app.settings.app)
     began = time.monotonic()
@@ -103,12 +111,20 @@ async def worker(
 
 def introduction(app: App) -> str:
     """Return where this worker claims jobs, and which tasks it has."""
-    names = sorted(app.tasks)
-    listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     return (
         f"Headrace {__version__} on {redacted(app.settings.url)}, "
-        f"{plural(len(names), 'task')}: {listed or 'none'}"
+        f"{plural(len(app.tasks), 'task')}: {listed(sorted(app.tasks)) or 'none'}"
     )
+
+
+def declared_schedules(app: App) -> list[str]:
+    """Return the names of the schedules in the code of an App. Imports nothing for them."""
+    return sorted(app.schedules.declared) if "schedules" in vars(app) else []
+
+
+def listed(names: list[str]) -> str:
+    """Return the first few names."""
+    return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
 
 
 async def serve(orchestrator: JobOrchestrator, *beside: Awaitable[None]) -> int:

@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.cli.admin.overview import LANES, QUEUES, WORKERS
-from headrace.cli.formatting import clean, plural, span, width
+from headrace.cli.formatting import clean, plural, shown_time, span, width
 from headrace.cli.output import Columns
 from headrace.cli.top.snapshot import Picture, Throughput
 from headrace.model.job import Job
+from headrace.model.views import Finding
 
 T = TypeVar("T")
 
@@ -22,6 +23,8 @@ T = TypeVar("T")
 FIRST_COLUMN = 12
 # Rows of a section that others may not take away.
 KEPT_ROWS = 2
+# What is wrong may take this share of the rows of a terminal, whole sentences only.
+FINDINGS_SHARE = 3
 STYLES = {"lost": "red", "unhealthy": "red", "paused": "yellow"}
 
 
@@ -44,9 +47,15 @@ def screen(
 ) -> Group:
     """Return the whole screen, no larger than the console."""
     head = _head(picture, speed, where, note)
+    # Of one that does not answer nobody knows whether all is well.
+    head += _wrong(picture.findings, console) if picture.findings or not note else []
     sections = _sections(picture)
+    rows = console.height - len(head) - 1
+    # What is wrong needs the room more than the last sections do.
+    while picture.findings and len(sections) > 2 and rows < (3 + KEPT_ROWS) * len(sections):
+        sections.pop()
     # A title, the names of the columns, and an empty line before each.
-    room = console.height - len(head) - 1 - 3 * len(sections)
+    room = rows - 3 * len(sections)
     parts: list[RenderableType] = [*head]
     for section, rows in zip(sections, _shares(sections, max(room, 0)), strict=True):
         parts += ["", *_drawn(section, rows, console)]
@@ -121,11 +130,31 @@ def _head(picture: Picture, speed: Throughput | None, where: str, note: str) -> 
         f"{speed.failed_per_second:,.1f}/s failed"
     )
     lines = [
-        _line(f"headrace top  {picture.at:%H:%M:%S} UTC  {where}", "bold"),
+        _line(f"headrace top  {shown_time(picture.at)}  {where}", "bold"),
         _line(f"{counts}; {plural(len(workers), 'worker')}, {busy} of {slots} slots busy"),
         _line(throughput, "green"),
     ]
-    return [*lines, _line(note, "red")] if note else lines
+    if note:
+        lines.append(_line(note, "red"))
+    return lines
+
+
+def _wrong(findings: Sequence[Finding], console: Console) -> list[Text]:
+    """Return what is wrong in the words of the dashboard, wrapped; errors come first."""
+    if not findings:
+        return [_line("All is well.", "green")]
+    room = max(console.height // FINDINGS_SHARE, 3)
+    lines: list[Text] = []
+    for number, finding in enumerate(findings):
+        style = "red" if finding.level == "error" else "yellow"
+        text = Text(clean(f"{finding.level}: {finding.detail}"), style=style)
+        told = text.wrap(console, console.width)
+        # One line has to stay for what is left out, and the first is told in any case.
+        if lines and len(lines) + len(told) > room - (number < len(findings) - 1):
+            left = len(findings) - number
+            return [*lines, _line(f"and {left} more: headrace status", "yellow")]
+        lines += told
+    return lines
 
 
 def _sections(picture: Picture) -> list[Section]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headrace.app import App
 from headrace.cli.backend import outcomes, running_now, time_now
-from headrace.model.views import LaneView, QueueView
+from headrace.model.views import Finding, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.running import RunningJobs
 
@@ -33,6 +34,7 @@ class Picture(msgspec.Struct, kw_only=True, frozen=True):
     lanes: Sequence[LaneView]
     workers: Sequence[Worker]
     outcomes: Outcomes
+    findings: Sequence[Finding] = ()
 
     def to_dict(self, throughput: Throughput | None) -> dict[str, Any]:
         """The shape of `headrace top --json`."""
@@ -58,6 +60,7 @@ class Picture(msgspec.Struct, kw_only=True, frozen=True):
             "lanes": self.lanes,
             "workers": self.workers,
             "throughput": throughput,
+            "findings": self.findings,
         }
 
 
@@ -79,7 +82,20 @@ async def take_picture(backend: Backend) -> Picture:
         workers=await backend.workers(),
         outcomes=await outcomes(backend),
         at=time_now(backend),
+        findings=await findings(backend),
     )
+
+
+async def findings(backend: Backend) -> Sequence[Finding]:
+    """Return what is wrong; nothing where a server of an earlier version does not say."""
+    if isinstance(backend, App):
+        return (await backend.summary()).findings
+    from headrace.client import NotFound  # noqa: PLC0415 - only for a server
+
+    try:
+        return (await backend.summary()).findings
+    except NotFound:
+        return ()
 
 
 def throughput(before: Picture, after: Picture) -> Throughput | None:

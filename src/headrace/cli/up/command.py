@@ -9,22 +9,24 @@ import os
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Sequence
 
 import click
 
 from headrace.app import App
+from headrace.cli.app_loader import reconfigure
 from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import Command, flag, option
 from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr, without_jobs
-from headrace.cli.services.worker import serve, started
+from headrace.cli.services.worker import declared_schedules, serve, started
 from headrace.cli.session import CliSession
 from headrace.cli.up.demos import run_demos
 from headrace.cli.up.feed import JobFeed
 from headrace.cli.up.processes import WorkerProcesses, run_services
-from headrace.engine.open import redacted
+from headrace.engine.text import redacted
 from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
 from headrace.model.job import Job
 from headrace.model.status import Status
@@ -39,7 +41,9 @@ POLL_SECONDS = 0.5
 @click.command("up", cls=Command)
 @click.option("--tour/--no-tour", default=None, help="Run the tour (default if no App is given).")
 @option("--workers", "N", "Number of worker processes.", type=int, default=1)
-@click.option("--server/--no-server", default=True, help="Serve the HTTP API as well.")
+@click.option("--server/--no-server", default=True, help="Serve the dashboard and the HTTP API.")
+@option("--host", "HOST", "Serve on this address (default 127.0.0.1).")
+@option("--port", "PORT", "Serve on this port (default 3989, or a free one).", type=int)
 @bundle_option
 @flag("--exit-when-idle", "Stop when all jobs have run.")
 async def up(
@@ -48,9 +52,11 @@ async def up(
     tour: bool | None,
     workers: int,
     server: bool,
+    host: str | None,
+    port: int | None,
     exit_when_idle: bool,
 ) -> int:
-    """Start a worker, the HTTP API, schedules and a short tour.
+    """Start a worker, the dashboard, schedules and a short tour.
 
     Jobs live in headrace.db in this folder, or in HEADRACE_URL. It runs until Ctrl-C.
 
@@ -58,6 +64,7 @@ async def up(
 
       headrace up
       headrace up --app shop.jobs --workers 2
+      headrace up --port 8080
       headrace up --bundle ingest
     """
     if not 1 <= workers <= 64:
@@ -66,6 +73,7 @@ async def up(
     if named is not None and tour and not bundles:
         raise InvalidInput("the tour has an App of its own; leave out --app, or --tour")
     app = session.load_app() if named else session.load_app("tour.hello")
+    app = reconfigure(app, host=host, port=port)
     log_to_stderr(quiet=True)
     for handler in logging.getLogger().handlers:
         handler.addFilter(without_jobs)
@@ -74,8 +82,11 @@ async def up(
     orchestrator = JobOrchestrator(app, queues=None if named or bundles else ["tour"])
     children = WorkerProcesses(app, count=workers - 1, queues=orchestrator.queues)
     output = UpOutput(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
-    async with run_services(app, server=server and not exit_when_idle) as address:
-        output.banner(workers, address)
+    served = server and not exit_when_idle
+    async with run_services(app, server=served, any_port=port is None) as services:
+        output.banner(workers, services.address)
+        for note in services.notes:
+            notice(f"note: {note}")
         shown = named is None if tour is None else tour
         try:
             code = await serve(orchestrator, output.run(tour=shown and named is None, demos=shown))
@@ -92,6 +103,16 @@ async def up(
 def program() -> str:
     """How to call us from here: by name, or by path where that is not on the search path."""
     return "headrace" if shutil.which("headrace") else os.path.relpath(sys.argv[0])
+
+
+def beginning(job_id: str, jobs: Sequence[Job]) -> str:
+    """Return as much of an id as it takes to tell it from those of these jobs."""
+    others = [job.id for job in jobs if job.id != job_id]
+    return next(
+        job_id[:size]
+        for size in range(18, len(job_id) + 1)
+        if not any(other.startswith(job_id[:size]) for other in others)
+    )
 
 
 class UpOutput:
@@ -130,8 +151,11 @@ class UpOutput:
         print_line(f"  at work       {plural(workers, 'worker')} with {slots} slots each")
         print_line(f"  queues        {queues}")
         print_line(f"  tasks         {', '.join(sorted(self._app.tasks)) or 'none'}")
+        if declared := declared_schedules(self._app):
+            print_line(f"  schedules     {', '.join(declared)}")
         if address is not None:
-            print_line(f"  HTTP API      {address}  (what it can do: {address}/docs)")
+            print_line(f"  dashboard     {address}/")
+            print_line(f"  HTTP API      {address}  (to read and to try: {address}/docs)")
             for loaded in self._app.bundles:
                 if loaded.bundle.page is not None:
                     page = f"{address}{loaded.bundle.prefix}/"
@@ -208,16 +232,16 @@ class UpOutput:
             return
         print_line("Now try this in another terminal, in the same folder:")
         if self._address is not None:
-            print_line(f"  curl {self._address}/jobs?status=failed")
+            print_line(f"  curl '{self._address}/jobs?status=failed'")
         for words, what in (
             ("jobs list", "all jobs, newest first"),
-            (f"jobs show {failed}", "the one that failed, and why"),
+            (f"jobs show {beginning(failed, jobs)}", "the one that failed, and why"),
             ("enqueue tour.hello name=Ada --wait", "enqueue a job and wait for it"),
             ("workflows run tour.greetings --wait", "run a workflow"),
             ("top", "everything at a glance"),
             ("doctor", "is everything well?"),
         ):
-            print_line(f"  {f'{program()} {words}{where}':<60}  {what}")
+            print_line(f"  {f'{program()} {words}{where}':<44}  {what}")
         print_line()
         print_line("Waiting for jobs; what happens to them shows here. Ctrl-C stops the worker.")
 

@@ -8,14 +8,19 @@ from datetime import datetime
 from typing import Any
 
 from headrace.app import App
-from headrace.cli.formatting import ago, clean, failure, retry_time, took
+from headrace.cli.columns import hanging
+from headrace.cli.formatting import ago, clean, clock, failure, retry_time, took
 from headrace.cli.output import COLOURS, is_terminal, print_json_line, print_line
 from headrace.errors import EngineUnavailable
 from headrace.model.job import Job
 from headrace.model.status import Status
+from headrace.monitor.why import waits_for
+from headrace.publishing.tasks import PUBLISH
 
 NEWEST = 100
 LINES = 20
+# So much of an id is shown to people: it tells most jobs apart, and commands take it.
+ID_SHOWN = 18
 
 
 class JobFeed:
@@ -60,7 +65,10 @@ class JobFeed:
         label = self._labels.get(job.id)
         if label is not None and job.status is Status.PENDING:
             return  # the tour has listed them already
-        start = f"{now.astimezone():%H:%M:%S}  {label or f'{job.id} {job.task}':<9}  "
+        if job.task == PUBLISH and not job.error:
+            return  # what publishes an event says nothing that the job before it has not said
+        shown = job.id[:ID_SHOWN] if is_terminal() else job.id
+        start = f"{clock(now)}  {label or f'{shown} {job.task}':<9}  "
         if is_terminal():
             _coloured(start, sentence(job, now), COLOURS.get(job.status.value, "default"))
         else:
@@ -72,10 +80,8 @@ def sentence(job: Job, now: datetime) -> str:
     match job.status:
         case Status.RUNNING:
             return f"{job.stage} ({job.progress:.0f}%)" if job.stage else "started"
-        case Status.SCHEDULED if job.attempt:
-            return f"attempt {job.attempt} failed, {retry_time(job, now)}: {failure(job)}"
         case Status.SCHEDULED:
-            return f"comes {ago(job.run_at, now)}"
+            return _scheduled(job, now)
         case Status.PENDING:
             place = f", lane {job.lane}" if job.lane else ""
             return f"waits in queue {job.queue}{place}"
@@ -88,6 +94,14 @@ def sentence(job: Job, now: datetime) -> str:
             return f"{job.status}: {failure(job)}"
 
 
+def _scheduled(job: Job, now: datetime) -> str:
+    if job.awaits:
+        return f"waits for {waits_for(job.awaits)}"
+    if job.attempt:
+        return f"attempt {job.attempt} failed, {retry_time(job, now)}: {failure(job)}"
+    return f"is due {ago(job.run_at, now)}"
+
+
 def _compared(job: Job) -> tuple[Any, ...]:
     """Return what has to differ to be worth a line; progress alone would print too many."""
     return (job.status, job.attempt, job.stage)
@@ -97,5 +111,7 @@ def _coloured(start: str, text: str, colour: str) -> None:
     from rich.console import Console  # noqa: PLC0415 - only when it draws
     from rich.text import Text  # noqa: PLC0415
 
-    line = Text.assemble((clean(start), "dim"), (clean(text), colour))
-    Console(highlight=False).print(line, soft_wrap=True)
+    console = Console(highlight=False)
+    whole = hanging(clean(start) + clean(text), console.width)
+    line = Text.assemble((whole[: len(start)], "dim"), (whole[len(start) :], colour))
+    console.print(line, soft_wrap=True)

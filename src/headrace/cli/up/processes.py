@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 
+import msgspec
+
 from headrace.app import App
 from headrace.cli.errors import notice
 from headrace.config import Settings
 from headrace.errors import InvalidSetting
-
-log = logging.getLogger("headrace.up")
 
 
 class WorkerProcesses:
@@ -76,37 +75,56 @@ class WorkerProcesses:
                 self._processes.remove(process)
 
 
+class UpServices(msgspec.Struct, kw_only=True):
+    """What runs beside the worker: the address of the API, if it is served, and why not if not."""
+
+    address: str | None = None
+    notes: list[str] = []
+
+
 @contextlib.asynccontextmanager
-async def run_services(app: App, *, server: bool) -> AsyncIterator[str | None]:
-    """Serve the API and fire schedules meanwhile. Yields the address of the API, if it is served.
+async def run_services(app: App, *, server: bool, any_port: bool) -> AsyncIterator[UpServices]:
+    """Serve the API and fire schedules meanwhile. With `any_port` another port will do if the one
+    of the settings is taken.
 
     Both need an extra; without it they are left out, and the worker works all the same.
     """
+    services = UpServices()
     async with contextlib.AsyncExitStack() as stack:
-        await _cron(app, stack)
-        yield await _server(app, stack) if server else None
+        await _cron(app, stack, services)
+        if server:
+            await _server(app, stack, services, any_port=any_port)
+        yield services
 
 
-async def _server(app: App, stack: contextlib.AsyncExitStack) -> str | None:
+async def _server(
+    app: App, stack: contextlib.AsyncExitStack, services: UpServices, *, any_port: bool
+) -> None:
     try:
         from headrace.server.listen import listening  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
-        log.info("No HTTP server without %s: pip install 'headrace[server]'", error.name)
-        return None
+        services.notes.append(
+            f"no dashboard and no HTTP API without {error.name}; install them: "
+            'pip install "headrace[server]"'
+        )
+        return
     try:
-        return await stack.enter_async_context(listening(app))
-    except InvalidSetting:
-        if app.settings.port != Settings().port:
+        services.address = await stack.enter_async_context(listening(app))
+    except InvalidSetting as error:
+        if not any_port or app.settings.port != Settings().port:
             raise
         # Nobody asked for this very port, and a second `up` should not fail because of the first.
-        return await stack.enter_async_context(listening(app, port=0))
+        services.address = await stack.enter_async_context(listening(app, port=0))
+        services.notes.append(f"{error}; so another port is used")
 
 
-async def _cron(app: App, stack: contextlib.AsyncExitStack) -> None:
+async def _cron(app: App, stack: contextlib.AsyncExitStack, services: UpServices) -> None:
     try:
         from headrace.dispatchers.cron.dispatcher import cron_dispatcher  # noqa: PLC0415 - the extra
     except ModuleNotFoundError as error:
-        log.info("No schedules without %s: pip install 'headrace[cron]'", error.name)
+        services.notes.append(
+            f'no schedules without {error.name}; install it: pip install "headrace[cron]"'
+        )
         return
     dispatcher = cron_dispatcher(app)
     await dispatcher.sync()

@@ -21,11 +21,12 @@ from headrace.model.names import check_text
 from headrace.model.retry import RetryPolicy
 from headrace.model.times import check_delay, check_moment
 from headrace.orchestrator.durable.running_stages import RunningStages
-from headrace.orchestrator.durable.stage_call import NeverRetry, decoder_of, make_stage_retry
+from headrace.orchestrator.durable.stage_call import NeverRetry, make_stage_retry
 from headrace.orchestrator.durable.step_names import CURRENT_STAGE, StepNames
 from headrace.orchestrator.durable.step_store import StepStore
 from headrace.task import Task
 from headrace.task.codec import decode_hook, encode_body
+from headrace.task.returned import decoder_of
 
 T = TypeVar("T")
 

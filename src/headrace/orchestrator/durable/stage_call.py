@@ -7,7 +7,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 
@@ -24,7 +24,8 @@ from headrace.model.policy import check_timeout
 from headrace.model.retry import RetryPolicy, retryable
 from headrace.orchestrator.durable.step_names import CURRENT_STAGE
 from headrace.orchestrator.settling.attempt_log import error_text
-from headrace.task.codec import decode_hook, encode
+from headrace.task.codec import encode_exact
+from headrace.task.returned import called_function, decoder_of
 
 NeverRetry = tuple[type[BaseException] | str, ...]
 OffLoop = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -129,13 +130,7 @@ async def _run(call: Callable[[], Any], off_loop: OffLoop) -> Any:
 
 
 def _is_async(call: Callable[[], Any]) -> bool:
-    return inspect.iscoroutinefunction(_function(call))
-
-
-def _function(call: Callable[..., Any]) -> Callable[..., Any]:
-    while isinstance(call, functools.partial):
-        call = call.func
-    return call
+    return inspect.iscoroutinefunction(called_function(call))
 
 
 def encode_value(name: str, value: Any, function: Callable[..., Any]) -> bytes:
@@ -145,7 +140,7 @@ def encode_value(name: str, value: Any, function: Callable[..., Any]) -> bytes:
     if value is GONE:
         raise NotRetryable(f"stage {name!r} returned headrace.GONE; {GONE_TEXT}")
     try:
-        encoded = encode(value)
+        encoded = encode_exact(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise NotRetryable(
             f"stage {name!r} returned what cannot be kept: {error}; return plain data"
@@ -201,20 +196,3 @@ def decode_value(name: str, recorded: bytes, function: Callable[..., Any]) -> An
             f"the kept result of stage {name!r} does not fit what its function returns now: "
             f"{error}; run the job again from there: headrace jobs retry ID --from {name!r}"
         ) from error
-
-
-def decoder_of(function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
-    """Return a decoder for the function's return annotation, or for any JSON without one."""
-    try:
-        return msgspec.json.Decoder(_returned(_function(function)), dec_hook=decode_hook)
-    except (TypeError, NameError, AttributeError):
-        return msgspec.json.Decoder(Any)
-
-
-def _returned(function: Callable[..., Any]) -> Any:
-    """Return what a call returns: an instance for a class, otherwise the annotation."""
-    if isinstance(function, type):
-        return function
-    if not inspect.isroutine(function) and not hasattr(function, "__annotations__"):
-        function = type(function).__call__
-    return get_type_hints(function, include_extras=True).get("return", Any)

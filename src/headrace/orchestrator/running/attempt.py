@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -33,44 +34,32 @@ class Reason(Enum):
     LOST = "lost"
 
 
+@dataclass(slots=True, eq=False)
 class Attempt:
     """A running attempt. Times are `time.monotonic` plus the clock's offset."""
 
-    __slots__ = (
-        "abandoned",
-        "begun",
-        "cooperative",
-        "deadline",
-        "followers",
-        "job",
-        "noticed",
-        "over",
-        "patience_until",
-        "reason",
-        "started",
-        "suspended",
-        "task",
-    )
+    job: ClaimedJob
+    started: float
+    deadline: float = FOREVER
+    reason: Reason | None = None
+    # A plain future if its thread needs no task on the loop.
+    task: asyncio.Future[None] | None = None
+    # A task that is cancelled before its first step ends without running: check `reason`.
+    begun: bool = False
+    # A handler in a thread cannot be cancelled: it has to check `ctx.cancelled`.
+    cooperative: bool = False
+    # Whether the handler has seen that it should stop, or was left by `Suspended`.
+    noticed: bool = False
+    suspended: bool = False
+    patience_until: float = FOREVER
+    abandoned: bool = False
+    # Its outcome is recorded: whatever its handler left running may start nothing any more.
+    over: bool = False
+    # Jobs to be stored with its outcome. Few handlers ask for any.
+    followers: Followers | None = None
 
-    def __init__(self, job: ClaimedJob, started: float) -> None:
-        self.job = job
-        self.start(started)
-        self.reason: Reason | None = None
-        # A plain future if its thread needs no task on the loop.
-        self.task: asyncio.Future[None] | None = None
-        # A task that is cancelled before its first step ends without running: check `reason`.
-        self.begun = False
-        # A handler in a thread cannot be cancelled: it has to check `ctx.cancelled`.
-        self.cooperative = False
-        # Whether the handler has seen that it should stop, or was left by `Suspended`.
-        self.noticed = False
-        self.suspended = False
-        self.patience_until = FOREVER
-        self.abandoned = False
-        # Its outcome is recorded: whatever its handler left running may start nothing any more.
-        self.over = False
-        # Jobs to be stored with its outcome. Few handlers ask for any.
-        self.followers: Followers | None = None
+    def __post_init__(self) -> None:
+        self.count_from(self.started)
 
     def start(self, now: float) -> None:
         """Its handler begins, and so does its time limit."""

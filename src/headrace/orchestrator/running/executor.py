@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,7 +29,7 @@ from headrace.orchestrator.running.thread_chain import AwaitableResult
 from headrace.orchestrator.running.threads import Threads
 from headrace.orchestrator.settling.attempt_log import describe_failure
 from headrace.task import Task
-from headrace.task.codec import encode
+from headrace.task.codec import encode_exact
 
 if TYPE_CHECKING:
     from headrace.orchestrator.isolation import ProcessPool
@@ -38,29 +39,19 @@ RESERVED = Reserved()
 CANCELLED_BEFORE_START = Cancelled("cancelled before it started")
 
 
+@dataclass(kw_only=True, slots=True, eq=False)
 class Executor:
     """Runs attempts: `async def` on the loop, `def` in a thread, isolated ones in a process."""
 
-    def __init__(
-        self,
-        *,
-        tasks: Mapping[str, Task[..., Any]],
-        services: Services,
-        threads: Threads,
-        processes: Callable[[], ProcessPool],
-        clock: Clock,
-        chain: Chain | None,
-        built_in: Callable[[str], Task[..., Any] | None],
-    ) -> None:
-        self.tasks = tasks
-        self.built_in = built_in
-        self.services = services
-        self.threads = threads
-        self.processes = processes
-        self.clock = clock
-        self.chain = chain
-        # Jobs that were cancelled while they waited for a slot, with the token they had then.
-        self.cancelled_before_start: dict[str, int] = {}
+    tasks: Mapping[str, Task[..., Any]]
+    services: Services
+    threads: Threads
+    processes: Callable[[], ProcessPool]
+    clock: Clock
+    chain: Chain | None
+    built_in: Callable[[str], Task[..., Any] | None]
+    # Jobs that were cancelled while they waited for a slot, with the token they had then.
+    cancelled_before_start: dict[str, int] = field(default_factory=dict)
 
     async def run(self, attempt: Attempt) -> Outcome | None:
         """Run one attempt to its end and return its outcome; None if its lease is lost.
@@ -223,7 +214,7 @@ class Executor:
 
     def _completed(self, job: ClaimedJob, value: Any) -> Outcome:
         try:
-            result = encode(value)
+            result = encode_exact(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return Failed(
                 describe_failure(

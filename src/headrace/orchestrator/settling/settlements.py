@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -16,7 +17,9 @@ import msgspec
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
+from headrace.engine.text import one_line
 from headrace.errors import EngineUnavailable, StorageFull
+from headrace.model.fingerprint import fingerprint
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import (
     Completed,
@@ -36,6 +39,7 @@ from headrace.orchestrator.running.attempt import Attempt
 from headrace.orchestrator.running.outcomes import outcome_of_silence
 from headrace.orchestrator.settling.attempt_log import log_entry, outcome_name
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
+from headrace.task.redact import Redactor
 from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.worker")
@@ -60,23 +64,15 @@ class OutcomeSink(Protocol):
         """Take the outcome of an attempt. None: its lease is lost, there is nothing to settle."""
 
 
+@dataclass(kw_only=True, slots=True, eq=False)
 class AttemptRecorder:
     """Where slots report how attempts ended."""
 
-    def __init__(
-        self,
-        *,
-        sink: OutcomeSink,
-        writer: AttemptWriter,
-        clock: Clock,
-        telemetry: Telemetry,
-        worker_name: str,
-    ) -> None:
-        self.sink = sink
-        self.writer = writer
-        self.clock = clock
-        self.telemetry = telemetry
-        self.worker_name = worker_name
+    sink: OutcomeSink
+    writer: AttemptWriter
+    clock: Clock
+    telemetry: Telemetry
+    worker_name: str
 
     def record(self, attempt: Attempt, outcome: Outcome | None, now: float) -> None:
         """Take the end of an attempt. None: its lease is lost, there is nothing to settle.
@@ -99,6 +95,9 @@ class AttemptRecorder:
             else:
                 settlement = self._uncompleted(attempt, outcome, seconds)
                 counters.count("lost" if outcome is None else outcome_name(outcome))
+                if isinstance(outcome, Retry | Failed | TimedOut):
+                    error = outcome.failure.type
+                    counters.count_error((error, fingerprint(error, outcome.failure.message)))
             pending = self.writer.pending
             if pending and (job.id, job.token) in pending:
                 if settlement is None:
@@ -162,6 +161,10 @@ def _with_followers(attempt: Attempt, settlement: Settlement) -> Settlement:
     return msgspec.structs.replace(settlement, follow=follow) if follow else settlement
 
 
+# The fields that a server hides unless it is told others.
+_redactor = Redactor()
+
+
 def _log_outcome(job: ClaimedJob, outcome: Outcome, seconds: float) -> None:
     match outcome:
         case Retry(failure=failure, delay=delay):
@@ -182,8 +185,8 @@ def _log_outcome(job: ClaimedJob, outcome: Outcome, seconds: float) -> None:
         job.max_attempts,
         ended,
         seconds,
-        failure.type,
-        failure.message,
+        one_line(failure.type),
+        one_line(_redactor.text(failure.message, job.args)),
         then,
     )
 

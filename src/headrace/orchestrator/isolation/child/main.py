@@ -33,7 +33,7 @@ from headrace.orchestrator.isolation.protocol import (
 )
 from headrace.orchestrator.isolation.task_reference import known, load, pick
 from headrace.orchestrator.running.outcomes import caught_suspension
-from headrace.task.codec import encode
+from headrace.task.codec import encode_exact
 
 log = logging.getLogger("headrace.orchestrator.isolation")
 
@@ -105,7 +105,7 @@ def _handle(
     else:
         _check_left(context)
     try:
-        return encode(value)
+        return encode_exact(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise NotRetryable(
             f'task "{run.task}" returned what cannot be kept as its result: {error}; '
