@@ -50,6 +50,12 @@ def test_the_attribute_is_app_unless_it_is_named(write: Write) -> None:
         ("mill.empty", "has no headrace.App; make one"),
         ("mill.wrong", 'loading "mill.wrong" failed: ZeroDivisionError: .*wrong.py line 2'),
         ("mill.needs", "No module named 'nothing_like_it'.*needs.py line 1"),
+        (
+            "mill.decorated",
+            r'unknown task option "qeue"; did you mean "queue".*decorated.py line 4',
+        ),
+        ("mill.lanes", r"lane 'user:\{id\}' reads .*lanes.py line 4"),
+        ("mill.scheduled", r"""cron expression "\* \*" is not valid.*scheduled.py line 4"""),
         ("mill.syntax", "SyntaxError: .*syntax.py line 1"),
         ("mill.leaves", "failed: SystemExit: 3"),
         ("mill/jobs.py", 'write "mill.jobs" instead'),
@@ -66,6 +72,13 @@ def test_what_cannot_be_loaded_is_told_with_a_remedy(
     write("mill/empty.py", "")
     write("mill/wrong.py", "\n1 / 0\n")
     write("mill/needs.py", "import nothing_like_it\n")
+    head = "import headrace\napp = headrace.App()\n\n"
+    write("mill/decorated.py", f'{head}@app.task(qeue="mail")\ndef send() -> None: ...\n')
+    write("mill/lanes.py", f'{head}@app.task(lane="user:{{id}}")\ndef send() -> None: ...\n')
+    write(
+        "mill/scheduled.py",
+        f'{head}@app.schedule("* *")\n@app.task\ndef send() -> None: ...\n',
+    )
     write("mill/syntax.py", "def\n")
     write("mill/leaves.py", "raise SystemExit(3)\n")
     with pytest.raises(InvalidInput, match=message):

@@ -126,6 +126,44 @@ def test_failed_jobs_are_retried_in_bulk(cli: Cli) -> None:
     assert cli("running", "--json").json["data"]["summary"]["queued_count"] == 3
 
 
+def test_a_preview_tells_errors_apart_and_one_kind_is_retried(cli: Cli) -> None:
+    cli("enqueue", "invoice.break", "--count", "3", "--app", "shop")
+    cli.drain()
+    counted = cli("jobs", "retry", "--all", "--dry-run", "--json").json
+    [error] = counted["by_error"]
+    assert (counted["matching"], counted["complete"], error["count"]) == (3, True, 3)
+    mark = error["fingerprint"]
+    assert mark in cli("jobs", "retry", "--all", "--dry-run").out
+    assert len(cli("jobs", "list", "--fingerprint", mark, "--json").json["jobs"]) == 3
+    other = ("jobs", "retry", "--fingerprint", "0" * 16, "--yes", "--json")
+    assert cli(*other).json["changed"] == 0
+    assert "16 digits" in cli("jobs", "list", "--fingerprint", "x", code=2).err
+    kind = error["error_type"]
+    flags = ("--error-type", kind, "--finished-since", "1h", "--worker", "nobody")
+    assert cli("jobs", "list", *flags, "--json").json["jobs"] == []
+    assert len(cli("jobs", "list", *flags[:4], "--json").json["jobs"]) == 3
+    assert cli("jobs", "retry", "--fingerprint", mark, "--yes", "--json").json["changed"] == 3
+
+
+def test_jobs_are_found_by_a_search(cli: Cli) -> None:
+    job_id = cli.enqueue("slow")
+    found = cli("jobs", "list", "--search", job_id[5:], "--json").json["jobs"]
+    assert [job["job_id"] for job in found] == [job_id]
+    assert cli("jobs", "list", "--search", "args.none=1", "--json").json["jobs"] == []
+
+
+def test_bulk_changes_in_the_background_are_listed_stopped_and_resumed(cli: Cli) -> None:
+    cli.enqueue("slow")
+    made = cli("jobs", "cancel", "--all", "--yes", "--background", "--json").json
+    assert (made["state"], made["action"], made["who"]) == ("running", "cancel", "cli")
+    assert made["id"] in cli("bulk", "list").out
+    assert "cancel, stopped" in cli("bulk", "stop", made["id"]).out
+    assert cli("bulk", "show", made["id"], "--json").json["state"] == "stopped"
+    assert cli("bulk", "resume", made["id"], "--json").json["state"] == "running"
+    assert "needs no resume" in cli("bulk", "resume", made["id"], code=1).err
+    assert "not for ids" in cli("jobs", "cancel", made["id"], "--background", code=2).err
+
+
 def test_a_reader_that_leaves_early_is_no_error(cli: Cli) -> None:
     cli("enqueue", "slow", "--count", "3000", "--app", "shop")
     with subprocess.Popen(

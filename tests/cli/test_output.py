@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import pytest
 
@@ -35,6 +37,28 @@ def test_a_long_list_is_one_document(capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(written) == {"jobs": [{"a": 1}, {"a": 2}, {"a": 3}], "cursor": None}
     output.JsonList("jobs").end(cursor="x")
     assert json.loads(capsys.readouterr().out) == {"jobs": [], "cursor": "x"}
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252", "euc-kr", "utf-8"])
+def test_json_is_json_in_every_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace")
+    monkeypatch.setattr(sys, "stdout", stream)
+    told = {"name": 'é € 한국 ☂ 🎉 \\ "', "line": "\u2028"}
+    output.print_json(told)
+    output.print_json_line(told)
+    document = output.JsonList("jobs")
+    document.add([told])
+    document.end(cursor="ü")
+    stream.flush()
+    # A reader takes it for UTF-8, as JSON is.
+    lines = raw.getvalue().decode("utf-8")
+    decoder = json.JSONDecoder()
+    first, end = decoder.raw_decode(lines)
+    second, more = decoder.raw_decode(lines[end:].lstrip())
+    assert first == second == told
+    last = json.loads(lines[end:].lstrip()[more:])
+    assert last == {"jobs": [told], "cursor": "ü"}
 
 
 def test_nothing_is_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

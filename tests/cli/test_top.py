@@ -10,6 +10,7 @@ import struct
 import subprocess
 import termios
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -19,7 +20,7 @@ from headrace.cli.top.layout import screen
 from headrace.cli.top.snapshot import Picture, throughput
 from headrace.model.job import Job
 from headrace.model.status import State
-from headrace.model.views import LaneView, QueueView
+from headrace.model.views import Finding, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.running import RunningJobs
 from tests.cli.conftest import HEADRACE, Cli, wait_for
@@ -78,11 +79,13 @@ def a_picture(jobs: int = 30, **changes: object) -> Picture:
     return Picture(**(fields | changes))  # type: ignore[arg-type]
 
 
-def lines_of(columns: int, rows: int, where: str = "w", note: str = "") -> list[str]:
+def lines_of(
+    columns: int, rows: int, where: str = "w", note: str = "", **changes: Any
+) -> list[str]:
     """The screen as a terminal of this size shows it."""
     out = io.StringIO()
     console = Console(file=out, width=columns, height=rows, color_system=None)
-    console.print(screen(a_picture(), None, console=console, where=where, note=note))
+    console.print(screen(a_picture(**changes), None, console=console, where=where, note=note))
     return out.getvalue().splitlines()
 
 
@@ -108,6 +111,27 @@ def test_what_matters_stays_where_room_is_short() -> None:
     for word in ("TASK", "FOR", "PROGRESS", "QUEUE", "BUSY", "LANE"):
         assert word in narrow
     assert "worker-with" not in narrow
+
+
+def test_what_is_wrong_is_said_in_whole_sentences() -> None:
+    assert "All is well." in lines_of(80, 24)
+    assert "All is well." not in lines_of(80, 24, note="the engine does not answer")
+    long = "lane 'user:7' of queue 'books' is held by job 01980000-0000-7000-8000-000000000001 of "
+    long += "task 'post', which has been running for 5 min; 900 jobs wait for it"
+    told = [Finding("error", "lanes", long)]
+    shown = lines_of(80, 24, findings=told)
+    assert f"error: {long}" in " ".join(" ".join(shown).split())
+    # Where there is no room for all, whole ones are left out, and counted.
+    told += [Finding("warning", "lanes", f"{number} {long}") for number in range(9)]
+    for columns in (80, 120):
+        shown = lines_of(columns, 24, findings=told)
+        assert len(shown) < 24
+        assert max(map(width, shown)) <= columns
+        text = " ".join(" ".join(shown).split())
+        assert f"error: {long} warning: 0 {long} " in text
+        number = int(text.partition(" more: headrace status")[0].rpartition("and ")[2])
+        assert text.count(long) == len(told) - number
+        assert "queue-1" in text
 
 
 def test_columns_stay_in_line_also_with_wide_characters() -> None:

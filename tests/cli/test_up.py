@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 from collections import Counter
 
 import psutil  # type: ignore[import-untyped]
+import pytest
 
-from tests.cli.conftest import Cli, wait_for
+from tests.cli.conftest import SHOP, Cli, wait_for
 
 
 def test_the_tour_shows_how_every_kind_of_job_ends(cli: Cli) -> None:
@@ -82,3 +84,63 @@ def test_up_without_a_store_says_so(cli: Cli) -> None:
     ran = cli("up", "--url", "redis://127.0.0.1:1/0", code=3)
     assert ran.err.startswith("error: ")
     assert cli("up", "--workers", "0", code=2).err.startswith("error: --workers must be between")
+
+
+def test_up_serves_on_the_port_that_it_is_told(cli: Cli) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        ran = cli("up", "--app", "shop", "--port", port, code=2)
+        assert f"cannot listen on 127.0.0.1:{port}" in ran.err
+        assert "choose another with --port" in ran.err
+    up = cli.start("up", "--app", "shop", "--json", "--port", port)
+    assert up.stdout is not None
+    assert json.loads(up.stdout.readline())["api"] == f"http://127.0.0.1:{port}"
+    wait_for(lambda: cli.workers() == 1)
+    up.send_signal(signal.SIGINT)
+    assert up.wait(30) == 0
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)], ids=["text", "json"])
+def test_up_says_what_it_leaves_out_without_an_extra(cli: Cli, json: tuple[str, ...]) -> None:
+    # As if neither was installed: what is found first says so.
+    hidden = cli.folder / "hidden"
+    for name in ("uvicorn", "cronsim"):
+        (hidden / name).mkdir(parents=True)
+        (hidden / name / "__init__.py").write_text(
+            f"raise ModuleNotFoundError('No module named {name}', name={name!r})"
+        )
+    up = cli.start("up", "--app", "shop", *json, PYTHONPATH=str(hidden))
+    assert up.stderr is not None
+    told = [up.stderr.readline().strip() for _ in range(2)]
+    assert told == [
+        'note: no schedules without cronsim; install it: pip install "headrace[cron]"',
+        "note: no dashboard and no HTTP API without uvicorn; install them: "
+        'pip install "headrace[server]"',
+    ]
+    wait_for(lambda: cli.workers() == 1)
+    up.send_signal(signal.SIGINT)
+    assert up.wait(30) == 0
+
+
+def test_declared_schedules_are_told_by_every_command(cli: Cli) -> None:
+    program = SHOP + '\n\n@app.schedule("@daily", name="nightly")\n@app.task\ndef tidy(): ...\n'
+    (cli.folder / "timed.py").write_text(program)
+    told = cli("worker", "--app", "timed", "--exit-when-idle").err
+    assert (
+        "1 schedule declared (nightly); they fire while a cron dispatcher runs: "
+        "headrace dispatcher cron --app timed" in told
+    )
+    ran = cli("schedules", "list", "--app", "timed")
+    assert "nightly  declared  tidy" in ran.out
+    assert "note: 1 schedule declared in code and not stored yet" in ran.err
+    shown = cli("schedules", "show", "nightly", "--app", "timed").out
+    assert "it fires once a dispatcher has stored it" in shown
+    assert "1 schedule declared in code and never stored: nightly" in (
+        cli("doctor", "--app", "timed").out
+    )
+    told = cli("up", "--app", "timed", "--exit-when-idle").out
+    assert "  schedules     nightly\n" in told
+    assert "nightly  enabled" in cli("schedules", "list", "--app", "timed").out
+    assert "never stored" not in cli("doctor", "--app", "timed").out
