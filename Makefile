@@ -6,24 +6,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help up venv test lint types imports docs docs-serve kills chaos soak bench clean
+.PHONY: help up venv programs test lint types imports docs docs-serve kills ingest-kills chaos soak bench
+.PHONY: speech-kills spots-kills accuracy dist clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 venv: $(STAMP) ## Make .venv with everything for development
 
 APPS := $(patsubst %/pyproject.toml,%,$(wildcard apps/*/pyproject.toml))
+# Voices for tests and the demo; GPL-3, so nobody gets them without asking.
+EXTRAS_speech := [espeak]
 
 $(STAMP): pyproject.toml $(wildcard apps/*/pyproject.toml)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip install --quiet --editable ".[all]" \
-		$(foreach app,$(APPS),--editable ./$(app)) --group dev
+		$(foreach app,$(APPS),--editable "./$(app)$(EXTRAS_$(notdir $(app)))") --group dev
 	touch $@
 
 # Bundles that `make up` loads: `make up BUNDLES=` loads none.
-BUNDLES ?= ingest
+BUNDLES ?= ingest,speech,spots
 
 up: $(STAMP) ## Start a worker with the built-in tour on the embedded engine
 	$(BIN)/headrace up $(if $(BUNDLES),--bundle $(BUNDLES))
@@ -38,7 +41,20 @@ lint: $(STAMP) ## Check style, imports and types
 # than cores. `make test ARGS="tests/engine -k sqlite" WORKERS=0` runs some of them in one process.
 WORKERS ?= 3
 
-test: lint ## Run the whole suite on SQLite, PostgreSQL and Redis
+# What the tests use and no wheel brings. It is installed where that may be done here; elsewhere the
+# tests that need it are skipped, and say so. Nothing of it is started as a service.
+PROGRAMS := chromium:chromium rabbitmq-server:rabbitmq-server prometheus:prometheus nginx:nginx-light
+MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \
+	$(subst :, ,$(each)))),,$(lastword $(subst :, ,$(each))))))
+
+programs: ## Install the browser and the servers that tests need and that no wheel brings
+	@if [ -z "$(MISSING)" ]; then true; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing $(MISSING)"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+			apt-get install -y -qq --no-install-recommends $(MISSING) >/dev/null; \
+	else false; fi || echo "Not here: $(MISSING). Tests that need it are skipped; install it with your system's packages"
+
+test: lint programs ## Run the whole suite on SQLite, PostgreSQL and Redis
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 docs: $(STAMP) ## Build the documentation as a site with search, in site/
@@ -49,6 +65,15 @@ docs-serve: $(STAMP) ## Show the documentation on http://127.0.0.1:8000, and aga
 
 kills: $(STAMP) ## Kill a thousand workers at every point around a stage
 	HEADRACE_TEST_KILLS=1000 $(BIN)/pytest -q -s tests/crash/test_killed_stages.py
+
+ingest-kills: $(STAMP) ## Kill two hundred workers at every point of the pipeline of documents
+	HEADRACE_TEST_INGEST_KILLS=200 $(BIN)/pytest -q -s apps/ingest/tests/app/test_killed_documents.py
+
+speech-kills: $(STAMP) ## Make a hundred audio files of ten users while their workers are killed
+	HEADRACE_TEST_SPEECH_JOBS=100 $(BIN)/pytest -q -s apps/speech/tests/speech_app/test_killed_dialogues.py
+
+spots-kills: $(STAMP) ## Kill two hundred workers at every point of the analysis of shops
+	HEADRACE_TEST_SPOTS_KILLS=200 $(BIN)/pytest -q -s apps/spots/tests/test_killed_shops.py
 
 ENGINE ?= sqlite
 MINUTES ?= 2
@@ -62,6 +87,20 @@ soak: $(STAMP) ## Load everything for long, and find what grows (make soak ENGIN
 
 bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+dist: $(STAMP) ## Build wheel and sdist, check them, and try them with each extra in a bare environment
+	rm -rf dist
+	$(BIN)/python -m hatchling build --directory dist
+	$(BIN)/twine check --strict dist/*
+	HEADRACE_TEST_DIST=dist $(BIN)/pytest -q tests/packaging/test_dist.py
+
+# Real sentences are no part of the repository: DATA is the folder that has them.
+accuracy: $(STAMP) ## Measure how well texts are understood (make accuracy DATA=FOLDER)
+	@test -d "$(DATA)" || { echo "Give the folder with the sentences: make accuracy DATA=FOLDER"; exit 2; }
+	$(BIN)/python -m headrace_ingest.accuracy masking
+	$(BIN)/python -m headrace_ingest.accuracy names --data $(DATA)
+	$(BIN)/python -m headrace_ingest.accuracy similar --data $(DATA)
+	$(BIN)/python -m headrace_spots.accuracy $(DATA)
 
 clean: ## Remove what make built
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist site
