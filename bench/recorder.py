@@ -97,6 +97,10 @@ class Ticks(Numbers):
     def count(self) -> int:
         return self._numbers[0]
 
+    def at(self, start: int) -> float:
+        """When a start was, by the monotonic clock; a multiple of EVERY, or 0."""
+        return self._numbers[1 + start // self.EVERY] / 1e9
+
     def rate(self, first: int, last: int) -> float:
         """Starts per second from one start to another; both are multiples of EVERY, or 0."""
         begin, end = (self._numbers[1 + at // self.EVERY] for at in (first, last))

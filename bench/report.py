@@ -28,7 +28,18 @@ from bench.figures import Figures, Finding
 DATA = ROOT / "docs" / "performance.json"
 PLOTS = ROOT / "docs" / "performance"
 PAGES = (ROOT / "docs" / "performance.md", ROOT / "docs" / "explanation" / "budget.md")
-SCENARIOS = ("growth", "past", "handlers", "payloads", "memory", "http", "events")
+SCENARIOS = (
+    "growth",
+    "past",
+    "handlers",
+    "payloads",
+    "memory",
+    "http",
+    "events",
+    "follow",
+    "listen",
+    "dashboard",
+)
 
 
 @dataclass

@@ -66,6 +66,10 @@ KEPT = {
     "*record dispatcher": ("a day after its death", 10.0),
     "*record schedule-state": ("a day after its schedule", 10.0),
     "*record handed-in-artifacts": ("an hour", 10.0),
+    # One a minute for a day and one an hour for two weeks, of each worker and one server.
+    "*record series-minutes": ("24 hours, then one an hour", 25 * 60 * 20.0),
+    "*record series-hours": ("14 days, then one a day", 15 * 24.0),
+    "*record series-days": ("400 days", 401.0),
     "files artifact": ("those of uploads an hour", 10.0),
     "*record audit": ("the last 5,000 of both kinds", 10_600.0),
 }

@@ -49,6 +49,8 @@ LANE_REQUESTS = 300
 NEW_QUEUE, NEW_TASK, NEW_SCHEDULE = 15.0, 30.0, 45.0
 CANCEL, STREAM, UPLOAD, MESSAGE, READ, LETTERS = 2.0, 4.0, 3.0, 1.0, 1.0, 20.0
 BAD_MESSAGES = 0.05
+# Of each kind. A server that does not answer must not collect requests without end.
+MOST_UNDER_WAY = 20
 TROUBLE = (headrace.HeadraceError, httpx.HTTPError, OSError, TimeoutError)
 
 
@@ -195,11 +197,27 @@ class Load:
             await self.client.remove_dead_letter(letter.id)
 
     async def _again_and_again(self, act: Callable[[], Awaitable[None]], pause: float) -> None:
-        while not self.stopping.is_set():
-            # A server that is restarted, a job that failed, one that was pruned: all in order.
-            with contextlib.suppress(*TROUBLE):
-                await act()
-            await self._pause(self.chance.uniform(0, 2 * pause))
+        """Begin one after the other at an even pace, however long each takes.
+
+        If a pause began only when the last one had ended, a busy machine would get fewer jobs, and
+        what is kept of the last jobs would grow as soon as it is less busy.
+        """
+        loop = asyncio.get_running_loop()
+        at = loop.time()
+        async with asyncio.TaskGroup() as group:
+            under_way: set[asyncio.Task[None]] = set()
+            while not self.stopping.is_set():
+                if len(under_way) < MOST_UNDER_WAY:
+                    task = group.create_task(self._attempt(act))
+                    under_way.add(task)
+                    task.add_done_callback(under_way.discard)
+                at += self.chance.uniform(0, 2 * pause)
+                await self._pause(max(0.0, at - loop.time()))
+
+    async def _attempt(self, act: Callable[[], Awaitable[None]]) -> None:
+        # A server that is restarted, a job that failed, one that was pruned: all in order.
+        with contextlib.suppress(*TROUBLE):
+            await act()
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

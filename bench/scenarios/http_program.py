@@ -25,9 +25,9 @@ from headrace.api_types.requests import FASTEST, JobRequest
 from headrace.model.ids import new_id
 from headrace.model.job import Job
 from headrace.model.status import State
-from headrace.server.auth.redact import Redactor
 from headrace.server.listen import BACKLOG, HttpServer, bind, listening, url_of
 from headrace.server.responses import Answers
+from headrace.task.redact import Redactor
 
 BODY = {"task": "send", "args": {"to": "ada@example.com", "subject": "Hello", "number": 7}}
 KNOWN = 1_000

@@ -51,6 +51,13 @@ async def tick() -> None:
 
 
 @app.task
+async def lead(ctx: headrace.Context) -> None:
+    """Is counted, and followed by one that is."""
+    _ticks().start()
+    ctx.then(tick.job())
+
+
+@app.task
 async def silent() -> None:
     """Does nothing, and is not counted."""
 
@@ -96,8 +103,8 @@ def jobs_of(options: argparse.Namespace) -> Callable[[int], NewJob]:
         case "foreign" | "later":
             delay = LATER if options.kind == "later" else 0.0
             return lambda n: NewJob(id=new_id(), task=f"of.another.program.{n % 5}", delay=delay)
-        case "tick":
-            return lambda n: NewJob(id=new_id(), task="tick")
+        case "tick" | "lead":
+            return lambda n: NewJob(id=new_id(), task=options.kind)
         case "carry":
             text = b',"seconds":%a,"data":"%b"}' % (options.seconds, b"x" * options.bytes)
             return lambda n: NewJob(id=new_id(), task="carry", args=b'{"number":%d' % n + text)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from bench.dashboard.scenario import dashboard
 from bench.figures import Finding
 from bench.scenarios.budget import budget
 from bench.scenarios.events import events
+from bench.scenarios.follow import follow
 from bench.scenarios.foreign import foreign
 from bench.scenarios.growth import growth, held
 from bench.scenarios.handlers import handlers, payloads
 from bench.scenarios.http import http
+from bench.scenarios.listen import listen
 from bench.scenarios.memory import memory
 from bench.scenarios.million import million
 from bench.scenarios.past import past
@@ -30,4 +33,7 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "http": http,
     "stages": stages,
     "events": events,
+    "follow": follow,
+    "listen": listen,
+    "dashboard": dashboard,
 }

@@ -17,10 +17,10 @@ from tests.support.processes import ROOT
 # Files, and functions. A few functions are called only now and then: a file that is checked again
 # after a while, keys that are read again.
 BOUNDS = {
-    "job": (24, 146),
-    "stage": (22, 86),
-    "POST /jobs": (27, 93),
-    "cron firing": (24, 113),
+    "job": (25, 146),
+    "stage": (24, 86),
+    "POST /jobs": (32, 106),
+    "cron firing": (25, 113),
     "event message": (22, 80),
 }
 

@@ -85,16 +85,19 @@ class Program:
         self.process.terminate()
         code = await self.process.ended()
         if code:
-            raise Broken(f"the {self} ended with {code}: {self.process.said[-2000:]}")
+            raise Broken(f"the {self} ended with {code}: {self.process.said[-8000:]}")
 
     def check(self) -> None:
         """Raise if it has ended by itself, or said what it should not."""
         for process in self.lives:
-            for line in process.said.splitlines():
+            lines = process.said.splitlines()
+            if lines and lines[-1].startswith((" ", "Traceback")) and process.code is None:
+                continue  # it is in the middle of a traceback, whose end tells the reason
+            for line in lines:
                 if " INFO " not in line and FORBIDDEN.search(line):
-                    raise Broken(f"the {self} said: {process.said[-2000:]}")
+                    raise Broken(f"the {self} said: {process.said[-8000:]}")
         if self.lives and self.process.code is not None:
-            raise Broken(f"the {self} ended by itself: {self.process.said[-2000:]}")
+            raise Broken(f"the {self} ended by itself: {self.process.said[-8000:]}")
 
 
 class Scene:

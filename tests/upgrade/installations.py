@@ -19,8 +19,8 @@ import pytest
 
 from tests.support.processes import LIMIT, ROOT
 
-# The last commit before migration 0004 on SQLite, 0014 on PostgreSQL and layout 3 on Redis. A later
-# migration comes with the commit before it here.
+# The last commit before migrations 0004 and 0005 on SQLite, 0014 on PostgreSQL and layout 3 on
+# Redis. A later migration comes with the commit before it here.
 OLD_COMMIT = "8d81cfde3d1dcaa64fcba8bfe5505991ec45d131"
 OLD_COMMIT_MISSING = "this clone lacks the commit of the older Headrace"
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "src")
