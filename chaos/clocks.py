@@ -5,6 +5,7 @@ Each worker follows a file that the driver writes.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -42,8 +43,11 @@ def follow(path: Path, clock: Clock) -> None:
     def loop() -> None:
         nonlocal clocks
         while True:
-            clocks = msgspec.json.decode(path.read_bytes(), type=Clocks)
-            clock.offset = clocks.engine
+            # A handler may have used up all descriptors just now. A thread that ended then would
+            # leave this process with a wrong clock for good, which no fault is meant to do.
+            with contextlib.suppress(OSError):
+                clocks = msgspec.json.decode(path.read_bytes(), type=Clocks)
+                clock.offset = clocks.engine
             time.sleep(LOOK_SECONDS)
 
     threading.Thread(target=loop, daemon=True, name="clocks").start()
