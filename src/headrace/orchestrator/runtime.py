@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.errors import HeadraceError, WorkerUnhealthy
-from headrace.model.worker import Renewal, WorkerInfo
+from headrace.model.worker import Renewal, WorkerInfo, renewal_seconds
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
 from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
@@ -60,6 +60,7 @@ class WorkerRuntime:
         self.host = host
         self.engine = host.engine
         self.settings = settings
+        self.renewal_seconds = renewal_seconds(settings.lease_seconds)
         self.queues = queues
         self.telemetry = telemetry
         self.threads = Threads()
@@ -115,7 +116,7 @@ class WorkerRuntime:
         self.lease_thread = LeaseThread(
             engine=self.engine,
             loop=loop,
-            lease_seconds=settings.lease_seconds,
+            lease_seconds=self.renewal_seconds,
             monitor=LoopBlockMonitor(
                 loop=loop,
                 block_seconds=settings.block_seconds,
@@ -158,7 +159,7 @@ class WorkerRuntime:
     @property
     def healthy(self) -> bool:
         """Return whether the engine is reached and the lease is renewed."""
-        lapsed = monotonic() - self.lease_thread.renewed_at > self.settings.lease_seconds
+        lapsed = monotonic() - self.lease_thread.renewed_at > self.renewal_seconds
         return (
             self.dispatcher.healthy
             and self.lease_thread.alive
@@ -168,7 +169,7 @@ class WorkerRuntime:
     async def start(self) -> None:
         """Register the worker and start its loops."""
         began = monotonic()
-        await self.engine.register(self.info, self.settings.lease_seconds)
+        await self.engine.register(self.info, self.renewal_seconds)
         try:
             self._unlisten = await self.engine.listen(
                 self.dispatcher.on_work_signal, self.cancel, self.dispatcher.on_jobs_pushed
@@ -259,14 +260,14 @@ class WorkerRuntime:
     async def register_again(self) -> str:
         """Register the worker under a new id, after its lease was lost."""
         name = self.info.name
-        lapsed = monotonic() - self.lease_thread.renewed_at >= self.settings.lease_seconds
+        lapsed = monotonic() - self.lease_thread.renewed_at >= self.renewal_seconds
         if not lapsed:
             name = name_after_loss(name, self._own_ids, await self.engine.workers())
         info = self._make_info(name, self.dispatcher.slots)
         # Noted before: if the answer gets lost, this one is ours all the same.
         self._own_ids.add(info.id)
         began = monotonic()
-        await self.engine.register(info, self.settings.lease_seconds)
+        await self.engine.register(info, self.renewal_seconds)
         self.info = info
         self.recorder.worker_name = info.name
         self.lease_thread.renew_for(info.id, began)

@@ -22,13 +22,13 @@ from headrace.model.outcome import (
     Settlement,
     TimedOut,
 )
+from headrace.model.worker import sweep_pause
 from headrace.upkeep.store import EngineLoop
 
 log = logging.getLogger("headrace.sweep")
 
 INTERRUPTED = "interrupted"
 BATCH = 200
-LONGEST_PAUSE = 5.0
 
 
 def outcome_of_lost(lost: LostJob) -> Outcome:
@@ -89,7 +89,7 @@ class Sweep(EngineLoop):
     def __init__(self, *, engine: Engine, clock: Clock, lease_seconds: float) -> None:
         super().__init__(engine=engine)
         self.clock = clock
-        self.pause = min(lease_seconds / 4, LONGEST_PAUSE)
+        self.pause = sweep_pause(lease_seconds)
 
     async def tick(self) -> float:
         """Settle one batch. Several sweeps may race: tokens let one outcome count."""
