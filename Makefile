@@ -6,6 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
+# The suite starts thousands of programs: where Python may not keep what it has compiled, each of them
+# compiles every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help up venv programs test lint types imports docs docs-serve kills ingest-kills chaos soak bench
 .PHONY: speech-kills spots-kills accuracy dist clean
 
