@@ -105,7 +105,8 @@ class Windows:
             viewport=size,  # type: ignore[arg-type]
             **options,
         )
-        context.set_default_timeout(15_000)
+        # A machine that is busy with other tests is slow, not wrong.
+        context.set_default_timeout(45_000)
         context.on("console", self._said)
         context.on("weberror", lambda error: self.complaints.append(f"error: {error.error}"))
         context.on("request", self._asked)
