@@ -48,7 +48,7 @@ WORKERS ?= 3
 # What the tests use and no wheel brings. It is installed where that may be done here; elsewhere the
 # tests that need it are skipped, and say so. Nothing of it is started as a service. Without
 # chromium-headless-shell, which some distributions have not, pages are tested with chromium, and
-# take three times as long.
+# take longer.
 PROGRAMS := chromium:chromium chromium-headless-shell:chromium-headless-shell
 PROGRAMS += rabbitmq-server:rabbitmq-server prometheus:prometheus nginx:nginx-light
 MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \

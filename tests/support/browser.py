@@ -6,8 +6,8 @@ import shutil
 
 NONE_FOUND = "there is no chromium here; install it with: make programs"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# The same Chromium without the windows and services around its pages, which nobody sees in a test: a
-# third of the processor time for the same pages. It has no tabs of which one is in front.
+# The same Chromium without the windows and services around its pages, which nobody sees in a test:
+# the same pages take much less processor time. It has no tabs of which one is in front.
 HEADLESS = "chromium-headless-shell"
 FLAGS = (
     "--no-sandbox",
