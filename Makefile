@@ -6,6 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
+# The suite starts thousands of programs: where Python may not keep what it has compiled, each of them
+# compiles every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help up venv programs test lint types imports docs docs-serve kills ingest-kills chaos soak bench
 .PHONY: speech-kills spots-kills accuracy dist clean
 
@@ -42,17 +46,21 @@ lint: $(STAMP) ## Check style, imports and types
 WORKERS ?= 3
 
 # What the tests use and no wheel brings. It is installed where that may be done here; elsewhere the
-# tests that need it are skipped, and say so. Nothing of it is started as a service.
-PROGRAMS := chromium:chromium rabbitmq-server:rabbitmq-server prometheus:prometheus nginx:nginx-light
+# tests that need it are skipped, and say so. Nothing of it is started as a service. Without
+# chromium-headless-shell, which some distributions have not, pages are tested with chromium, and
+# take longer.
+PROGRAMS := chromium:chromium chromium-headless-shell:chromium-headless-shell
+PROGRAMS += rabbitmq-server:rabbitmq-server prometheus:prometheus nginx:nginx-light
 MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \
 	$(subst :, ,$(each)))),,$(lastword $(subst :, ,$(each))))))
+INSTALL := DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends
 
 programs: ## Install the browser and the servers that tests need and that no wheel brings
-	@if [ -z "$(MISSING)" ]; then true; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "Installing $(MISSING)"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-			apt-get install -y -qq --no-install-recommends $(MISSING) >/dev/null; \
-	else false; fi || echo "Not here: $(MISSING). Tests that need it are skipped; install it with your system's packages"
+	@left="$(MISSING)"; \
+	if [ -n "$$left" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing $$left"; wanted=$$left; left=; apt-get update -qq; \
+		for each in $$wanted; do $(INSTALL) $$each >/dev/null || left="$$left $$each"; done; \
+	fi; [ -z "$$left" ] || echo "Not here: $$left. Tests that need it are skipped; install it with your system's packages"
 
 test: lint programs ## Run the whole suite on SQLite, PostgreSQL and Redis
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)

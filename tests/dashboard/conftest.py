@@ -22,7 +22,7 @@ from headrace.server.listen import listening
 from tests.dashboard.looks import axe, look_at_all_forms
 from tests.dashboard.trial import TRIAL
 from tests.server.conftest import make_app
-from tests.support.browser import FLAGS, NONE_FOUND, find_browser
+from tests.support.browser import FLAGS, NONE_FOUND, find_headless
 
 if TYPE_CHECKING:
     from tests.dashboard.tour import Tour
@@ -44,7 +44,7 @@ def _trial() -> None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """One browser for all tests. Each test has contexts of its own in it."""
-    found = find_browser()
+    found = find_headless()
     if found is None:
         pytest.skip(NONE_FOUND)
     async with playwright() as driver:
@@ -105,7 +105,8 @@ class Windows:
             viewport=size,  # type: ignore[arg-type]
             **options,
         )
-        context.set_default_timeout(15_000)
+        # A machine that is busy with other tests is slow, not wrong.
+        context.set_default_timeout(45_000)
         context.on("console", self._said)
         context.on("weberror", lambda error: self.complaints.append(f"error: {error.error}"))
         context.on("request", self._asked)

@@ -289,6 +289,7 @@ async def test_a_message_is_replayed_by_keyboard(site: Site, windows: Windows) -
     await page.focus("#letters a")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/intake/letters/*")
+    await is_live(page)  # only then it listens to keys
     await page.keyboard.press("r")
     await page.wait_for_selector("dialog[open]")
     await page.focus("dialog button.primary")

@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import IO
 
+from tests.support.postgres_data import make_data
+
 # Below those that the kernel gives to connections that programs open: one of these could be taken
 # by anybody between the moment when it is found free and when a server listens on it.
 PORTS = range(10_000, 30_000)
@@ -126,26 +128,22 @@ class PostgresServer(Server):
         if os.geteuid() == 0:
             # PostgreSQL refuses to run as root.
             self.binaries = _readable_by_all(binaries)
-            os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, pwd.getpwnam("nobody").pw_gid)
-        subprocess.run(
-            self._new_data() if copy_of is None else self._standby_of(copy_of),
-            check=True,
-            capture_output=True,
-            cwd=self.folder,
-            user=self.user(),
-            group=None if self.user() is None else pwd.getpwnam("nobody").pw_gid,
-        )
+            self._give(self.folder)
+        if copy_of is None:
+            make_data(self.binaries, self.data, self._run, self._give)
+        else:
+            self._run(self._standby_of(copy_of))
 
-    def _new_data(self) -> list[str]:
-        return [
-            str(self.binaries / "initdb"),
-            f"--pgdata={self.data}",
-            "--username=postgres",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--no-sync",
-        ]
+    def _give(self, folder: Path) -> None:
+        if self.user() is not None:
+            os.chown(folder, pwd.getpwnam("nobody").pw_uid, pwd.getpwnam("nobody").pw_gid)
+
+    def _run(self, command: list[str]) -> None:
+        user = self.user()
+        group = None if user is None else pwd.getpwnam(user).pw_gid
+        subprocess.run(
+            command, check=True, capture_output=True, cwd=self.folder, user=user, group=group
+        )
 
     def _standby_of(self, primary: PostgresServer) -> list[str]:
         """A copy that follows the primary from when it is started until it is promoted."""

@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import async_playwright as playwright
 from spots_support.pictures import open_city, show
-from tests.support.browser import FLAGS, NONE_FOUND, find_browser
+from tests.support.browser import FLAGS, NONE_FOUND, find_headless
 
 from headrace.server.listen import listening
 from headrace_spots.mock_shop.plans import ShopPlan
@@ -23,7 +23,7 @@ PLANS = (
 async def test_the_page_shows_shops_and_finds_reviews(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = find_browser()
+    found = find_headless()
     if found is None:
         pytest.skip(NONE_FOUND)
     monkeypatch.setenv("HEADRACE_ARTIFACTS", "")

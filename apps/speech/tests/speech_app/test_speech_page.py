@@ -9,12 +9,12 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 from speech_support.scene import a_browser, a_page, a_scene
 from speech_support.speech_server import SpeechServer
-from tests.support.browser import NONE_FOUND, find_browser
+from tests.support.browser import NONE_FOUND, find_headless
 from tests.support.processes import until
 
 from headrace_speech.store.records import AudioFilter
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason=NONE_FOUND)
+pytestmark = pytest.mark.skipif(find_headless() is None, reason=NONE_FOUND)
 
 PHONE = 390
 

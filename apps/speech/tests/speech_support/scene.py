@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Page
 from playwright.async_api import async_playwright as playwright
-from tests.support.browser import FLAGS, NONE_FOUND, find_browser
+from tests.support.browser import FLAGS, NONE_FOUND, find_headless
 
 import headrace
 from headrace.server.listen import listening
@@ -35,7 +35,7 @@ async def a_scene(folder: Path, **settings: Any) -> AsyncIterator[tuple[Made, st
 @asynccontextmanager
 async def a_browser() -> AsyncIterator[Browser]:
     """The machine's own Chromium."""
-    found = find_browser()
+    found = find_headless()
     if found is None:
         raise RuntimeError(NONE_FOUND)
     async with playwright() as driver:
