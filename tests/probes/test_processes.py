@@ -7,6 +7,7 @@ import json
 import runpy
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -292,8 +293,8 @@ async def test_up_answers_for_all_its_processes(processes: Processes) -> None:
     assert lines[-1]["event"] == "stopped"
 
 
-def children_of(process: Process) -> list[object]:
+def children_of(process: Process) -> list[Any]:
     import psutil  # type: ignore[import-untyped]
 
-    found: list[object] = psutil.Process(process.pid).children()
+    found: list[Any] = psutil.Process(process.pid).children()
     return found
