@@ -43,7 +43,8 @@ WORKERS ?= 3
 
 # What the tests use and no wheel brings. It is installed where that may be done here; elsewhere the
 # tests that need it are skipped, and say so. Nothing of it is started as a service.
-PROGRAMS := chromium:chromium rabbitmq-server:rabbitmq-server prometheus:prometheus nginx:nginx-light
+PROGRAMS := chromium:chromium rabbitmq-server:rabbitmq-server prometheus:prometheus nginx:nginx-light \
+	linux.uml:user-mode-linux
 MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \
 	$(subst :, ,$(each)))),,$(lastword $(subst :, ,$(each))))))
 

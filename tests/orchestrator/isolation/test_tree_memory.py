@@ -66,6 +66,7 @@ async def test_programs_that_left_the_session_and_their_parent_count_too(
 
 
 async def test_the_handler_itself_counts(run: Run) -> None:
+    await run(hungry.unlimited)  # a process without a limit is not used for it
     with pytest.raises(MemoryError, match="tree_memory_limit"):
         await run(hungry.alone, mebibytes=300)
 
@@ -178,7 +179,7 @@ async def test_a_cgroup_keeps_the_limit_where_one_is_delegated(tmp_path: Path) -
     init.write_text(
         "#!/bin/sh\nmount -t proc proc /proc; mount -t sysfs sys /sys; "
         "mount -t cgroup2 none /sys/fs/cgroup; mount -t tmpfs tmp /run\n"
-        f"cd {ROOT} && PYTHONPATH={ROOT} TMPDIR=/run {shlex.join(program)}\n"
+        f"echo TRIAL; cd {ROOT} && PYTHONPATH={ROOT} TMPDIR=/run {shlex.join(program)}\n"
         "echo o > /proc/sysrq-trigger; sleep 60\n"
     )
     init.chmod(0o755)
@@ -197,6 +198,8 @@ async def test_a_cgroup_keeps_the_limit_where_one_is_delegated(tmp_path: Path) -
         if kernel.returncode is None:
             os.killpg(kernel.pid, signal.SIGKILL)
             await kernel.wait()
+    if "TRIAL" not in said:
+        pytest.skip(f"no cgroup can be made here: user-mode-linux does not start: {said[-200:]}")
     assert "ALL IS WELL" in said, said[-5_000:]
 
 
