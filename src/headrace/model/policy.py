@@ -21,8 +21,9 @@ LONGEST_TIMEOUT = 30 * 86_400.0
 class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The policy of a task; single jobs may differ by `options`.
 
-    `never_retry` holds exception classes, or their names. `memory_limit` is in bytes and needs
-    `isolate="process"`.
+    `never_retry` holds exception classes, or their names. `memory_limit`, for each process, and
+    `tree_memory_limit`, for the handler's process and all that it starts together, are in bytes and
+    need `isolate="process"`.
     """
 
     queue: str = "default"
@@ -34,6 +35,7 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     never_retry: tuple[type[BaseException] | str, ...] = ()
     isolate: Isolation = "none"
     memory_limit: int | None = None
+    tree_memory_limit: int | None = None
 
     def __post_init__(self) -> None:
         check_name("queue", self.queue)
@@ -49,14 +51,14 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidSetting(f'on_crash must be "retry" or "fail", got {self.on_crash!r}')
         if self.isolate not in ("none", "process"):
             raise InvalidSetting(f'isolate must be "none" or "process", got {self.isolate!r}')
-        if self.memory_limit is None:
-            return
-        if self.isolate != "process":
-            raise InvalidSetting('memory_limit needs isolate="process"')
-        if not is_number(self.memory_limit) or not self.memory_limit >= 1:
-            raise InvalidSetting(
-                f"memory_limit must be a number of bytes, got {self.memory_limit!r}"
-            )
+        for name in ("memory_limit", "tree_memory_limit"):
+            limit = getattr(self, name)
+            if limit is None:
+                continue
+            if self.isolate != "process":
+                raise InvalidSetting(f'{name} needs isolate="process"')
+            if not is_number(limit) or not 1 <= limit < float("inf"):
+                raise InvalidSetting(f"{name} must be a number of bytes, got {limit!r}")
 
 
 def check_never_retry(never: Iterable[object]) -> None:

@@ -79,6 +79,7 @@ class Registering:
         never_retry: Sequence[type[BaseException] | str] = (),
         isolate: Isolation = "none",
         memory_limit: int | None = None,
+        tree_memory_limit: int | None = None,
     ) -> TaskDecorator: ...
 
     def task(

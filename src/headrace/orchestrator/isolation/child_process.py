@@ -50,6 +50,7 @@ from headrace.orchestrator.isolation.supervisor import (
     exists,
     marked,
 )
+from headrace.orchestrator.isolation.tree_limit import TreeLimit
 
 PROGRAM = "headrace.orchestrator.isolation.child"
 # Isolated and without `site`: it starts faster, and needs only the standard library.
@@ -80,12 +81,14 @@ class ChildProcess:
         begun_marks: int,
         lifeline: int,
         identity: str,
+        tree_limit: TreeLimit | None = None,
     ) -> None:
         # The supervisor of the child: when it has ended, everything below it has ended too.
         self._process = process
         self._begun_marks: int | None = begun_marks
         self._lifeline = lifeline
         self._identity = identity
+        self._tree_limit = tree_limit
         self._reader = reader
         self._writer = writer
         self._longest = LONGEST_FROM_CHILD
@@ -93,8 +96,12 @@ class ChildProcess:
         self._ended = asyncio.create_task(self._wait_for_end())
 
     @classmethod
-    async def spawn(cls) -> Self:
-        """Start a process. It has to `load` before it can run a job."""
+    async def spawn(cls, *, tree_memory_limit: int | None = None) -> Self:
+        """Start a process. It has to `load` before it can run a job.
+
+        With a limit, it and all that it has started are killed together when they use more.
+        """
+        tree_limit = None if tree_memory_limit is None else TreeLimit(tree_memory_limit)
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         begun_marks, begun_marks_end = os.pipe()
@@ -109,11 +116,15 @@ class ChildProcess:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, *SUPERVISOR, str(os.getpid())),
                 *map(str, (lifeline_end, theirs.fileno(), begun_marks_end)),
+                *(("0", "-1") if tree_limit is None else tree_limit.arguments),
                 *(*_python(), "-m", PROGRAM),
                 stdin=asyncio.subprocess.DEVNULL,
                 # A program may read the worker's standard output; prints are not for it.
                 stdout=2,
-                pass_fds=(lifeline_end, theirs.fileno(), begun_marks_end),
+                pass_fds=(
+                    *(lifeline_end, theirs.fileno(), begun_marks_end),
+                    *(() if tree_limit is None else (tree_limit.end,)),
+                ),
                 env={**os.environ, MARKER: identity},
                 # Ctrl-C is for the worker.
                 start_new_session=True,
@@ -124,6 +135,8 @@ class ChildProcess:
             ours.close()
             os.close(begun_marks)
             os.close(lifeline)
+            if tree_limit is not None:
+                tree_limit.close()
             if isinstance(error, OSError):
                 raise ChildDied(f"a child process could not be started: {error}") from error
             raise
@@ -131,6 +144,8 @@ class ChildProcess:
             theirs.close()
             os.close(begun_marks_end)
             os.close(lifeline_end)
+            if tree_limit is not None:
+                tree_limit.close_end()
         return cls(
             process=process,
             reader=reader,
@@ -138,6 +153,7 @@ class ChildProcess:
             begun_marks=begun_marks,
             lifeline=lifeline,
             identity=identity,
+            tree_limit=tree_limit,
         )
 
     @property
@@ -191,7 +207,10 @@ class ChildProcess:
                     case message:
                         raise ChildDied(f"a child sent {message!r} before it was ready")
         except ChannelClosed as error:
-            ending = describe_exit(await self._end())
+            code = await self._end()
+            if (exceeded := self._exceeded()) is not None:
+                raise MemoryError(f"loading {target.module} {exceeded}") from error
+            ending = describe_exit(code)
             limit = "" if memory_limit is None else f"; memory_limit is {memory_limit:,} bytes"
             raise ChildDied(
                 f"the child process {ending} while it loaded {target.module}{limit}"
@@ -216,8 +235,14 @@ class ChildProcess:
                     case _:
                         server.take(message)
         except ChannelClosed as error:
-            ending = describe_exit(await self._end())
-            kind = ChildDied if self._begun() == self.jobs else ChildNotStarted
+            code = await self._end()
+            begun, exceeded = self._begun() == self.jobs, self._exceeded()
+            if exceeded is not None:
+                if begun:
+                    raise MemoryError(f"task {job.task!r} {exceeded}") from error
+                log.warning("An idle child process %s", exceeded)
+            kind = ChildDied if begun else ChildNotStarted
+            ending = describe_exit(code)
             raise kind(f'the child process of task "{job.task}" {ending}') from error
         finally:
             await server.close()
@@ -243,6 +268,8 @@ class ChildProcess:
         if self._begun_marks is not None:
             os.close(self._begun_marks)
             self._begun_marks = None
+        if self._tree_limit is not None:
+            self._tree_limit.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
@@ -277,6 +304,9 @@ class ChildProcess:
             return len(os.read(self._begun_marks, self.jobs + 1))
         except BlockingIOError:
             return 0
+
+    def _exceeded(self) -> str | None:
+        return None if self._tree_limit is None else self._tree_limit.exceeded()
 
     async def _end(self) -> int | None:
         """Wait for the end of a process that has closed the channel. Return its exit code."""

@@ -25,13 +25,13 @@ SLOW_SECONDS = 10.0
 
 log = logging.getLogger("headrace.orchestrator.isolation")
 
-Key = tuple[Target, int | None]
+Key = tuple[Target, int | None, int | None]
 
 
 class ProcessPool:
     """Runs jobs in up to `size` child processes, one job at a time in each.
 
-    A process is reused for tasks of the same module and memory limit. It is replaced after a
+    A process is reused for tasks of the same module and memory limits. It is replaced after a
     timeout, a cancel, a crash or a MemoryError, after JOBS_PER_CHILD jobs and after IDLE_SECONDS.
     """
 
@@ -67,7 +67,8 @@ class ProcessPool:
         and with True when the job's own time begins.
         """
         time_counts(False)
-        key = self._target(task), task.policy.memory_limit
+        policy = task.policy
+        key = self._target(task), policy.memory_limit, policy.tree_memory_limit
         async with self._slots:
             while True:
                 time_counts(False)
@@ -145,7 +146,7 @@ class ProcessPool:
         self._count += 1
         self._empty.clear()
         try:
-            child = await ChildProcess.spawn()
+            child = await ChildProcess.spawn(tree_memory_limit=key[2])
         except BaseException:
             self._subtract()
             raise

@@ -10,6 +10,9 @@ On Linux the supervisor becomes the parent of whatever loses its parent below it
 (PR_SET_CHILD_SUBREAPER), in any session or group; no root and no cgroup is needed. Elsewhere only
 the child's process group is found: programs in a session of their own are left.
 
+With a limit for the memory of the tree (see tree_memory.py) all are killed when it is exceeded, and
+the worker is told by a line in a pipe: how that was found, the bytes, and the number of processes.
+
 Started by file name and without `site`, so it imports the standard library only, and little of it.
 """
 
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import resource
 import select
@@ -24,7 +28,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from headrace.orchestrator.isolation.tree_memory import Tree
 
 # In the environment of a child and of all that it starts, to find them if the supervisor is killed.
 MARKER = "_HEADRACE_CHILD_ID"
@@ -37,12 +44,15 @@ _SIGNALS = (signal.SIGCHLD, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signa
 
 
 def main() -> NoReturn:
-    """Run the child: `supervisor.py PARENT LIFELINE CHANNEL BEGUN_MARKS PROGRAM…`.
+    """Run the child: `supervisor.py PARENT LIFELINE CHANNEL BEGUN_MARKS LIMIT REPORT PROGRAM…`.
 
-    The lifeline is a pipe: the worker writes to it, or closes it, to have everything ended.
+    The lifeline is a pipe: the worker writes to it, or closes it, to have everything ended. LIMIT
+    is in bytes; with 0 there is none, and no pipe REPORT.
     """
-    parent, lifeline, channel, begun_marks = map(int, sys.argv[1:5])
+    parent, lifeline, channel, begun_marks, limit, report = map(int, sys.argv[1:7])
     os.set_inheritable(lifeline, False)
+    if limit:
+        os.set_inheritable(report, False)
     wakeup_read, wakeup_write = os.pipe()
     os.set_blocking(wakeup_write, False)
     for number in _SIGNALS:
@@ -53,37 +63,58 @@ def main() -> NoReturn:
     # Not SIGKILL: there is something to do first. It also comes when only a thread of the worker
     # has ended, so `_watch` compares the parent.
     _control(_PARENT_DEATH_SIGNAL, signal.SIGUSR2)
-    child = _start([*sys.argv[5:], str(channel), str(begun_marks), str(os.getpid())])
+    tree = _limit_tree(limit) if limit else None
+    child = _start([*sys.argv[7:], str(channel), str(begun_marks), str(os.getpid())], tree)
     # The worker has to see that the channel is closed when the child has ended.
     os.close(channel)
     os.close(begun_marks)
-    status = _watch(child, parent=parent, lifeline=lifeline, wakeup=wakeup_read)
+    status = _watch(child, parent=parent, lifeline=lifeline, wakeup=wakeup_read, tree=tree)
     _kill_descendants(child, ended=status is not None, adopts=adopts)
+    if tree is not None:
+        tree.close()
+        if tree.exceeded is not None:
+            os.write(report, tree.exceeded.encode())
     _end_like(status)
 
 
-def _start(program: list[str]) -> int:
+def _limit_tree(limit: int) -> Tree:
+    # Neither this folder nor the package is on the path: the supervisor starts without them.
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    ways = importlib.import_module("tree_memory")
+    del sys.path[0]
+    tree: Tree = ways.limit_tree(
+        limit, find=lambda: descendants(os.getpid()), began=lambda pid: _stat(pid)[2]
+    )
+    return tree
+
+
+def _start(program: list[str], tree: Tree | None) -> int:
     child = os.fork()
     if child:
         return child
     try:
         os.setsid()
+        if tree is not None:
+            tree.enter()
         os.execv(program[0], program)  # noqa: S606 - no shell
     except OSError as error:
         os.write(2, f"{program[0]} cannot be started: {error}\n".encode())
     os._exit(127)
 
 
-def _watch(child: int, *, parent: int, lifeline: int, wakeup: int) -> int | None:
+def _watch(child: int, *, parent: int, lifeline: int, wakeup: int, tree: Tree | None) -> int | None:
     """Wait for the end of the child and return its status; None: it has to be killed."""
     poll = select.poll()
     poll.register(lifeline, select.POLLIN)
     poll.register(wakeup, select.POLLIN)
     while (status := _reap()[0].get(child)) is None and os.getppid() == parent:
-        for descriptor, _ in poll.poll():
+        pause = None if tree is None else tree.pause
+        for descriptor, _ in poll.poll(None if pause is None else pause * 1_000):
             if descriptor == lifeline:
                 return None  # written to or closed
             os.read(wakeup, 4096)
+        if tree is not None and tree.check():
+            return None
     return status
 
 

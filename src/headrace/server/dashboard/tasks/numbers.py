@@ -108,6 +108,8 @@ def policy_words(policy: TaskPolicy) -> list[tuple[str, str]]:
         words.append(("Priority", str(policy.priority)))
     if policy.isolate == "process":
         limit = f", at most {size(policy.memory_limit)}" if policy.memory_limit else ""
+        if policy.tree_memory_limit:
+            limit += f", at most {size(policy.tree_memory_limit)} with all that it starts"
         words.append(("Isolation", f"in a process of its own{limit}"))
     if policy.on_crash == "fail":
         words.append(("Lost worker", "fails, and is not tried again"))
