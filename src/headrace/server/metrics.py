@@ -29,14 +29,19 @@ _STATES = ("scheduled", "waiting", "ready", "running")
 
 async def exposition(service: Service) -> tuple[bytes, str]:
     """Return the text and its content type. While the engine is away it has what it can."""
+    registry = CollectorRegistry()
+    registry.register(await read_numbers(service))
+    return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+async def read_numbers(service: Service) -> Collector:
+    """Return all metrics as they are now."""
     snapshot: Snapshot | None = None
     counters: Telemetry | None = None
     with contextlib.suppress(HeadraceError):
         snapshot = await service.snapshots.get()
         counters = await service.counters.get(None, lambda: read_counters(service.app.engine))
-    registry = CollectorRegistry()
-    registry.register(_Numbers(service, snapshot, counters))
-    return generate_latest(registry), CONTENT_TYPE_LATEST
+    return _Numbers(service, snapshot, counters)
 
 
 class _Numbers(Collector):

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from headrace.api_types.responses import DispatcherView
+from headrace.cli.app_loader import reconfigure
 from headrace.cli.backend import time_now
 from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import flag, group, option
@@ -19,6 +20,7 @@ from headrace.dispatchers.events.config import DEFAULT, make_adapter, read_queue
 from headrace.dispatchers.events.dispatcher import QueueDispatcher, run_dispatcher
 from headrace.engine.text import redacted
 from headrace.model.names import check_name
+from headrace.tracing.set_up import exporting
 
 commands = group("Create jobs by cron or from a broker.")
 crons = logging.getLogger("headrace.cron")
@@ -29,7 +31,9 @@ events = logging.getLogger("headrace.events")
 @option("--config", "FILE", "Settings and schedules (default config/dispatcher.yaml).")
 @bundle_option
 @log_options
-async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet: bool) -> int:
+async def cron(
+    session: CliSession, *, config: str | None, log_format: str | None, verbose: bool, quiet: bool
+) -> int:
     """Create the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
 
     Schedules that the App declares, and those of the file, are stored first. Any number of
@@ -38,21 +42,22 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
       headrace dispatcher cron --app shop.jobs
       headrace dispatcher cron --app shop.jobs --config config/dispatcher.yaml
     """
-    app = session.load_app()
+    app = reconfigure(session.load_app(), log_format=log_format)
     schedules = app.schedules  # says what to install if the extra is missing
     from headrace.dispatchers.cron.dispatcher import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
 
     dispatcher = cron_dispatcher(app, None if config is None else Path(config))
-    log_to_stderr(verbose=verbose, quiet=quiet)
+    log_to_stderr(verbose=verbose, quiet=quiet, log_format=app.settings.log_format)
     declared = len(schedules.declared) + sum(map(len, dispatcher.files.values()))
     crons.info(
         "Cron dispatcher %s on %s, %s declared",
         *(dispatcher.id, redacted(app.settings.url), plural(declared, "schedule")),
     )
-    try:
-        code = await run_cron(dispatcher)
-    finally:
-        await app.close()
+    with exporting(app.settings.tracing, "headrace-dispatcher"):
+        try:
+            code = await run_cron(dispatcher)
+        finally:
+            await app.close()
     if session.json:
         print_json_line({"event": "stopped", "code": code, "made": dispatcher.firing.made})
     return code
@@ -65,7 +70,14 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
 @flag("--check", "Check the file and the App, then stop.")
 @log_options
 async def queue(
-    session: CliSession, *, config: str, name: str | None, check: bool, verbose: bool, quiet: bool
+    session: CliSession,
+    *,
+    config: str,
+    name: str | None,
+    check: bool,
+    log_format: str | None,
+    verbose: bool,
+    quiet: bool,
 ) -> int:
     """Create jobs from a broker's messages until SIGTERM or Ctrl-C.
 
@@ -75,7 +87,7 @@ async def queue(
       headrace dispatcher queue --app shop.jobs
       headrace dispatcher queue --app shop.jobs --config orders.yaml --check
     """
-    app = session.load_app()
+    app = reconfigure(session.load_app(), log_format=log_format)
     settings = read_queue_config(Path(config))
     adapter = make_adapter(settings)
     dispatcher = QueueDispatcher(
@@ -90,15 +102,16 @@ async def queue(
         text = f"{config} is fine: {adapter.name}, {plural(len(app.tasks), 'task')}."
         session.show(answer, text)
         return 0
-    log_to_stderr(verbose=verbose, quiet=quiet)
+    log_to_stderr(verbose=verbose, quiet=quiet, log_format=app.settings.log_format)
     logging.getLogger("aiokafka").setLevel(logging.WARNING if verbose else logging.CRITICAL)
     events.info("Messages of %s become jobs on %s", adapter.name, redacted(app.settings.url))
     if not app.tasks:
         events.warning("%s has no tasks, so every message will be set aside", app.settings.app)
-    try:
-        code = await run_dispatcher(dispatcher)
-    finally:
-        await app.close()
+    with exporting(app.settings.tracing, "headrace-dispatcher"):
+        try:
+            code = await run_dispatcher(dispatcher)
+        finally:
+            await app.close()
     if session.json:
         print_json_line(
             {"event": "stopped", "code": code, **msgspec.to_builtins(dispatcher.counts)}

@@ -21,6 +21,7 @@ from headrace.engine.text import redacted
 from headrace.loops.free_memory import memory_given_back
 from headrace.loops.signals import on_stop_signals
 from headrace.server import serve
+from headrace.tracing.set_up import exporting
 
 
 @click.command("server", cls=Command)
@@ -35,6 +36,7 @@ async def server(
     host: str | None,
     port: int | None,
     redact: str | None,
+    log_format: str | None,
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -45,8 +47,8 @@ async def server(
       headrace server --app shop.jobs
       headrace server --app shop.jobs --host 0.0.0.0 --port 8080
     """
-    app = reconfigure(session.load_app(), host=host, port=port)
-    log_to_stderr(verbose=verbose, quiet=quiet)
+    app = reconfigure(session.load_app(), host=host, port=port, log_format=log_format)
+    log_to_stderr(verbose=verbose, quiet=quiet, log_format=app.settings.log_format)
     options: dict[str, Any] = {} if redact is None else {"redact": parts([redact])}
 
     def started(url: str) -> None:
@@ -55,8 +57,9 @@ async def server(
         else:
             print_line(f"Serving {redacted(app.settings.url)} at {url}, Ctrl-C stops it")
 
-    async with app:
-        await until_signal(app, on_start=started, **options)
+    with exporting(app.settings.tracing, "headrace-server"):
+        async with app:
+            await until_signal(app, on_start=started, **options)
     if session.json:
         print_json_line({"event": "stopped", "code": 0})
     else:

@@ -20,7 +20,7 @@ from headrace.cli.command import Command, flag, option
 from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
-from headrace.cli.services.logs import log_to_stderr, without_jobs
+from headrace.cli.services.logs import log_format_option, log_to_stderr, without_jobs
 from headrace.cli.services.worker import declared_schedules, serve, started
 from headrace.cli.session import CliSession
 from headrace.cli.up.demos import run_demos
@@ -32,6 +32,7 @@ from headrace.model.job import Job
 from headrace.model.status import Status
 from headrace.orchestrator import JobOrchestrator
 from headrace.orchestrator.process import exit_worker
+from headrace.tracing.set_up import exporting
 from headrace.version import __version__
 
 POLL_TOUR = 0.15
@@ -46,6 +47,7 @@ POLL_SECONDS = 0.5
 @option("--port", "PORT", "Serve on this port (default 3989, or a free one).", type=int)
 @bundle_option
 @flag("--exit-when-idle", "Stop when all jobs have run.")
+@log_format_option
 async def up(
     session: CliSession,
     *,
@@ -55,6 +57,7 @@ async def up(
     host: str | None,
     port: int | None,
     exit_when_idle: bool,
+    log_format: str | None,
 ) -> int:
     """Start a worker, the dashboard, schedules and a short tour.
 
@@ -73,8 +76,8 @@ async def up(
     if named is not None and tour and not bundles:
         raise InvalidInput("the tour has an App of its own; leave out --app, or --tour")
     app = session.load_app() if named else session.load_app("tour.hello")
-    app = reconfigure(app, host=host, port=port)
-    log_to_stderr(quiet=True)
+    app = reconfigure(app, host=host, port=port, log_format=log_format)
+    log_to_stderr(quiet=True, log_format=app.settings.log_format)
     for handler in logging.getLogger().handlers:
         handler.addFilter(without_jobs)
     await app.open()
@@ -83,15 +86,18 @@ async def up(
     children = WorkerProcesses(app, count=workers - 1, queues=orchestrator.queues)
     output = UpOutput(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
     served = server and not exit_when_idle
-    async with run_services(app, server=served, any_port=port is None) as services:
-        output.banner(workers, services.address)
-        for note in services.notes:
-            notice(f"note: {note}")
-        shown = named is None if tour is None else tour
-        try:
-            code = await serve(orchestrator, output.run(tour=shown and named is None, demos=shown))
-        finally:
-            await children.stop()
+    with exporting(app.settings.tracing, "headrace"):
+        async with run_services(app, server=served, any_port=port is None) as services:
+            output.banner(workers, services.address)
+            for note in services.notes:
+                notice(f"note: {note}")
+            shown = named is None if tour is None else tour
+            try:
+                code = await serve(
+                    orchestrator, output.run(tour=shown and named is None, demos=shown)
+                )
+            finally:
+                await children.stop()
     await output.feed.end()
     await app.close()
     output.end(code)
