@@ -101,6 +101,9 @@ def create(
         openapi_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        # Newer versions make spans of their own, with the query in them, and count requests.
+        # Older ones know no such option, and ignore it.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     api.state.headrace = service
     problems.install(api)

@@ -221,14 +221,21 @@ class Tracing:
         with self._span(f"deliver {kind}", None, span_kind, about):
             yield inject()
 
+    def is_inside(self, headers: Mapping[str, str]) -> bool:
+        """Return whether an application around this one has made a span for a request already. One
+        of another trace than the caller's is not that.
+        """
+        current = trace.get_current_span()
+        above = trace.get_current_span(self.context_of(headers)).get_span_context()
+        return current.is_recording() and (
+            not above.is_valid or above.trace_id == current.get_span_context().trace_id
+        )
+
     @contextmanager
     def serving(self, headers: Mapping[str, str], about: Mapping[str, Any]) -> Iterator[Span]:
-        """Make a span while a request is served. An application around this one may have made one
-        already, which is its parent then; otherwise the caller's is, by its headers.
-        """
-        inside = trace.get_current_span().get_span_context().is_valid
-        parent = None if inside else self.context_of(headers)
-        with self._span(str(about["http.request.method"]), parent, SpanKind.SERVER, about) as span:
+        """Make a span while a request is served, below that of the caller, by its headers."""
+        name, parent = str(about["http.request.method"]), self.context_of(headers)
+        with self._span(name, parent, SpanKind.SERVER, about) as span:
             yield span
 
     def answered(self, span: Span, status: int) -> None:

@@ -25,12 +25,17 @@ class TracedRequests:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
-        if scope["type"] != "http" or scope["path"].endswith(LEFT_OUT):
+        headers = checked(Headers(scope=scope)) if scope["type"] == "http" else {}
+        if (
+            scope["type"] != "http"
+            or scope["path"].endswith(LEFT_OUT)
+            or self._tracing.is_inside(headers)
+        ):
             await self.app(scope, receive, send)
             return
         method = scope["method"]
         about = {"http.request.method": method, "url.scheme": scope.get("scheme", "http")}
-        with self._tracing.serving(checked(Headers(scope=scope)), about) as span:
+        with self._tracing.serving(headers, about) as span:
 
             async def send_and_note(message: Message) -> None:
                 if message["type"] == "http.response.start":
