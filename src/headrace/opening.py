@@ -81,7 +81,7 @@ class Opening(Registry):
 
     def _use(self, engine: Engine, *, opened: bool = False) -> None:
         self._engine = engine
-        self._enqueuer = Enqueuer(self._engine, clock=self.clock)
+        self._enqueuer = self._make_enqueuer()
         self._results = ResultWatch(self._engine)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = os.getpid()
@@ -132,8 +132,14 @@ class Opening(Registry):
     def _trace(self) -> None:
         """Make spans from now on, if traces are on."""
         self.tracing = find_tracing(self.settings.tracing)
-        if self.tracing is not None and not isinstance(self._enqueuer, TracedEnqueuer):
-            self._enqueuer = TracedEnqueuer(self._engine, clock=self.clock, tracing=self.tracing)
+        # Others may wait for the same engine to be opened: the first to be here decides.
+        if isinstance(self._enqueuer, TracedEnqueuer) != (self.tracing is not None):
+            self._enqueuer = self._make_enqueuer()
+
+    def _make_enqueuer(self) -> Enqueuer:
+        if self.tracing is None:
+            return Enqueuer(self._engine, clock=self.clock)
+        return TracedEnqueuer(self._engine, clock=self.clock, tracing=self.tracing)
 
     async def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Connections belong to one event loop of one process; start afresh on another."""

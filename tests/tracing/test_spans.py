@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from pathlib import Path
 
@@ -190,24 +191,44 @@ async def test_one_job_does_not_continue_the_trace_of_another(
     assert len({span.context.trace_id for span in runs if span.context}) == 3
 
 
+@pytest.mark.parametrize("name", ["in_thread", "on_loop"])
 async def test_a_handler_that_does_not_stop_has_an_end_in_its_trace(
-    spans: Spans, tmp_path: Path
+    spans: Spans, tmp_path: Path, name: str
 ) -> None:
     release = threading.Event()
     app = headrace.App(f"sqlite:///{tmp_path}/jobs.db", grace_seconds=0.2)
 
     @app.task(retries=0, timeout=0.2)
-    def stuck() -> None:
+    def in_thread() -> None:
         release.wait(60)
+
+    @app.task(retries=0, timeout=0.2)
+    async def on_loop() -> None:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
 
     try:
         async with app:
-            await stuck.enqueue()
+            await app.enqueue(name)
             await work(app)
-            assert about(spans.one("run stuck"))["headrace.outcome"] == "timeout"
+            run = spans.one(f"run {name}")
+            assert about(run)["headrace.outcome"] == "timeout"
+            assert run.status.status_code is StatusCode.ERROR
     finally:
         release.set()
-    assert spans.one("run stuck").status.status_code is StatusCode.ERROR
+
+
+async def test_schedules_begin_traces(spans: Spans, app: headrace.App) -> None:
+    @app.task
+    async def sweep() -> None: ...
+
+    app.add_schedule(sweep, "* * * * *", name="nightly")
+    with trace.get_tracer("caller").start_as_current_span("caller"):
+        await app.trigger_schedule("nightly")
+    await work(app)
+    assert parent_of(spans.one("enqueue sweep")) == id_of(spans.one("caller"))
+    assert parent_of(spans.one("run sweep")) == id_of(spans.one("enqueue sweep"))
 
 
 async def test_child_processes_send_their_spans(spans: Spans, tmp_path: Path) -> None:

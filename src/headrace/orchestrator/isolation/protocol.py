@@ -197,10 +197,14 @@ def printable(text: str) -> str:
 
 
 def ask(
-    run: int, number: int, method: str, arguments: tuple[Any, ...], trace: dict[str, str]
+    run: int,
+    number: int,
+    method: str,
+    arguments: tuple[Any, ...],
+    trace: dict[str, str] | None = None,
 ) -> Ask:
     """Return a call to be sent. Not `Raw(encode(…))`: that would copy a large result once more."""
-    return Ask(run, number, method, cast("msgspec.Raw", arguments), trace)
+    return Ask(run, number, method, cast("msgspec.Raw", arguments), trace or {})
 
 
 def frame(message: FromWorker | FromChild, longest: int) -> bytes:

@@ -30,7 +30,6 @@ from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.task import Task
 from headrace.task.stage_hooks import StageHooks
 from headrace.tracing.carrier import without
-from headrace.tracing.current_job import about
 
 if TYPE_CHECKING:
     from headrace.tracing.tracer import Tracing
@@ -79,7 +78,13 @@ class JobContext(DurableContext):
 
     @functools.cached_property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:  # type: ignore[override]
-        return logging.LoggerAdapter(log, about(self._attempt.job))
+        extra = {
+            "job_id": self.job_id,
+            "task": self.task,
+            "queue": self.queue,
+            "attempt": self.attempt,
+        }
+        return logging.LoggerAdapter(log, extra)
 
     @functools.cached_property
     def artifacts(self) -> JobArtifacts:  # type: ignore[override]
