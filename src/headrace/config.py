@@ -53,6 +53,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     history_seconds: float = 7 * 86_400.0
     history_count: int | None = None
     block_seconds: float = 1.0
+    log_format: Literal["text", "json"] = "text"
+    tracing: Literal["auto", "on", "off"] = "auto"
     allow_private_webhooks: bool = False
     api_url: str | None = None
     api_key: str | None = None

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headrace.batching import batched
+from headrace.batching import each as each_of
 from headrace.clock import Clock
 from headrace.engine.base import Engine, TransactionalProducing
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting, KeyInDoubt
 from headrace.model.job import Inserted, Job, NewJob
 from headrace.model.status import State
 from headrace.model.times import kept_delay, moment_of
+
+if TYPE_CHECKING:
+    from headrace.tracing.tracer import Tracing
 
 # One call to the engine has at most this many jobs and bytes, so that no transaction grows large.
 BATCH_JOBS = 1_000
@@ -197,6 +201,32 @@ class Enqueuer:
         existing = await self._engine.get([inserted.id])
         # Between the two calls it may have been pruned.
         return existing[0] if existing else stored(job, self._clock.utcnow(), job_id=inserted.id)
+
+
+class TracedEnqueuer(Enqueuer):
+    """The same with a span for each call, whose context the jobs carry."""
+
+    def __init__(self, engine: Engine, *, clock: Clock, tracing: Tracing) -> None:
+        super().__init__(engine, clock=clock)
+        self._tracing = tracing
+
+    async def one(self, job: NewJob) -> Job:
+        with self._tracing.enqueuing(job) as traced:
+            return await super().one(traced)
+
+    async def within(self, connection: Any, job: NewJob) -> Job:
+        with self._tracing.enqueuing(job) as traced:
+            return await super().within(connection, traced)
+
+    async def many(
+        self,
+        jobs: Iterable[NewJob] | AsyncIterable[NewJob],
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> list[Job]:
+        with self._tracing.enqueuing_many() as carrying:
+            traced = (carrying(job) async for job in each_of(jobs))
+            return await super().many(traced, on_progress=on_progress)
 
 
 def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:

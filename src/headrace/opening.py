@@ -24,13 +24,15 @@ from headrace.artifacts import open_store
 from headrace.clock import Clock
 from headrace.config import Settings
 from headrace.engine.open import in_memory, open_engine
-from headrace.enqueue import Enqueuer
+from headrace.enqueue import Enqueuer, TracedEnqueuer
 from headrace.errors import EngineUnavailable, HeadraceError
 from headrace.monitor.results import ResultWatch
 from headrace.task import Registry
+from headrace.tracing import find_tracing
 
 if TYPE_CHECKING:
     from headrace.engine.base import Engine
+    from headrace.tracing.tracer import Tracing
 
 CLOSED = "the App was closed while it was being opened; open it again"
 ELSEWHERE = (
@@ -57,6 +59,8 @@ class Opening(Registry):
 
     settings: Settings
     clock: Clock
+    # What makes spans; None while traces are off. Known when the App is opened.
+    tracing: Tracing | None = None
     _isolated = False
 
     def isolated(self) -> None:
@@ -77,7 +81,7 @@ class Opening(Registry):
 
     def _use(self, engine: Engine, *, opened: bool = False) -> None:
         self._engine = engine
-        self._enqueuer = Enqueuer(self._engine, clock=self.clock)
+        self._enqueuer = self._make_enqueuer()
         self._results = ResultWatch(self._engine)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = os.getpid()
@@ -122,7 +126,20 @@ class Opening(Registry):
                 self._openers -= 1
         if self._engine is not engine:
             raise EngineUnavailable(CLOSED)
+        self._trace()
         self._opened = True
+
+    def _trace(self) -> None:
+        """Make spans from now on, if traces are on."""
+        self.tracing = find_tracing(self.settings.tracing)
+        # Others may wait for the same engine to be opened: the first to be here decides.
+        if isinstance(self._enqueuer, TracedEnqueuer) != (self.tracing is not None):
+            self._enqueuer = self._make_enqueuer()
+
+    def _make_enqueuer(self) -> Enqueuer:
+        if self.tracing is None:
+            return Enqueuer(self._engine, clock=self.clock)
+        return TracedEnqueuer(self._engine, clock=self.clock, tracing=self.tracing)
 
     async def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Connections belong to one event loop of one process; start afresh on another."""

@@ -17,6 +17,7 @@ from headrace.client.address import ServerAddress
 from headrace.client.errors import RateLimited, error_for
 from headrace.client.request import LONGEST_WAIT, Request, Response, pause
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
+from headrace.tracing import current_headers
 from headrace.version import __version__
 
 # Servers close a connection that was idle for a few seconds (uvicorn: 5). We let go of it first,
@@ -100,7 +101,7 @@ class Transport:
 
     async def _once(self, request: Request) -> Response:
         content: dict[str, Any] = {}
-        headers = {}
+        headers = dict(current_headers())
         if request.files is not None:
             content = {"files": request.files, "data": request.fields}
         elif request.body is not None:

@@ -78,7 +78,7 @@ class WorkerRuntime:
             engine=self.engine, telemetry=telemetry, on_refused=self.lose_lease_of
         )
         self.family_updates = FamilyUpdates(engine=self.engine)
-        self.executor = Executor(
+        self.executor = _executor_kind(host)(
             tasks=host.tasks,
             services=Services(
                 engine=self.engine,
@@ -91,6 +91,7 @@ class WorkerRuntime:
                 tasks=host.tasks,
                 stage_hooks=StageHooks(host.stage_hooks, stage_hooks),
                 event_job=host.event_job,
+                tracing=host.tracing,
             ),
             threads=self.threads,
             processes=self.processes,
@@ -351,3 +352,12 @@ class WorkerRuntime:
             self.dispatcher.drain()
             self._lose_all("settles nothing any more")
             self._on_death(error)
+
+
+def _executor_kind(host: AppLike) -> type[Executor]:
+    """Return what runs attempts: one that notes which job runs only where somebody asks for it."""
+    if host.tracing is None and host.settings.log_format != "json":
+        return Executor
+    from headrace.orchestrator.running.observed import ObservedExecutor  # noqa: PLC0415 - optional
+
+    return ObservedExecutor

@@ -14,8 +14,9 @@ from headrace.config import Settings
 from headrace.errors import HeadraceError, RetryLater
 from headrace.publishing.destinations import Destination
 from headrace.publishing.events import PublishedEvent
-from headrace.publishing.sender import DeliveryFailed, DestinationGone, Sender
+from headrace.publishing.sender import NO_TRACE, DeliveryFailed, DestinationGone, Sender
 from headrace.publishing.store import Stored
+from headrace.tracing import find_tracing
 
 log = logging.getLogger("headrace.publishing")
 
@@ -64,7 +65,7 @@ class Deliveries:
             async with asyncio.timeout(destination.typed_options.timeout):
                 # Opened by a task of its own: others may wait for the same.
                 await asyncio.shield(used.opening)
-                await used.sender.send(event, msgspec.json.encode(event))
+                await self._send(used.sender, destination, event)
         except (DestinationGone, RetryLater, DeliveryFailed) as error:
             raise _hidden(error, destination) from None
         except TimeoutError:
@@ -82,6 +83,15 @@ class Deliveries:
         finally:
             used.users -= 1
             self._rest(destination.name, used)
+
+    async def _send(self, sender: Sender, destination: Destination, event: PublishedEvent) -> None:
+        body = msgspec.json.encode(event)
+        tracing = find_tracing(self._settings.tracing)
+        if tracing is None:
+            await sender.send(event, body, NO_TRACE)
+            return
+        with tracing.delivering(destination.kind, destination.name, event.type) as trace:
+            await sender.send(event, body, trace)
 
     async def close(self) -> None:
         """Close every connection."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.publishing.destinations import Destination
     from headrace.publishing.events import PublishedEvent
+
+
+# The W3C trace context of a delivery; empty while traces are off.
+Trace: TypeAlias = Mapping[str, str]
+NO_TRACE: Trace = {}
 
 
 class DeliveryFailed(HeadraceError):
@@ -31,8 +37,10 @@ class Sender(ABC):
         """Connect."""
 
     @abstractmethod
-    async def send(self, event: PublishedEvent, body: bytes) -> None:
-        """Deliver an event; `body` is its JSON. Returns once the receiver has confirmed it."""
+    async def send(self, event: PublishedEvent, body: bytes, trace: Trace) -> None:
+        """Deliver an event; `body` is its JSON, `trace` headers to send along. Returns once the
+        receiver has confirmed it.
+        """
 
     @abstractmethod
     async def close(self) -> None:

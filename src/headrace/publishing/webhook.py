@@ -10,7 +10,7 @@ from headrace.errors import MissingDriver, RetryLater
 from headrace.publishing.addresses import find_addresses
 from headrace.publishing.destinations import Destination, WebhookOptions
 from headrace.publishing.events import PublishedEvent
-from headrace.publishing.sender import DeliveryFailed, DestinationGone, Sender
+from headrace.publishing.sender import DeliveryFailed, DestinationGone, Sender, Trace
 from headrace.publishing.signature import sign
 from headrace.version import __version__
 
@@ -48,7 +48,7 @@ class WebhookSender(Sender):
         if client is not None:
             await client.aclose()
 
-    async def send(self, event: PublishedEvent, body: bytes) -> None:
+    async def send(self, event: PublishedEvent, body: bytes, trace: Trace) -> None:
         timestamp = int(time.time())
         headers = {
             "content-type": "application/json",
@@ -56,6 +56,7 @@ class WebhookSender(Sender):
             "webhook-id": event.id,
             "webhook-timestamp": str(timestamp),
             "webhook-signature": sign(event.id, timestamp, body, self.destination.secrets),
+            **trace,
         }
         try:
             status, later, text = await self._post(headers, body)

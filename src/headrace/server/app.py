@@ -14,8 +14,10 @@ from headrace.server.bundles import add_bundles
 from headrace.server.dashboard.mount import mount_dashboard
 from headrace.server.http import problems
 from headrace.server.http.incoming import BODY_SECONDS, IncomingBodies
+from headrace.server.http.traced import TracedRequests
 from headrace.server.openapi import page
 from headrace.server.openapi.document import document
+from headrace.server.otlp import metrics_export
 from headrace.server.routes import (
     admin,
     bulk,
@@ -30,6 +32,7 @@ from headrace.server.routes import (
 from headrace.server.routing import Prefix, SecurityHeaders
 from headrace.server.service import MEBIBYTE, Service, ServicePerLoop
 from headrace.task.redact import DEFAULT
+from headrace.tracing import find_tracing
 from headrace.version import __version__
 
 # Fixed paths before those with a job's id in the same place.
@@ -83,7 +86,12 @@ def create(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.get().bulk.start()
         service.get().depths.start()
+        export = metrics_export(service.get())
+        if export is not None:
+            export.start()
         yield
+        if export is not None:
+            await export.stop()
         await service.get().close()
 
     api = FastAPI(
@@ -93,11 +101,16 @@ def create(
         openapi_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        # Newer versions make spans of their own, with the query in them, and count requests.
+        # Older ones know no such option, and ignore it.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     api.state.headrace = service
     problems.install(api)
     api.add_middleware(IncomingBodies, seconds=body_seconds)
     api.add_middleware(SecurityHeaders)
+    if (tracing := find_tracing(app.settings.tracing)) is not None:
+        api.add_middleware(TracedRequests, tracing=tracing)
     if root_path.strip("/"):
         api.add_middleware(Prefix, root=f"/{root_path.strip('/')}")
     api.router.routes.extend(ROUTES)

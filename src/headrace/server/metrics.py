@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from headrace.monitor.metrics.text import CONTENT_TYPE, gauge
+from headrace.monitor.metrics.text import CONTENT_TYPE, Metric, gauge, text_of
 from headrace.server.service import Service
 
 
 async def exposition(service: Service) -> tuple[bytes, str]:
     """Return the text and its content type. While the engine is away it has what it can."""
+    return text_of(await read_metrics(service)), CONTENT_TYPE
+
+
+async def read_metrics(service: Service) -> list[Metric]:
+    """Return all metrics as they are now."""
     streams = gauge("event_streams", "Open event streams.", [], [([], len(service.subscribers))])
-    return await service.metrics.text([streams]), CONTENT_TYPE
+    return await service.metrics.read([streams])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headrace.loops.loop import Loop
     from headrace.model.job import NewJob
     from headrace.telemetry import Telemetry
+    from headrace.tracing.tracer import Tracing
 
 
 class AppLike(JobSink, Protocol):
@@ -26,6 +27,7 @@ class AppLike(JobSink, Protocol):
     tasks: dict[str, Task[..., Any]]
     artifact_store: ArtifactStore
     stage_hooks: list[StageHook]
+    tracing: Tracing | None
 
     @property
     def engine(self) -> Engine:

@@ -25,6 +25,7 @@ from headrace.dispatchers.heartbeat import DispatcherHeartbeat
 from headrace.engine.text import redacted
 from headrace.loops.loop import Loop
 from headrace.model.names import check_name
+from headrace.tracing.set_up import exporting
 
 if TYPE_CHECKING:
     from headrace.probes import Probe
@@ -40,7 +41,13 @@ events = logging.getLogger("headrace.events")
 @bundle_option
 @log_options
 async def cron(
-    session: CliSession, *, config: str | None, probes: str | None, verbose: bool, quiet: bool
+    session: CliSession,
+    *,
+    config: str | None,
+    probes: str | None,
+    log_format: str | None,
+    verbose: bool,
+    quiet: bool,
 ) -> int:
     """Create the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
 
@@ -50,24 +57,25 @@ async def cron(
       headrace dispatcher cron --app shop.jobs
       headrace dispatcher cron --app shop.jobs --config config/dispatcher.yaml
     """
-    app = reconfigure(session.load_app(), probes=probes)
+    app = reconfigure(session.load_app(), probes=probes, log_format=log_format)
     schedules = app.schedules  # says what to install if the extra is missing
     from headrace.dispatchers.cron.dispatcher import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
 
     dispatcher = cron_dispatcher(app, None if config is None else Path(config))
-    log_to_stderr(verbose=verbose, quiet=quiet)
+    log_to_stderr(verbose=verbose, quiet=quiet, log_format=app.settings.log_format)
     declared = len(schedules.declared) + sum(map(len, dispatcher.files.values()))
     crons.info(
         "Cron dispatcher %s on %s, %s declared",
         *(dispatcher.id, redacted(app.settings.url), plural(declared, "schedule")),
     )
-    try:
-        async with serving_probes(
-            app.settings, lambda: probe_of(dispatcher.heartbeat, [dispatcher])
-        ):
-            code = await run_cron(dispatcher)
-    finally:
-        await app.close()
+    with exporting(app.settings.tracing, "headrace-dispatcher"):
+        try:
+            async with serving_probes(
+                app.settings, lambda: probe_of(dispatcher.heartbeat, [dispatcher])
+            ):
+                code = await run_cron(dispatcher)
+        finally:
+            await app.close()
     if session.json:
         print_json_line({"event": "stopped", "code": code, "made": dispatcher.firing.made})
     return code
@@ -87,6 +95,7 @@ async def queue(
     name: str | None,
     probes: str | None,
     check: bool,
+    log_format: str | None,
     verbose: bool,
     quiet: bool,
 ) -> int:
@@ -98,7 +107,7 @@ async def queue(
       headrace dispatcher queue --app shop.jobs
       headrace dispatcher queue --app shop.jobs --config orders.yaml --check
     """
-    app = reconfigure(session.load_app(), probes=probes)
+    app = reconfigure(session.load_app(), probes=probes, log_format=log_format)
     settings = read_queue_config(Path(config))
     adapter = make_adapter(settings)
     dispatcher = QueueDispatcher(
@@ -113,17 +122,18 @@ async def queue(
         text = f"{config} is fine: {adapter.name}, {plural(len(app.tasks), 'task')}."
         session.show(answer, text)
         return 0
-    log_to_stderr(verbose=verbose, quiet=quiet)
+    log_to_stderr(verbose=verbose, quiet=quiet, log_format=app.settings.log_format)
     logging.getLogger("aiokafka").setLevel(logging.WARNING if verbose else logging.CRITICAL)
     events.info("Messages of %s become jobs on %s", adapter.name, redacted(app.settings.url))
     if not app.tasks:
         events.warning("%s has no tasks, so every message will be set aside", app.settings.app)
     loops = [dispatcher.receiver, *dispatcher.writers]
-    try:
-        async with serving_probes(app.settings, lambda: probe_of(dispatcher.heartbeat, loops)):
-            code = await run_dispatcher(dispatcher)
-    finally:
-        await app.close()
+    with exporting(app.settings.tracing, "headrace-dispatcher"):
+        try:
+            async with serving_probes(app.settings, lambda: probe_of(dispatcher.heartbeat, loops)):
+                code = await run_dispatcher(dispatcher)
+        finally:
+            await app.close()
     if session.json:
         print_json_line(
             {"event": "stopped", "code": code, **msgspec.to_builtins(dispatcher.counts)}

@@ -26,6 +26,7 @@ from headrace.cli.output import print_json, print_text, progress
 from headrace.cli.session import CliSession
 from headrace.errors import HeadraceError, InvalidArguments, InvalidInput
 from headrace.model.job import Job
+from headrace.tracing.set_up import command_span, exporting
 
 if TYPE_CHECKING:
     from headrace.cli.backend import Backend
@@ -99,16 +100,20 @@ async def enqueue(
     if time_limit is not None:
         unlimited = time_limit == "none"
         options["timeout"] = None if unlimited else parse_span("--time-limit", time_limit)
-    async with session.backend(needs_app=True, task=task) as backend:
-        target = EnqueueTarget(session, backend, task, options, key=key)
-        if lines is not None:
-            await target.enqueue_lines(lines)
-            return
-        arguments = read_arguments(values, args, session.settings.payload_limit)
-        if many:
-            await target.enqueue_copies(arguments, count)
-        else:
-            await target.enqueue(arguments, wait=wait, timeout=limit)
+    with (
+        exporting(session.settings.tracing, "headrace-cli"),
+        command_span(session.settings.tracing, "headrace enqueue"),
+    ):
+        async with session.backend(needs_app=True, task=task) as backend:
+            target = EnqueueTarget(session, backend, task, options, key=key)
+            if lines is not None:
+                await target.enqueue_lines(lines)
+                return
+            arguments = read_arguments(values, args, session.settings.payload_limit)
+            if many:
+                await target.enqueue_copies(arguments, count)
+            else:
+                await target.enqueue(arguments, wait=wait, timeout=limit)
 
 
 class EnqueueTarget:

@@ -25,6 +25,7 @@ from headrace.loops.signals import on_stop_signals
 from headrace.probes.probe import STOPPING
 from headrace.probes.store import StoreProbe
 from headrace.server import serve
+from headrace.tracing.set_up import exporting
 
 
 @click.command("server", cls=Command)
@@ -41,6 +42,7 @@ async def server(
     port: int | None,
     redact: str | None,
     probes: str | None,
+    log_format: str | None,
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -51,8 +53,10 @@ async def server(
       headrace server --app shop.jobs
       headrace server --app shop.jobs --host 0.0.0.0 --port 8080
     """
-    app = reconfigure(session.load_app(), host=host, port=port, probes=probes)
-    log_to_stderr(verbose=verbose, quiet=quiet)
+    app = reconfigure(
+        session.load_app(), host=host, port=port, probes=probes, log_format=log_format
+    )
+    log_to_stderr(verbose=verbose, quiet=quiet, log_format=app.settings.log_format)
     options: dict[str, Any] = {} if redact is None else {"redact": parts([redact])}
 
     serving = Serving()
@@ -64,8 +68,12 @@ async def server(
         else:
             print_line(f"Serving {redacted(app.settings.url)} at {url}, Ctrl-C stops it")
 
-    async with serving_probes(app.settings, lambda: StoreProbe(app, lambda: serving.trouble)), app:
-        await until_signal(app, serving, on_start=started, **options)
+    with exporting(app.settings.tracing, "headrace-server"):
+        async with (
+            serving_probes(app.settings, lambda: StoreProbe(app, lambda: serving.trouble)),
+            app,
+        ):
+            await until_signal(app, serving, on_start=started, **options)
     if session.json:
         print_json_line({"event": "stopped", "code": 0})
     else:

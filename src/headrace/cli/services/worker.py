@@ -19,7 +19,7 @@ from headrace.cli.errors import UNAVAILABLE
 from headrace.cli.filters import parts
 from headrace.cli.formatting import parse_span, plural
 from headrace.cli.output import print_json_line
-from headrace.cli.services.logs import log_to_stderr
+from headrace.cli.services.logs import log_format_option, log_to_stderr
 from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.session import CliSession
 from headrace.engine.text import redacted
@@ -29,6 +29,7 @@ from headrace.model.job import ClaimedJob
 from headrace.model.names import check_name
 from headrace.orchestrator import CallNext, JobOrchestrator, run_worker
 from headrace.orchestrator.process import UNHEALTHY, exit_worker
+from headrace.tracing.set_up import exporting
 from headrace.version import __version__
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ log = logging.getLogger("headrace.worker")
 @probes_option
 @bundle_option
 @flag("--exit-when-idle", "Run all jobs that are due, then stop.")
+@log_format_option
 @flag("--verbose -v", "Log every job.")
 @flag("--quiet -q", "Log warnings and errors only.")
 @click.option("--stop-with-stdin", is_flag=True, hidden=True)
@@ -66,6 +68,7 @@ async def worker(
     connection_retries: int | None,
     probes: str | None,
     exit_when_idle: bool,
+    log_format: str | None,
     verbose: bool,
     quiet: bool,
     stop_with_stdin: bool,
@@ -88,8 +91,9 @@ async def worker(
         grace_seconds=None if grace is None else parse_span("--grace", grace),
         connection_retries=connection_retries,
         probes=probes,
+        log_format=log_format,
     )
-    log_to_stderr(verbose=verbose, quiet=quiet)
+    log_to_stderr(verbose=verbose, quiet=quiet, log_format=app.settings.log_format)
     orchestrator = JobOrchestrator(app, middleware=(log_job,) if verbose else ())
     log.info("%s", introduction(app))
     if declared := declared_schedules(app):
@@ -103,13 +107,14 @@ async def worker(
     if not app.tasks:
         log.warning("%s has no tasks; import the modules that define them", app.settings.app)
     began = time.monotonic()
-    async with serving_probes(app.settings, lambda: probe_of(orchestrator)):
-        code = await serve(
-            orchestrator,
-            *([until_idle(orchestrator)] if exit_when_idle else []),
-            *([until_stdin_closes(orchestrator)] if stop_with_stdin else []),
-        )
-    await app.close()
+    with exporting(app.settings.tracing, "headrace-worker"):
+        async with serving_probes(app.settings, lambda: probe_of(orchestrator)):
+            code = await serve(
+                orchestrator,
+                *([until_idle(orchestrator)] if exit_when_idle else []),
+                *([until_stdin_closes(orchestrator)] if stop_with_stdin else []),
+            )
+        await app.close()
     if session.json:
         print_json_line({"event": "stopped", "code": code, "seconds": time.monotonic() - began})
     if orchestrator.stuck_threads:

@@ -21,7 +21,7 @@ from headrace.cli.command import Command, flag, option
 from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
-from headrace.cli.services.logs import log_to_stderr, without_jobs
+from headrace.cli.services.logs import log_format_option, log_to_stderr, without_jobs
 from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.services.worker import declared_schedules, serve, started
 from headrace.cli.session import CliSession
@@ -34,6 +34,7 @@ from headrace.model.job import Job
 from headrace.model.status import Status
 from headrace.orchestrator import JobOrchestrator
 from headrace.orchestrator.process import exit_worker
+from headrace.tracing.set_up import exporting
 from headrace.version import __version__
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ POLL_SECONDS = 0.5
 @probes_option
 @bundle_option
 @flag("--exit-when-idle", "Stop when all jobs have run.")
+@log_format_option
 async def up(
     session: CliSession,
     *,
@@ -62,6 +64,7 @@ async def up(
     port: int | None,
     probes: str | None,
     exit_when_idle: bool,
+    log_format: str | None,
 ) -> int:
     """Start a worker, the dashboard, schedules and a short tour.
 
@@ -80,8 +83,8 @@ async def up(
     if named is not None and tour and not bundles:
         raise InvalidInput("the tour has an App of its own; leave out --app, or --tour")
     app = session.load_app() if named else session.load_app("tour.hello")
-    app = reconfigure(app, host=host, port=port, probes=probes)
-    log_to_stderr(quiet=True)
+    app = reconfigure(app, host=host, port=port, probes=probes, log_format=log_format)
+    log_to_stderr(quiet=True, log_format=app.settings.log_format)
     for handler in logging.getLogger().handlers:
         handler.addFilter(without_jobs)
     await app.open()
@@ -96,18 +99,21 @@ async def up(
 
         return StoreProbe(app, lambda: orchestrator.trouble or children.trouble)
 
-    async with (
-        serving_probes(app.settings, probe),
-        run_services(app, server=served, any_port=port is None) as services,
-    ):
-        output.banner(workers, services.address)
-        for note in services.notes:
-            notice(f"note: {note}")
-        shown = named is None if tour is None else tour
-        try:
-            code = await serve(orchestrator, output.run(tour=shown and named is None, demos=shown))
-        finally:
-            await children.stop()
+    with exporting(app.settings.tracing, "headrace"):
+        async with (
+            serving_probes(app.settings, probe),
+            run_services(app, server=served, any_port=port is None) as services,
+        ):
+            output.banner(workers, services.address)
+            for note in services.notes:
+                notice(f"note: {note}")
+            shown = named is None if tour is None else tour
+            try:
+                code = await serve(
+                    orchestrator, output.run(tour=shown and named is None, demos=shown)
+                )
+            finally:
+                await children.stop()
     await output.feed.end()
     await app.close()
     output.end(code)

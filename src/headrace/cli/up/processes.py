@@ -33,7 +33,10 @@ class WorkerProcesses:
         settings = self._app.settings
         # The URL goes by the environment, because everybody can read a command line.
         bundles = ["--bundle", ",".join(settings.bundles)] if settings.bundles else []
-        environment = os.environ | {"HEADRACE_URL": settings.url}
+        environment = os.environ | {
+            "HEADRACE_URL": settings.url,
+            "HEADRACE_LOG_FORMAT": settings.log_format,
+        }
         for _ in range(self._count):
             self._processes.append(
                 subprocess.Popen(  # noqa: S603 - ourselves, with no input of anybody's

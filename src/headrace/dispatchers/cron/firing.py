@@ -109,7 +109,11 @@ class Firing:
         if not schedule.allow_overlap:
             after = after.with_unfinished(unfinished)
         change = self._records.state_change(schedule.name, after, version)
-        answers = await self._host.engine.insert(jobs, record=change)
+        if self._host.tracing is None:
+            answers = await self._host.engine.insert(jobs, record=change)
+        else:
+            with self._host.tracing.enqueuing_each(jobs) as traced:
+                answers = await self._host.engine.insert(traced, record=change)
         self.made += sum(answer.created for answer in answers)
         if jobs:
             self.lag = max(0.0, (now - step.make[-1]).total_seconds())

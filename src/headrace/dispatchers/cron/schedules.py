@@ -20,6 +20,7 @@ from headrace.model.job import Job, NewJob, Source
 from headrace.model.names import check_name
 from headrace.model.schedule import FiredRun, KeptSchedule, Missed, Schedule, ScheduleState
 from headrace.model.status import Status
+from headrace.model.views import RecordChange
 from headrace.task import Task
 from headrace.task.app_like import AppLike
 from headrace.task.codec import encode_exact
@@ -264,11 +265,19 @@ class Schedules:
             change = self.records.state_change(name, after, version)
             try:
                 # In one step, so that the schedule's own times see that it is unfinished.
-                await self._host.engine.insert([job], record=change)
+                job = await self._insert(job, change)
             except RecordConflict:
                 continue
             return stored(job, self._host.clock.utcnow())
         raise _busy(name)
+
+    async def _insert(self, job: NewJob, change: RecordChange) -> NewJob:
+        if self._host.tracing is None:
+            await self._host.engine.insert([job], record=change)
+            return job
+        with self._host.tracing.enqueuing(job) as traced:
+            await self._host.engine.insert([traced], record=change)
+        return traced
 
     # -- jobs ----------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ Rules that hold for all adapters:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,8 +52,9 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
 
     `key` is the same however often the message is delivered, and no other message's; None if the
     broker has no message id: redeliveries are then not recognised. `sent_at` is in seconds since
-    the epoch, as the broker keeps it. `fault` tells that the adapter could not read it: it will be
-    set aside. `receipt` is the adapter's own.
+    the epoch, as the broker keeps it. `headers` has those that its sender gave it, by name; of
+    these only the trace context is looked at. `fault` tells that the adapter could not read it: it
+    will be set aside. `receipt` is the adapter's own.
     """
 
     body: bytes
@@ -64,6 +65,7 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
     sent_at: float | None = None
     fault: str | None = None
     receipt: Any = None
+    headers: Mapping[str, Any] | None = None
 
 
 class QueueAdapter(ABC):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from headrace.dispatchers.events.adapter import Message, QueueAdapter
 from headrace.dispatchers.events.dead_letters import KIND, DeadLetters
-from headrace.dispatchers.events.insert import insert_all
+from headrace.dispatchers.events.insert import insert_all, insert_traced
 from headrace.dispatchers.events.message_parser import ParsedBatch
 from headrace.dispatchers.events.receiver import BatchBuffer
 from headrace.engine.base import Engine
@@ -180,7 +180,11 @@ class BatchWriter(Loop):
             await self._acknowledge(batch.messages)
 
     async def _store(self, batch: ParsedBatch) -> None:
-        created, unfit = await insert_all(await self._connection.open(), batch)
+        engine, tracing = await self._connection.open(), self._connection.host.tracing
+        if tracing is None:
+            created, unfit = await insert_all(engine, batch)
+        else:
+            created, unfit = await insert_traced(engine, batch, tracing)
         # Dead letters after jobs: a flood of bad messages must not delay good ones.
         refused = [*batch.refused, *unfit]
         await self._letters.keep(self._adapter.name, refused)

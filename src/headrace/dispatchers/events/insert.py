@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from headrace.batching import slices
 from headrace.dispatchers.events.adapter import Message
@@ -16,6 +19,9 @@ from headrace.engine.base import Engine
 from headrace.enqueue import BATCH_BYTES, BATCH_JOBS
 from headrace.errors import EngineError
 from headrace.model.job import Inserted, NewJob
+
+if TYPE_CHECKING:
+    from headrace.tracing.tracer import Tracing
 
 
 async def insert(
@@ -53,6 +59,14 @@ async def insert(
         ):
             answers[number] = answer
     return answers
+
+
+async def insert_traced(
+    engine: Engine, batch: ParsedBatch, tracing: Tracing
+) -> tuple[int, list[RejectedMessage]]:
+    """Insert a batch with a span for each job, below that of whoever sent its message."""
+    with tracing.enqueuing_each(batch.jobs) as jobs:
+        return await insert_all(engine, msgspec.structs.replace(batch, jobs=jobs))
 
 
 async def insert_all(engine: Engine, batch: ParsedBatch) -> tuple[int, list[RejectedMessage]]:

@@ -15,6 +15,7 @@ from headrace.model.job import NewJob
 from headrace.model.names import TEXT_LIMIT, check_text
 from headrace.task import Task, TaskOptions
 from headrace.task.app_like import AppLike
+from headrace.tracing.carrier import checked, into_meta
 
 # A message is the arguments of a job and a little around them.
 ENVELOPE_BYTES = 65_536
@@ -126,6 +127,8 @@ class MessageParser:
             job.meta = msgspec.json.encode({"schedule": schedule, **sent})
         elif message.sent_at is not None:
             job.meta = b'{"sent_at":%.3f}' % message.sent_at
+        if message.headers:
+            job.meta = into_meta(job.meta, checked(message.headers))
         return job
 
     def _for(self, name: str) -> TaskTemplate:

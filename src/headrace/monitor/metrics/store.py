@@ -34,7 +34,11 @@ class StoreMetrics:
         self._counters: KeptReads[Telemetry] = KeptReads(COUNTED_SECONDS)
 
     async def text(self, more: Iterable[Metric] = (), *, lanes: bool = True) -> bytes:
-        """Return the text. While the engine is away it has what it can."""
+        """Return the metrics as Prometheus reads them."""
+        return text_of(await self.read(more, lanes=lanes))
+
+    async def read(self, more: Iterable[Metric] = (), *, lanes: bool = True) -> list[Metric]:
+        """Return the metrics. While the engine is away there are those that need none."""
         snapshot: Snapshot | None = None
         counters: Telemetry | None = None
         with contextlib.suppress(HeadraceError):
@@ -48,4 +52,4 @@ class StoreMetrics:
             found += dispatcher_metrics(snapshot.dispatchers)
         if counters is not None:
             found += counted_metrics(counters)
-        return text_of(found)
+        return found

@@ -31,11 +31,12 @@ class Metric:
         yield f"# HELP {name} {_escaped(self.words)}\n"
         yield f"# TYPE {name} {self.kind}\n"
         for place, value in self.values:
-            yield f"{name}{_labels(self._at(place))} {float(value)!r}\n"
+            yield f"{name}{_labels(self.at(place))} {float(value)!r}\n"
         for place, values in self.histograms:
-            yield from self._histogram(name, self._at(place), values)
+            yield from self._histogram(name, self.at(place), values)
 
-    def _at(self, place: Sequence[str]) -> dict[str, str]:
+    def at(self, place: Sequence[str]) -> dict[str, str]:
+        """Return the labels of one of its series."""
         return dict(zip(self.labels, place, strict=True))
 
     @staticmethod

@@ -19,6 +19,7 @@ from headrace.model.ids import new_id, nth_id
 from headrace.model.job import Job, NewJob
 from headrace.model.retry import LONGEST_DELAY
 from headrace.model.status import Status
+from headrace.tracing.carrier import without
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
@@ -73,17 +74,25 @@ class ChildJobs:
         if not record.stored:
             meta = context.meta
             meta.pop(FOLLOWS, None)  # that is the parent's own
+            if context.tracing is not None:
+                meta = without(meta)  # so is this
             async for batch in batches(
                 self._child(job, child_id, step_name, meta)
                 for job, child_id in zip(jobs, ids, strict=True)
             ):
-                await context.retry_while_unavailable(
-                    functools.partial(context.engine.insert, batch)
-                )
+                await self._insert(batch)
             record.stored = True
             await self._write(step_name, record)
         self._groups.append(group)
         return ids
+
+    async def _insert(self, jobs: list[NewJob]) -> None:
+        context = self._context
+        if context.tracing is None:
+            await context.retry_while_unavailable(functools.partial(context.engine.insert, jobs))
+            return
+        with context.tracing.enqueuing_together(jobs) as traced:
+            await context.retry_while_unavailable(functools.partial(context.engine.insert, traced))
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         """Return how these children ended; suspend the handler until all have."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -28,6 +28,9 @@ from headrace.task import Task
 from headrace.task.codec import decode_hook, encode_body
 from headrace.task.returned import decoder_of
 
+if TYPE_CHECKING:
+    from headrace.tracing.tracer import Tracing
+
 T = TypeVar("T")
 
 # An error names at most this many failed children.
@@ -40,6 +43,10 @@ class DurableContext(Context):
     step_store: StepStore
     step_names: StepNames
     tasks: Mapping[str, Task[..., Any]]
+    # What makes spans; None while traces are off.
+    tracing: Tracing | None = None
+    # The arguments as they are stored.
+    args_json: bytes
 
     async def stage(
         self,

@@ -34,13 +34,17 @@ _ONCE = RetryPolicy(retries=0)
 
 
 class StageRetry(msgspec.Struct, frozen=True):
-    """The retry policy and timeout of one stage."""
+    """The retry policy and timeout of one stage. `elsewhere`: its function runs in a child process,
+    which does all this, and makes its span.
+    """
 
     policy: RetryPolicy = _ONCE
     timeout: float | None = None
+    elsewhere: bool = False
 
 
 NO_RETRY = StageRetry()
+ELSEWHERE = StageRetry(elsewhere=True)
 
 
 def make_stage_retry(

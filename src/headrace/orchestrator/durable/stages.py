@@ -15,6 +15,7 @@ from headrace.errors import InvalidInput
 from headrace.model.durable.entries import STAGE, StageRecord
 from headrace.model.durable.transient import GONE, Transient
 from headrace.model.durable.writes import Entry
+from headrace.orchestrator.durable.spans import stage_span
 from headrace.orchestrator.durable.stage_call import (
     StageRetry,
     call_stage,
@@ -86,7 +87,7 @@ class Stages:
         try:
             if context.has_stage_hooks:
                 await context.tell_stage(name, done=False)
-            value, tries = await call_stage(
+            running = call_stage(
                 name,
                 call,
                 stage_retry=stage_retry,
@@ -94,6 +95,11 @@ class Stages:
                 never_retry=context.never_retry,
                 log=context.log,
             )
+            if context.tracing is None or stage_retry.elsewhere:
+                value, tries = await running
+            else:
+                with stage_span(context.tracing, context, name):
+                    value, tries = await running
         except BaseException:
             # A handler that catches the error may run this stage again.
             self._seen.discard(name)

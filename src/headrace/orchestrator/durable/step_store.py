@@ -102,5 +102,5 @@ class WorkerStepStore(StepStore):
 
     def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
         job = self._context.event_job(event_type, body, key)
-        self._context.follow([job], on)
+        self._context.follow([job], on, f"publish {event_type}")
         return job.id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
@@ -14,7 +15,7 @@ from headrace.errors import HeadraceError, Suspended
 from headrace.model.durable.transient import GONE, Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
-from headrace.orchestrator.durable.stage_call import NO_RETRY
+from headrace.orchestrator.durable.stage_call import ELSEWHERE
 from headrace.orchestrator.durable.step_store import StepStore
 from headrace.orchestrator.isolation.artifact_server import ArtifactServer
 from headrace.orchestrator.isolation.error_transport import describe, rebuild
@@ -34,6 +35,7 @@ from headrace.orchestrator.isolation.protocol import (
     Report,
 )
 from headrace.task.codec import encode
+from headrace.tracing.forwarding import EndedSpan, take_span
 
 # How soon a handler in a child sees that it should stop.
 CANCEL_POLL_SECONDS = 0.1
@@ -61,12 +63,14 @@ class AttemptServer:
         """Deal with a message of the child, without waiting."""
         match message:
             case Ask():
-                self._start(self._answer(message))
+                self._start(self._answer(message), self._inside(message.trace))
             case Logged():
                 if message.logger is not None or message.run == self._run:
                     replay(message, self._context)
             case Progress():
                 self._progress(message)
+            case EndedSpan():
+                take_span(message)
             case _:
                 pass
 
@@ -117,7 +121,7 @@ class AttemptServer:
 
         # Retries and time limits are up to the child, where the function runs.
         call = functools.partial(run_in_child)
-        running = self._start(self.steps.stage(name, call, done, NO_RETRY, transient))
+        running = self._start(self.steps.stage(name, call, done, ELSEWHERE, transient))
         running.add_done_callback(begin)
         self._stages[stage] = result, running
         await begun
@@ -138,8 +142,19 @@ class AttemptServer:
             result.set_exception(rebuild(report))
         await running
 
-    def _start(self, call: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(call)
+    def _inside(self, trace: dict[str, str]) -> contextvars.Context | None:
+        """Return context variables in which the span of the child is the current one."""
+        tracing = self._context.tracing
+        if tracing is None or not trace:
+            return None
+        inside = contextvars.copy_context()
+        inside.run(tracing.continue_from, trace)
+        return inside
+
+    def _start(
+        self, call: Coroutine[Any, Any, T], inside: contextvars.Context | None = None
+    ) -> asyncio.Task[T]:
+        task = asyncio.create_task(call, context=inside)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task

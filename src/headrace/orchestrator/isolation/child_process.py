@@ -173,6 +173,7 @@ class ChildProcess:
         memory_limit: int | None = None,
         payload_limit: int | None = None,
         settings: bytes | None = None,
+        tracing: bool = False,
     ) -> None:
         """Limit the memory, then load the tasks. Raise what loading raised."""
         self._longest = max(LONGEST_FROM_CHILD, (payload_limit or 0) + ENVELOPE)
@@ -185,6 +186,7 @@ class ChildProcess:
             memory_limit=memory_limit,
             payload_limit=payload_limit,
             longest=self._longest,
+            tracing=tracing,
         )
         self._send(start)
         try:
@@ -364,4 +366,6 @@ def _run(number: int, job: ClaimedJob, context: DurableContext) -> RunJob:
         for name in ("job_id", "queue", "attempt", "max_attempts", "token", "key", "lane")
     }
     level = context.log.getEffectiveLevel()
+    if context.tracing is not None:
+        fields["trace"] = context.tracing.current()
     return RunJob(run=number, task=job.task, args=job.args, level=level, **fields)

@@ -9,6 +9,7 @@ from typing import Any
 from headrace.model.context import Context
 from headrace.orchestrator.isolation.errors import ForkedCopy
 from headrace.orchestrator.isolation.protocol import Logged, printable
+from headrace.tracing import current_ids
 
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 _formatter = logging.Formatter()
@@ -66,18 +67,39 @@ class Forwarder(logging.Handler):
             thread=record.threadName,
             exception=None if exception is None else printable(exception[-TEXT_LIMIT:]),
             extra={
-                name: value
-                if isinstance(value, int | float | None)
-                else printable(str(value)[:TEXT_LIMIT])
-                for name, value in vars(record).items()
-                if name not in _STANDARD
+                **_ids(),
+                **{
+                    name: value
+                    if isinstance(value, int | float | None)
+                    else printable(str(value)[:TEXT_LIMIT])
+                    for name, value in vars(record).items()
+                    if name not in _STANDARD
+                },
             },
         )
+
+
+def _ids() -> dict[str, str]:
+    """Return trace and span that the record belongs to: the worker is in others."""
+    ids = current_ids()
+    return {} if ids is None else {"trace_id": ids[0], "span_id": ids[1]}
+
+
+def about_attempt(context: Context) -> dict[str, Any]:
+    """Return what a record has to know about the job that runs in the child now."""
+    return {
+        "job_id": context.job_id,
+        "task": context.task,
+        "queue": context.queue,
+        "attempt": context.attempt,
+    }
 
 
 def replay(logged: Logged, context: Context | None) -> None:
     """In the worker: log a record as if the handler had run here."""
     extra: dict[str, Any] = dict(logged.extra)
+    if context is not None:
+        extra = about_attempt(context) | extra
     message = logged.message
     logger = logging.getLogger(logged.logger)
     if logged.logger is None and context is not None:

@@ -76,7 +76,7 @@ class ProcessPool:
                 first = child.jobs == 0
                 try:
                     if first:
-                        await self._load(child, task, job)
+                        await self._load(child, task, job, tracing=context.tracing is not None)
                     time_counts(True)
                     end = await child.run(job, context)
                 except BaseException as error:
@@ -100,7 +100,9 @@ class ProcessPool:
             self._leave(child, child.kill())
         await self._empty.wait()
 
-    async def _load(self, child: ChildProcess, task: Task[..., Any], job: ClaimedJob) -> None:
+    async def _load(
+        self, child: ChildProcess, task: Task[..., Any], job: ClaimedJob, *, tracing: bool
+    ) -> None:
         if self._closed:
             raise ChildDied("the worker is closing")
         target = self._target(task)
@@ -114,6 +116,7 @@ class ProcessPool:
                     memory_limit=task.policy.memory_limit,
                     payload_limit=self._payload_limit,
                     settings=settings_of(task),
+                    tracing=tracing,
                 )
         except TimeoutError as error:
             if not limit.expired():

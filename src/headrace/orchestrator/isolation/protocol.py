@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from headrace.orchestrator.isolation.errors import MessageTooLong
+from headrace.tracing.forwarding import EndedSpan
 
 HEADER = struct.Struct("<I")
 # Results of stages are sent whole, and the worker has many children.
@@ -65,6 +66,7 @@ class Start(msgspec.Struct, tag=True):
     memory_limit: int | None = None
     payload_limit: int | None = None
     longest: int = LONGEST_FROM_CHILD
+    tracing: bool = False
 
 
 class RunJob(msgspec.Struct, tag=True):
@@ -81,6 +83,8 @@ class RunJob(msgspec.Struct, tag=True):
     key: str
     lane: str | None
     level: int
+    # The W3C context of the attempt's span, where traces are on.
+    trace: dict[str, str] = {}
 
 
 class Cancel(msgspec.Struct, tag=True):
@@ -167,17 +171,18 @@ class Ask(msgspec.Struct, tag=True):
     """Call a method of the worker: one of `attempt_server.METHODS`.
 
     `arguments` is a tuple, which is decoded by the types of the method. `number` is that of the
-    reply; 0: none is wanted.
+    reply; 0: none is wanted. `trace` is the W3C context of the span that asks.
     """
 
     run: int
     number: int
     method: str
     arguments: msgspec.Raw
+    trace: dict[str, str] = {}
 
 
 FromWorker = Start | RunJob | Cancel | ProgressSeen | Reply | Stop
-FromChild = Ready | Returned | Raised | Progress | Logged | Ask
+FromChild = Ready | Returned | Raised | Progress | Logged | Ask | EndedSpan
 
 _encoder = msgspec.msgpack.Encoder()
 decode_from_worker: Callable[[bytes | bytearray], FromWorker]
@@ -191,9 +196,15 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def ask(run: int, number: int, method: str, arguments: tuple[Any, ...]) -> Ask:
+def ask(
+    run: int,
+    number: int,
+    method: str,
+    arguments: tuple[Any, ...],
+    trace: dict[str, str] | None = None,
+) -> Ask:
     """Return a call to be sent. Not `Raw(encode(…))`: that would copy a large result once more."""
-    return Ask(run, number, method, cast("msgspec.Raw", arguments))
+    return Ask(run, number, method, cast("msgspec.Raw", arguments), trace or {})
 
 
 def frame(message: FromWorker | FromChild, longest: int) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -29,6 +29,10 @@ from headrace.orchestrator.running.threads import Threads
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.task import Task
 from headrace.task.stage_hooks import StageHooks
+from headrace.tracing.carrier import without
+
+if TYPE_CHECKING:
+    from headrace.tracing.tracer import Tracing
 
 log = logging.getLogger("headrace.job")
 
@@ -48,6 +52,7 @@ class Services(msgspec.Struct, kw_only=True, eq=False):
     tasks: Mapping[str, Task[..., Any]]
     stage_hooks: StageHooks
     event_job: Callable[[str, bytes, str | None, str | None], NewJob]
+    tracing: Tracing | None = None
 
 
 class JobContext(DurableContext):
@@ -73,7 +78,12 @@ class JobContext(DurableContext):
 
     @functools.cached_property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:  # type: ignore[override]
-        extra = {"job_id": self.job_id, "task": self.task, "attempt": self.attempt}
+        extra = {
+            "job_id": self.job_id,
+            "task": self.task,
+            "queue": self.queue,
+            "attempt": self.attempt,
+        }
         return logging.LoggerAdapter(log, extra)
 
     @functools.cached_property
@@ -141,10 +151,20 @@ class JobContext(DurableContext):
         if self._attempt.over:
             raise LeaseLost(f"attempt {self.attempt} of job {self.job_id} has ended")
 
-    def follow(self, jobs: list[NewJob], on: str) -> None:
-        """Have jobs stored with the outcome of this attempt. From any thread; makes no call."""
+    @property
+    def args_json(self) -> bytes:  # type: ignore[override]
+        return self._attempt.job.args
+
+    def follow(self, jobs: list[NewJob], on: str, name: str | None = None) -> None:
+        """Have jobs stored with the outcome of this attempt. From any thread; makes no call.
+        `name` is that of their span.
+        """
         self.refuse_when_over()
         attempt, meta = self._attempt, self.meta
+        if self.tracing is not None:
+            meta = without(meta)  # that is the context of this job
+            with self.tracing.enqueuing_together(jobs, name) as traced:
+                jobs = traced
         made = [follower(job, self.job_id, meta) for job in jobs]
         Followers.of(attempt).add(attempt, made, on, self.payload_limit)
 

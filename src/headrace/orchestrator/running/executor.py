@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -43,6 +43,7 @@ CANCELLED_BEFORE_START = Cancelled("cancelled before it started")
 class Executor:
     """Runs attempts: `async def` on the loop, `def` in a thread, isolated ones in a process."""
 
+    context_class: ClassVar[type[JobContext]] = JobContext
     tasks: Mapping[str, Task[..., Any]]
     services: Services
     threads: Threads
@@ -70,10 +71,12 @@ class Executor:
             arguments = _arguments_of(job, task)
             signature = task.signature
             if self.chain is None and task.kind == "async":
-                context = JobContext(attempt, self.services) if signature.takes_context else None
+                context = (
+                    self.context_class(attempt, self.services) if signature.takes_context else None
+                )
                 value = await signature.call(context, arguments)
             else:
-                context = JobContext(attempt, self.services)
+                context = self.context_class(attempt, self.services)
                 value = await self._with_middleware(attempt, task, context, arguments)
             outcome = self._returned(attempt, task, value)
         except BaseException as error:  # also SystemExit must not end the worker
@@ -109,7 +112,9 @@ class Executor:
         try:
             arguments = _arguments_of(job, task)
             signature = task.signature
-            context = JobContext(attempt, self.services) if signature.takes_context else None
+            context = (
+                self.context_class(attempt, self.services) if signature.takes_context else None
+            )
             value = signature.call(context, arguments)
             if value is not None and inspect.isawaitable(value):
                 return AwaitableResult(value, context)

@@ -41,6 +41,7 @@ from headrace.orchestrator.settling.attempt_log import log_entry, outcome_name
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.task.redact import Redactor
 from headrace.telemetry import Telemetry
+from headrace.tracing.current_job import about
 
 log = logging.getLogger("headrace.worker")
 
@@ -120,6 +121,7 @@ class AttemptRecorder:
             job.id,
             job.task,
             job.attempt,
+            extra=about(job),
         )
         self.telemetry.of(job.task, job.queue).count(outcome_name(outcome))
         ended_at = datetime.fromtimestamp(self.clock.now(), UTC)
@@ -139,6 +141,7 @@ class AttemptRecorder:
                 job.id,
                 job.task,
                 job.attempt,
+                extra=about(job),
             )
             return None
         _log_outcome(job, outcome, seconds)
@@ -174,7 +177,7 @@ def _log_outcome(job: ClaimedJob, outcome: Outcome, seconds: float) -> None:
         case TimedOut(failure=failure):
             level, ended, then = logging.ERROR, "timed out", "; not tried again"
         case _:
-            log.info("Job %s (%s): %s", job.id, job.task, outcome_name(outcome))
+            log.info("Job %s (%s): %s", job.id, job.task, outcome_name(outcome), extra=about(job))
             return
     log.log(
         level,
@@ -188,6 +191,7 @@ def _log_outcome(job: ClaimedJob, outcome: Outcome, seconds: float) -> None:
         one_line(failure.type),
         one_line(_redactor.text(failure.message, job.args)),
         then,
+        extra=about(job),
     )
 
 

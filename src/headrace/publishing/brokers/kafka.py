@@ -10,7 +10,7 @@ from headrace.dispatchers.events.adapters.kafka import tls_context
 from headrace.errors import MissingDriver
 from headrace.publishing.destinations import KafkaOptions
 from headrace.publishing.events import PublishedEvent
-from headrace.publishing.sender import Sender, named
+from headrace.publishing.sender import Sender, Trace, named
 
 try:
     from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
@@ -47,12 +47,16 @@ class KafkaSender(Sender):
         )
         await self._producer.start()
 
-    async def send(self, event: PublishedEvent, body: bytes) -> None:
+    async def send(self, event: PublishedEvent, body: bytes, trace: Trace) -> None:
         await self._producer.send_and_wait(
             named(self.destination.typed_options.topic, event),
             body,
             key=None if event.key is None else event.key.encode(),
-            headers=[("event-id", event.id.encode()), ("event-type", event.type.encode())],
+            headers=[
+                ("event-id", event.id.encode()),
+                ("event-type", event.type.encode()),
+                *((name, value.encode()) for name, value in trace.items()),
+            ],
         )
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from headrace.errors import MissingDriver
 from headrace.publishing.destinations import NatsOptions
 from headrace.publishing.events import PublishedEvent
-from headrace.publishing.sender import Sender, named
+from headrace.publishing.sender import Sender, Trace, named
 
 try:
     import nats
@@ -41,8 +41,8 @@ class NatsSender(Sender):
         )
         self._stream = self._client.jetstream(timeout=options.timeout)
 
-    async def send(self, event: PublishedEvent, body: bytes) -> None:
-        headers = {"Nats-Msg-Id": event.id, "event-type": event.type}
+    async def send(self, event: PublishedEvent, body: bytes, trace: Trace) -> None:
+        headers = {"Nats-Msg-Id": event.id, "event-type": event.type, **trace}
         subject = named(self.destination.typed_options.subject, event)
         await self._stream.publish(subject, body, headers=headers)
 

@@ -7,7 +7,7 @@ from typing import Any
 from headrace.errors import MissingDriver
 from headrace.publishing.destinations import RabbitmqOptions
 from headrace.publishing.events import PublishedEvent
-from headrace.publishing.sender import Sender, named
+from headrace.publishing.sender import Sender, Trace, named
 
 try:
     import aio_pika
@@ -36,7 +36,7 @@ class RabbitmqSender(Sender):
             else channel.default_exchange
         )
 
-    async def send(self, event: PublishedEvent, body: bytes) -> None:
+    async def send(self, event: PublishedEvent, body: bytes, trace: Trace) -> None:
         options: RabbitmqOptions = self.destination.typed_options
         message = aio_pika.Message(
             body,
@@ -45,7 +45,7 @@ class RabbitmqSender(Sender):
             timestamp=event.time,
             content_type="application/json",
             delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
-            headers={} if event.key is None else {"event-key": event.key},
+            headers={**trace} if event.key is None else {"event-key": event.key, **trace},
         )
         await self._exchange.publish(message, named(options.routing_key, event), mandatory=True)
 

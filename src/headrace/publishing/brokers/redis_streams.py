@@ -7,7 +7,7 @@ from typing import Any
 from headrace.errors import MissingDriver
 from headrace.publishing.destinations import RedisStreamsOptions
 from headrace.publishing.events import PublishedEvent
-from headrace.publishing.sender import Sender, named
+from headrace.publishing.sender import Sender, Trace, named
 
 try:
     import redis.asyncio as redis
@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
 
 
 class RedisStreamsSender(Sender):
-    """Adds entries with the fields `id`, `type`, `key` and `body`."""
+    """Adds entries with the fields `id`, `type`, `key` and `body`; with traces, `traceparent`."""
 
     _client: Any = None
 
@@ -30,9 +30,9 @@ class RedisStreamsSender(Sender):
         )
         await self._client.ping()
 
-    async def send(self, event: PublishedEvent, body: bytes) -> None:
+    async def send(self, event: PublishedEvent, body: bytes, trace: Trace) -> None:
         options: RedisStreamsOptions = self.destination.typed_options
-        fields = {"id": event.id, "type": event.type, "key": event.key or "", "body": body}
+        fields = {"id": event.id, "type": event.type, "key": event.key or "", "body": body, **trace}
         await self._client.xadd(
             named(options.stream, event), fields, maxlen=options.max_length, approximate=True
         )

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.errors import MissingDriver
 from headrace.publishing.destinations import Destination, SqsOptions
 from headrace.publishing.events import PublishedEvent
-from headrace.publishing.sender import Sender
+from headrace.publishing.sender import Sender, Trace
 
 try:
     from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
@@ -48,9 +48,9 @@ class SqsSender(Sender):
         )
         self._client = await self._stack.enter_async_context(context)
 
-    async def send(self, event: PublishedEvent, body: bytes) -> None:
+    async def send(self, event: PublishedEvent, body: bytes, trace: Trace) -> None:
         options: SqsOptions = self.destination.typed_options
-        attributes = {"event-id": event.id, "event-type": event.type}
+        attributes = {"event-id": event.id, "event-type": event.type, **trace}
         fifo: dict[str, str] = {}
         if options.queue_url.endswith(".fifo"):
             fifo = {"MessageGroupId": _group(event), "MessageDeduplicationId": event.id}

@@ -250,6 +250,7 @@ class KafkaAdapter(QueueAdapter):
                     # In the oldest format records have none.
                     sent_at=record.timestamp / 1_000 if (record.timestamp or 0) > 0 else None,
                     receipt=receipt,
+                    headers=dict(record.headers) if record.headers else None,
                 )
                 for record in records
             ]

@@ -147,6 +147,7 @@ class NatsAdapter(QueueAdapter):
             offset=sequence,
             sent_at=metadata.timestamp.timestamp(),
             receipt=received,
+            headers=received.headers or None,
         )
 
 

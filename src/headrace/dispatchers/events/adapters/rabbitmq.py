@@ -151,6 +151,7 @@ class RabbitmqAdapter(QueueAdapter):
             sent_at=None if received.timestamp is None else received.timestamp.timestamp(),
             fault=_NO_ID if missing else None,
             receipt=(self._channel, received),
+            headers=received.headers or None,
         )
 
 

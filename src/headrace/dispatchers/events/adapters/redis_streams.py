@@ -14,6 +14,7 @@ import msgspec
 from headrace.dispatchers.events.adapter import Message, QueueAdapter, driver_for
 from headrace.errors import InvalidSetting
 from headrace.model.ids import new_id
+from headrace.tracing.carrier import FIELDS, TRACEPARENT
 
 with driver_for("Redis Streams", "redis-streams"):
     import redis.asyncio as redis
@@ -25,6 +26,7 @@ ASK_MS = 1_000
 # A server that has not answered for so long is gone, whatever the connection looks like. It is much
 # longer than a read waits for entries.
 SILENT_SECONDS = 15.0
+_TRACEPARENT = TRACEPARENT.encode()
 # A consumer that has nothing and was not heard of for so long belonged to a dispatcher that died.
 FORGET_AFTER_MS = 86_400_000
 
@@ -199,12 +201,18 @@ class RedisStreamsAdapter(QueueAdapter):
             offset=entry,
             sent_at=int(entry.partition("-")[0]) / 1_000,
             fault=fault,
+            headers=_headers(fields) if _TRACEPARENT in fields else None,
         )
 
     def _connected(self) -> Any:
         if self._client is None:
             raise ConnectionError("not connected to Redis; call connect() first")
         return self._client
+
+
+def _headers(fields: dict[bytes, bytes]) -> dict[str, bytes]:
+    """Entries have no headers: their trace context is in fields of these names."""
+    return {name: fields[name.encode()] for name in FIELDS if name.encode() in fields}
 
 
 def _nested(entries: Sequence[Any]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.dispatchers.events.adapter import Message, QueueAdapter, driver_for
 from headrace.errors import InvalidSetting
+from headrace.tracing.carrier import FIELDS
 
 with driver_for("SQS", "sqs"):
     from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
@@ -126,6 +127,7 @@ class SqsAdapter(QueueAdapter):
             WaitTimeSeconds=wait,
             VisibilityTimeout=self._visibility_seconds,
             AttributeNames=["SentTimestamp", "SequenceNumber"],
+            MessageAttributeNames=list(FIELDS),
         )
         return [self._message(each) for each in answer.get("Messages", [])]
 
@@ -147,6 +149,7 @@ class SqsAdapter(QueueAdapter):
 
     def _message(self, received: dict[str, Any]) -> Message:
         about = received.get("Attributes", {})
+        sent_along = received.get("MessageAttributes")
         sent = about.get("SentTimestamp")
         return Message(
             body=received["Body"].encode("utf-8", "surrogatepass"),
@@ -155,4 +158,9 @@ class SqsAdapter(QueueAdapter):
             offset=about.get("SequenceNumber") or received["MessageId"],
             sent_at=None if sent is None else int(sent) / 1_000,
             receipt=received["ReceiptHandle"],
+            headers=None if sent_along is None else _values(sent_along),
         )
+
+
+def _values(attributes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {name: each.get("StringValue") for name, each in attributes.items()}

@@ -19,7 +19,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.errors import HeadraceError
 from headrace.orchestrator.isolation.child.resource_limits import end_group, uncapped
@@ -42,6 +42,9 @@ from headrace.orchestrator.isolation.protocol import (
     decode_from_worker,
     frame,
 )
+
+if TYPE_CHECKING:
+    from headrace.tracing.tracer import Tracing
 
 # After a stop, threads that a handler has left behind have so long to end.
 LEAVE_SECONDS = 2.0
@@ -66,6 +69,8 @@ class ChildChannel:
         self.runs: queue.SimpleQueue[RunJob | None] = queue.SimpleQueue()
         self.cancelled = threading.Event()
         self.run = 0
+        # What makes spans, where the worker does.
+        self.tracing: Tracing | None = None
         os.register_at_fork(after_in_child=self._close_in_copy)
 
     @property
@@ -155,7 +160,7 @@ class ChildChannel:
         future.set_running_or_notify_cancel()
         self._waiting[number] = run, future
         try:
-            self.send(ask(run, number, method, arguments))
+            self.send(ask(run, number, method, arguments, self._trace()))
         except BaseException:
             self._waiting.pop(number, None)
             raise
@@ -163,7 +168,10 @@ class ChildChannel:
 
     def tell(self, run: int, method: str, *arguments: Any) -> None:
         """Call a method of the worker without waiting for it."""
-        self.send(ask(run, 0, method, arguments))
+        self.send(ask(run, 0, method, arguments, self._trace()))
+
+    def _trace(self) -> dict[str, str]:
+        return {} if self.tracing is None else self.tracing.current()
 
     def _read(self) -> None:
         try:

@@ -18,6 +18,7 @@ from headrace.model.durable.children import EndedChild
 from headrace.model.durable.transient import GONE, Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
+from headrace.orchestrator.durable.spans import stage_span
 from headrace.orchestrator.durable.stage_call import (
     StageRetry,
     call_stage,
@@ -76,7 +77,7 @@ class RemoteStepStore(StepStore):
                 return GONE
             if stored:
                 return decode_value(step_name, stored, call)
-            value, _ = await call_stage(
+            running = call_stage(
                 step_name,
                 call,
                 stage_retry=stage_retry,
@@ -84,6 +85,11 @@ class RemoteStepStore(StepStore):
                 never_retry=self._context.never_retry,
                 log=self._context.log,
             )
+            if self._context.tracing is None:
+                value, _ = await running
+            else:
+                with stage_span(self._context.tracing, self._context, step_name):
+                    value, _ = await running
             # The value of a transient stage does not leave this process.
             encoded = b"null" if transient is not None else encode_value(step_name, value, call)
             self._check_length(step_name, len(encoded))
@@ -140,6 +146,8 @@ class RemoteContext(DurableContext):
         self.step_store = RemoteStepStore(channel, self, run.run)
         self.step_names = StepNames()
         self.tasks = tasks
+        self.tracing = channel.tracing
+        self.args_json = run.args
         self._channel = channel
         self._run = run.run
         self._cancelled = channel.cancelled

@@ -34,6 +34,8 @@ from headrace.orchestrator.isolation.protocol import (
 from headrace.orchestrator.isolation.task_reference import known, load, pick
 from headrace.orchestrator.running.outcomes import caught_suspension
 from headrace.task.codec import encode_exact
+from headrace.tracing import find_tracing
+from headrace.tracing.forwarding import forward_spans
 
 log = logging.getLogger("headrace.orchestrator.isolation")
 
@@ -46,10 +48,15 @@ def serve(channel: ChildChannel) -> None:
     set_levels(start.levels)
     logging.getLogger().addHandler(Forwarder(channel.send))
     try:
+        # Before the limit: what tracing needs is not the task's.
+        tracing = find_tracing("on") if start.tracing else None
         if start.memory_limit is not None:
             cap_memory(start.memory_limit)
         with loading_guard.loading():
             holder = load(start.target, start.settings)
+        if tracing is not None:
+            forward_spans(channel.send)
+            channel.tracing = tracing
     except BaseException as error:
         channel.leave_if_forked(error)
         with uncapped():
@@ -98,6 +105,8 @@ def _attempt(
 def _handle(
     channel: ChildChannel, runner: asyncio.Runner, run: RunJob, context: RemoteContext, holder: Any
 ) -> bytes:
+    if channel.tracing is not None:
+        channel.tracing.continue_from(run.trace)
     task = pick(holder, run.task)
     value = task.signature.call(context, task.signature.decode(run.args))
     if inspect.isawaitable(value):
