@@ -22,6 +22,7 @@ from headrace.version import __version__
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricsData
+
     from headrace.server.service import Service
 
 log = logging.getLogger("headrace.tracing")
