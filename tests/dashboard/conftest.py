@@ -157,6 +157,12 @@ async def is_live(page: Page) -> None:
     await says(page, "Live")
 
 
+async def has_keys(page: Page) -> None:
+    """Wait until a page listens to keys: those that are not live do not say it."""
+    # Its scripts name the zone just before.
+    await page.wait_for_selector("#zone-switch[aria-label]", state="attached")
+
+
 async def says(page: Page, state: str) -> None:
     """Wait until a page says this of its stream."""
     await page.wait_for_function(

@@ -25,6 +25,7 @@ from tests.dashboard.conftest import (
     MakeSite,
     Site,
     Windows,
+    has_keys,
     is_live,
 )
 from tests.dashboard.test_session import client, signed_in
@@ -289,7 +290,7 @@ async def test_a_message_is_replayed_by_keyboard(site: Site, windows: Windows) -
     await page.focus("#letters a")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/intake/letters/*")
-    await is_live(page)  # only then it listens to keys
+    await has_keys(page)
     await page.keyboard.press("r")
     await page.wait_for_selector("dialog[open]")
     await page.focus("dialog button.primary")

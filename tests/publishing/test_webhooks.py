@@ -98,11 +98,13 @@ async def test_a_receiver_that_fails_gets_the_same_event_again(
 async def test_a_receiver_that_hangs_is_left_after_its_time_limit(
     local: headrace.App, receiver: Receiver, clock: Clock
 ) -> None:
-    await local.put_destination("crm", "webhook", {"url": receiver.url, "timeout": 0.2})
+    await local.put_destination("crm", "webhook", {"url": receiver.url, "timeout": 1})
     receiver.answers = [Answer(hang=True)]
     event_id = await publish(local)
     job = await delivery(local)
-    assert "did not answer within 0.2 s" in str(job.attempts[0].failure)
+    assert "did not answer within 1 s" in str(job.attempts[0].failure)
+    # On a busy machine one that does not hang may need longer.
+    await local.put_destination("crm", "webhook", {"url": receiver.url, "timeout": 30})
     clock.advance(6)
     await work(local)
     assert receiver.ids == [event_id] * 2

@@ -76,10 +76,11 @@ class Server:
             # A server of its own session: Ctrl-C in a test run must not stop it before the tests.
             start_new_session=True,
         )
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + 90  # RabbitMQ needs half a minute on a busy machine
         while not self.ready():
             if self.process.poll() is not None or time.monotonic() > limit:
                 text = (self.folder / "server.log").read_text(errors="replace")[-2000:]
+                self.kill()
                 raise RuntimeError(f"{self.name} did not start: {text}")
             time.sleep(0.02)
 

@@ -16,7 +16,7 @@ import httpx
 ROOT = Path(__file__).parents[4]
 SOURCES = [ROOT / "src", ROOT / "apps" / "ingest" / "src"]
 HEADRACE = str(Path(sys.executable).parent / "headrace")
-LIMIT = 60.0
+LIMIT = 100.0
 
 File = tuple[str, bytes]
 
