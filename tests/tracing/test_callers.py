@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -73,7 +74,7 @@ async def test_an_application_around_it_has_the_span(spans: Spans, shop: headrac
         with trace.get_tracer("own").start_as_current_span("outer", above):
             await inner(scope, receive, send)
 
-    transport = httpx.ASGITransport(outer)  # type: ignore[arg-type]
+    transport = httpx.ASGITransport(outer)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         body = {"task": "add", "args": {"a": 1, "b": 2}}
         answer = await client.post("/jobs", json=body, headers={"traceparent": ABOVE})
@@ -116,7 +117,7 @@ async def test_otlp_has_the_series_of_metrics(shop: headrace.App) -> None:
     families = {each.name: each for each in text_string_to_metric_families(text)}
     data = as_otlp(await read_metrics(service), Resource({}), time.time_ns())
     [scope] = data.resource_metrics[0].scope_metrics
-    told = {metric.name: metric.data for metric in scope.metrics}
+    told: dict[str, Any] = {metric.name: metric.data for metric in scope.metrics}
     assert set(told) == {name for name, family in families.items() if family.samples}
     for name, family in families.items():
         for sample in family.samples:

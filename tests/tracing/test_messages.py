@@ -57,7 +57,7 @@ async def test_a_dispatcher_goes_on_with_the_trace(
     scene: Scene,
     stream: RedisTopic,
 ) -> None:
-    plain = {"body": message(number=1)}
+    plain: Any = {"body": message(number=1)}
     with_trace: Any = {"body": message(number=2), "traceparent": ABOVE, "tracestate": "vendor=7"}
     await stream.client.xadd(stream.name, plain)
     await stream.client.xadd(stream.name, with_trace)

@@ -24,10 +24,10 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from headrace.model.job import ClaimedJob, NewJob
 from headrace.model.outcome import Failure
+from headrace.tracing.attributes import of_attempt, of_enqueuing, of_new_job
 from headrace.tracing.carrier import into_meta, of_meta
 from headrace.version import __version__
 
-SYSTEM = "headrace"
 _propagator = TraceContextTextMapPropagator()
 
 
@@ -52,7 +52,7 @@ class Tracing:
         """Make a span while a job is stored; yields the job with the context of that span. What
         its `meta` names is the parent, and otherwise the current span.
         """
-        with self._producing(name or f"enqueue {job.task}", job.meta, _about_new(job)):
+        with self._producing(name or f"enqueue {job.task}", job.meta, of_new_job(job)):
             yield _carrying(job)
 
     @contextmanager
@@ -77,7 +77,7 @@ class Tracing:
     @contextmanager
     def enqueuing_many(self) -> Iterator[Callable[[NewJob], NewJob]]:
         """The same for jobs that are stored as they come; yields what gives each its context."""
-        with self._span("enqueue jobs", None, SpanKind.PRODUCER, _producer({})) as span:
+        with self._span("enqueue jobs", None, SpanKind.PRODUCER, of_enqueuing({})) as span:
             carrier = inject()
             count = 0
 
@@ -100,7 +100,7 @@ class Tracing:
         made: list[NewJob] = []
         for job in jobs:
             parent = self.context_of(of_meta(job.meta))
-            about = _producer(_about_new(job))
+            about = of_enqueuing(of_new_job(job))
             span = self._tracer.start_span(
                 f"enqueue {job.task}", parent, SpanKind.PRODUCER, attributes=about
             )
@@ -120,7 +120,7 @@ class Tracing:
     def _producing(self, name: str, meta: bytes | None, about: dict[str, Any]) -> Iterator[Span]:
         given = of_meta(meta)
         parent = self.context_of(given) if given else None
-        with self._span(name, parent, SpanKind.PRODUCER, _producer(about)) as span:
+        with self._span(name, parent, SpanKind.PRODUCER, of_enqueuing(about)) as span:
             yield span
 
     @contextmanager
@@ -149,19 +149,6 @@ class Tracing:
         the caller are gone. The span of its wait goes before it.
         """
         parent = self.context_of(of_meta(job.meta))
-        about: dict[str, Any] = {
-            "messaging.system": SYSTEM,
-            "messaging.operation.name": "run",
-            "messaging.operation.type": "process",
-            "messaging.destination.name": job.queue,
-            "messaging.message.id": job.id,
-            "headrace.task": job.task,
-            "headrace.attempt": job.attempt,
-            "headrace.run": job.token,
-            "headrace.wait_seconds": job.wait,
-        }
-        if job.lane is not None:
-            about["headrace.lane"] = job.lane
         now = time.time_ns()
         if trace.get_current_span(parent).get_span_context().is_valid:
             began = now - max(round(job.wait * 1e9), 0)
@@ -173,7 +160,7 @@ class Tracing:
                 f"wait {job.task}", parent, attributes=attributes, start_time=began
             ).end(now)
         span = self._tracer.start_span(
-            f"run {job.task}", parent, SpanKind.CONSUMER, attributes=about, start_time=now
+            f"run {job.task}", parent, SpanKind.CONSUMER, attributes=of_attempt(job), start_time=now
         )
         attach(trace.set_span_in_context(span, parent))
         return span
@@ -274,23 +261,6 @@ def _carrying(job: NewJob, context: Context | None = None) -> NewJob:
     _propagator.inject(carrier, context)
     # A copy: the caller may enqueue the same one again, below another span.
     return msgspec.structs.replace(job, meta=into_meta(job.meta, carrier)) if carrier else job
-
-
-def _about_new(job: NewJob) -> dict[str, Any]:
-    return {
-        "messaging.destination.name": job.queue,
-        "messaging.message.id": job.id,
-        "headrace.task": job.task,
-    }
-
-
-def _producer(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "messaging.system": SYSTEM,
-        "messaging.operation.name": "enqueue",
-        "messaging.operation.type": "send",
-        **about,
-    }
 
 
 def _record(span: Span, failure: Failure) -> None:

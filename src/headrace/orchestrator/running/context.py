@@ -29,7 +29,6 @@ from headrace.orchestrator.running.threads import Threads
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.task import Task
 from headrace.task.stage_hooks import StageHooks
-from headrace.tracing.carrier import without
 
 if TYPE_CHECKING:
     from headrace.tracing.tracer import Tracing
@@ -162,7 +161,6 @@ class JobContext(DurableContext):
         self.refuse_when_over()
         attempt, meta = self._attempt, self.meta
         if self.tracing is not None:
-            meta = without(meta)  # that is the context of this job
             with self.tracing.enqueuing_together(jobs, name) as traced:
                 jobs = traced
         made = [follower(job, self.job_id, meta) for job in jobs]
