@@ -26,13 +26,15 @@ class Fake:
         self.wrong: str | None = None
         self.made = 0
         self.broken = False
+        self.go = asyncio.Event()
+        self.go.set()
 
     async def trouble(self) -> str | None:
         return self.wrong
 
     async def metrics(self) -> bytes:
         self.made += 1
-        await asyncio.sleep(0)
+        await self.go.wait()
         if self.broken:
             raise ZeroDivisionError
         return b"# a comment\n" * 50_000
@@ -124,6 +126,16 @@ async def test_other_requests_are_refused(probes: Probes, sent: bytes, status: i
 
 async def test_a_connection_has_one_request(probes: Probes) -> None:
     assert (await probes.send(GET * 3)).count(b"HTTP/1.1") == 1
+    probes.process.go.clear()
+    async with probes.line(b"GET /metrics HTTP/1.1\r\n\r\n") as (reader, writer):
+        await until(lambda: probes.process.made)
+        writer.write(GET)  # while the first one is answered
+        await writer.drain()
+        assert (await probes.send(GET)).startswith(b"HTTP/1.1 200 "), "others are"
+        probes.process.go.set()
+        answer = await rest_of(reader)
+    assert answer.count(b"HTTP/1.1") <= 1
+    assert b'"ok"' not in answer
 
 
 @pytest.mark.parametrize(
