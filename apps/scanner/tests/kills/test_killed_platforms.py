@@ -86,6 +86,8 @@ async def test_one_at_a_time_on_each_platform_while_workers_are_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = a_place(stores, engine, tmp_path, shops, s3=False)
+    # Shops hold their visitors for as long as it takes to look at them.
+    place.environment["HEADRACE_SCANNER_VISIT_SECONDS"] = "900"
     for name, value in place.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)

@@ -95,7 +95,6 @@ async def main(folder: Path = FOLDER) -> None:
     found = find_browser()
     if found is None:
         raise SystemExit(NONE_FOUND)
-    folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scene:
         async with (
             MockShops(slow_seconds=0.05, drift=True) as shops,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +46,13 @@ def test_what_is_no_price_is_told(given: object) -> None:
 
 def test_answers_that_cannot_be_read_are_told() -> None:
     platform = load_platforms()["hwahae"]
-    for content in (b"<html>", b"[]", b'{"data": null}', b'{"data": {"product": {"name": "x"}}}'):
+    for content in (
+        b"[" * 100_000,
+        b"<html>",
+        b"[]",
+        b'{"data": null}',
+        b'{"data": {"product": {"name": "x"}}}',
+    ):
         with pytest.raises(Unreached):
             read_json(platform, content)
     for content in (b"", b"<p>hello", b'<script type="application/ld+json">{</script>'):
@@ -118,23 +125,20 @@ async def test_private_addresses_are_refused() -> None:
     assert is_public("8.8.8.8")
 
 
-def test_platforms_know_their_addresses(tmp_path: object) -> None:
+def test_platforms_know_their_addresses() -> None:
     platforms = load_platforms()
     assert tuple(platforms) == NAMES
     for platform in platforms.values():
         if platform.base is not None:
-            url = platform.url_of(platform.base, "A/1 b")
-            assert url is not None
-            assert platform.id_in(platform.base, f"{url}#top") == "A/1 b" or "/" in "A/1 b"
+            strange = platform.url_of(platform.base, "A&1 b")
+            assert platform.id_in(platform.base, f"{strange}#top") == "A&1 b"
             plain = platform.url_of(platform.base, "5012")
             assert platform.id_in(platform.base, f"{plain}") == "5012"
             assert platform.id_in(platform.base, "https://elsewhere.example/5012") is None
 
 
-def test_platform_files_are_checked(tmp_path: object) -> None:
-    from pathlib import Path
-
-    folder = Path(str(tmp_path))
+def test_platform_files_are_checked(tmp_path: Path) -> None:
+    folder = tmp_path
     with pytest.raises(InvalidSetting, match="not a folder"):
         load_platforms(str(folder / "none"))
     for content, said in (

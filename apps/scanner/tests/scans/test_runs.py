@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from scanner_support.places import EVERYWHERE, Scanning
 from tests.support.processes import until
 
 import headrace
-from headrace import Status
+from headrace import JobFilter, Status
+from headrace_scanner.scanner import UNFINISHED
 from headrace_scanner.scanning import tasks
 from headrace_scanner.store.records import Observation, Outcome, SaleStatus
 from headrace_scanner.store.writing import Attempt
@@ -190,6 +193,31 @@ async def test_rows_follow_runs_that_fail_are_cancelled_or_begin_again(
     assert (shown["status"], shown["error"][:17]) == ("failed", "It was cancelled:")
     scanning.shops.release()
     await worker.stop()
+
+
+async def test_runs_of_a_platform_are_one_at_a_time_and_in_order(scanning: Scanning) -> None:
+    shops = scanning.shops
+    shops.slow_seconds = 0.02
+    for name, priority in (("first", 0), ("second", 0), ("urgent", 7)):
+        products = [f"{name}-{each}" for each in range(5)]
+        params = {"products": products}
+        await scanning.execute("hwahae-validation-v2", params, priority=priority)
+    workers = [headrace.JobOrchestrator(scanning.app, name=each) for each in ("one", "two")]
+    for worker in workers:
+        await worker.start()
+
+    async def idle() -> bool:
+        return not (await scanning.app.list(JobFilter(statuses=UNFINISHED), limit=1)).jobs
+
+    await until(idle, "the end of all runs", 100.0)
+    for worker in workers:
+        await worker.stop()
+    visits = sorted(shops.visits, key=lambda each: each.began)
+    for before, after in itertools.pairwise(visits):
+        assert before.ended is not None
+        assert before.ended <= after.began, "two at once"
+    runs = [name for name, _ in itertools.groupby(each.product.split("-")[0] for each in visits)]
+    assert runs == ["urgent", "first", "second"]
 
 
 def headrace_settings(scanning: Scanning, **changes: object) -> object:
