@@ -37,7 +37,7 @@ KILLS_PER_RUN = 2
 ROOT = Path(__file__).parents[4]
 
 
-@pytest.mark.timeout(120 + LIVES * 30)
+@pytest.mark.timeout(600 + LIVES * 30)
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_rows_and_jobs_agree_wherever_workers_die(
     engine: str, stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
