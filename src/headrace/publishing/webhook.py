@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from headrace.errors import MissingDriver, RetryLater
 from headrace.publishing.addresses import find_addresses
-from headrace.publishing.destinations import Destination, WebhookOptions
+from headrace.publishing.destinations import Destination
 from headrace.publishing.events import PublishedEvent
 from headrace.publishing.sender import DeliveryFailed, DestinationGone, Sender
 from headrace.publishing.signature import sign
@@ -34,7 +34,7 @@ class WebhookSender(Sender):
 
     def __init__(self, destination: Destination, *, allow_private: bool) -> None:
         super().__init__(destination)
-        self._options: WebhookOptions = destination.typed_options
+        self._options = destination.typed_options
         self._allow_private = allow_private
         self._client: httpx.AsyncClient | None = None
 
@@ -48,15 +48,20 @@ class WebhookSender(Sender):
         if client is not None:
             await client.aclose()
 
-    async def send(self, event: PublishedEvent, body: bytes) -> None:
+    def request(self, event: PublishedEvent, body: bytes) -> tuple[dict[str, str], bytes]:
+        """Return the headers and the content of the request for an event."""
         timestamp = int(time.time())
+        signature = sign(event.id, timestamp, body, self.destination.secrets)
         headers = {
-            "content-type": "application/json",
-            "user-agent": f"headrace/{__version__}",
             "webhook-id": event.id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": sign(event.id, timestamp, body, self.destination.secrets),
+            "webhook-signature": signature,
         }
+        return headers, body
+
+    async def send(self, event: PublishedEvent, body: bytes) -> None:
+        headers, body = self.request(event, body)
+        headers |= {"content-type": "application/json", "user-agent": f"headrace/{__version__}"}
         try:
             status, later, text = await self._post(headers, body)
         except httpx.HTTPError as error:

@@ -83,6 +83,7 @@ def create(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.get().bulk.start()
         service.get().depths.start()
+        service.get().alerts.start()
         yield
         await service.get().close()
 
