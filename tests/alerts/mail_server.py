@@ -11,6 +11,8 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
+from tests.support.servers import free_port
+
 USER, PASSWORD = "headrace", "pass word!"
 
 
@@ -22,14 +24,10 @@ class MailServer:
         self.recipients: list[list[str]] = []
         self.logins: list[str] = []
         self.refuse = 0
+        self.port = 0
         self._security = security
         self._login = login
         self._controller: Controller | None = None
-
-    @property
-    def port(self) -> int:
-        assert self._controller is not None
-        return int(self._controller.server.sockets[0].getsockname()[1])
 
     def start(self, certificate: Path | None = None, key: Path | None = None) -> None:
         context = None
@@ -42,17 +40,18 @@ class MailServer:
         if self._login:
             more |= {
                 "authenticator": self._authenticate,
-                "auth_required": True,
+                "auth_required": self._security == "starttls",
                 "auth_require_tls": self._security == "starttls",
             }
-        self._controller = _Controller(
+        self._controller = Controller(
             self,
             hostname="127.0.0.1",
-            port=0,
+            port=self.port or free_port(),
             ssl_context=context if self._security == "tls" else None,
             **more,
         )
         self._controller.start()
+        self.port = self._controller.port
 
     def stop(self) -> None:
         if self._controller is not None:
@@ -63,9 +62,11 @@ class MailServer:
         assert isinstance(data, LoginPassword)
         self.logins.append(data.login.decode())
         right = (data.login, data.password) == (USER.encode(), PASSWORD.encode())
-        return AuthResult(success=right)
+        return AuthResult(success=right, handled=right)
 
-    async def handle_DATA(self, server: Any, session: Session, envelope: Envelope) -> str:
+    async def handle_DATA(  # noqa: N802 - the library's name
+        self, server: Any, session: Session, envelope: Envelope
+    ) -> str:
         if self.refuse:
             self.refuse -= 1
             return "451 try again"
@@ -74,11 +75,3 @@ class MailServer:
         self.messages.append(message_from_bytes(content, policy=policy.default))
         self.recipients.append([str(each) for each in envelope.rcpt_tos])
         return "250 taken"
-
-
-class _Controller(Controller):
-    """One that finds a free port by itself."""
-
-    def _trigger_server(self) -> None:
-        self.port = self.server.sockets[0].getsockname()[1]
-        super()._trigger_server()

@@ -15,6 +15,7 @@ from headrace.monitor.findings import dispatchers, lanes, schedules, workers
 from headrace.monitor.findings.facts import Facts
 from headrace.monitor.findings.read import LANES, LETTERS, REPORT, SCHEDULES, WORKERS
 from headrace.monitor.words import plural, span
+from headrace.publishing.tasks import ALERTS
 from headrace.telemetry import TaskCounters
 
 # The parts of facts that kinds need besides the snapshot.
@@ -49,7 +50,7 @@ def _queue_length(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
     most = rule.above or 0.0
     for queue in sorted(seen.facts.queues, key=lambda each: -(each.ready + each.waiting)):
         pending = queue.ready + queue.waiting
-        if pending > most and fits(rule.queues, queue.name):
+        if pending > most and _wanted(rule, queue.name):
             told = f"queue {queue.name!r} has {plural(pending, 'pending job')}"
             yield Condition(
                 subject=queue.name,
@@ -62,7 +63,7 @@ def _queue_age(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
     most = rule.above or 0.0
     for queue in sorted(seen.facts.queues, key=lambda each: -(each.oldest_age or 0.0)):
         age = queue.oldest_age or 0.0
-        if age > most and fits(rule.queues, queue.name):
+        if age > most and _wanted(rule, queue.name):
             yield Condition(
                 subject=queue.name,
                 detail=f"the oldest pending job of queue {queue.name!r} has waited for "
@@ -103,7 +104,7 @@ def _grouped(rule: AlertRule, seen: Seen) -> dict[str, TaskCounters]:
     """Return what was done in the window of a rule, by queue or by task."""
     found: dict[str, TaskCounters] = {}
     for each in seen.windows.get(rule.window, ()):
-        if fits(rule.queues, each.queue) and fits(rule.tasks, each.task):
+        if _wanted(rule, each.queue) and fits(rule.tasks, each.task):
             name = each.queue if rule.by == "queue" else each.task
             found.setdefault(name, TaskCounters(name, name)).add(each)
     return found
@@ -116,7 +117,7 @@ def _worker_lost(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
 
 def _lane_stuck(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
     found = lanes.findings(seen.facts)
-    return _of(each for each in found if fits(rule.queues, each.name.partition("/")[0]))
+    return _of(each for each in found if _wanted(rule, each.name.partition("/")[0]))
 
 
 def _schedule_missed(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
@@ -170,6 +171,13 @@ def _engine_space(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
             f"the engine uses {size(space.used_bytes)} of {space.where}, more than "
             f"{size(rule.above)}"
         )
+
+
+def _wanted(rule: AlertRule, queue: str) -> bool:
+    """Return whether a rule is about a queue. That of alerts has to be named: if a receiver is
+    down, alerts about that would go the same way.
+    """
+    return fits(rule.queues, queue) and (queue != ALERTS or queue in rule.queues)
 
 
 def _space(detail: str) -> Condition:

@@ -18,6 +18,7 @@ rules:
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -118,8 +119,8 @@ def _rule(document: Document, name: str, body: Any) -> AlertRule:
         return make_rule(name, body)
     except InvalidInput as error:
         # The line of the field that the error names, if it names one.
-        words = str(error).replace(f'rule "{name}"', "").replace('"', " ").split()
-        field = next((word.strip(":;,") for word in words if word.strip(":;,") in body), None)
+        words = re.findall(r"\w+", str(error).replace(f'rule "{name}"', ""))
+        field = next((word for word in words if word in body), None)
         at = document.value_at(place) if field is None else document.at((*place, field))
         raise InvalidSetting(f"{error} ({at})") from None
 

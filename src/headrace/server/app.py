@@ -18,6 +18,7 @@ from headrace.server.openapi import page
 from headrace.server.openapi.document import document
 from headrace.server.routes import (
     admin,
+    alerts,
     bulk,
     cluster,
     job,
@@ -43,6 +44,7 @@ ROUTES = (
     *page.routes,
     *admin.routes,
     *publishing.routes,
+    *alerts.routes,
     *workflows.routes,
 )
 
