@@ -116,7 +116,7 @@ async def test_servers_store_what_is_declared(
     await app.put_alert_rule("late", "queue_age", "ops", above=5)
     await app.alert_loop()._declared.store()
     assert (await app.alert_rule("late")).above == 5
-    caplog.set_level(logging.ERROR)
+    caplog.set_level(logging.WARNING)
     path.write_text(GOOD.replace("10m", "20m").replace("free_below: 1.5GB", "free_below: much"))
     await app.alert_loop()._declared.store()
     assert (await app.alert_rule("late")).above == 1_200
@@ -125,7 +125,11 @@ async def test_servers_store_what_is_declared(
     assert "free_below 'much' is not a size" in caplog.text
     assert "config/alerts.yaml line 17" in caplog.text
     path.write_text(GOOD.partition("  full")[0])
+    # Without a name of the service, a rule may be of another one: it stays.
     await app.alert_loop()._declared.store()
+    assert {each.name for each in await app.alert_rules()} == {"late", "full", "letters"}
+    assert "HEADRACE_SCHEDULES_OWNER" in caplog.text
+    assert list(await app.apply_alerts(Path("config/alerts.yaml"))) == ["full"]
     assert {each.name for each in await app.alert_rules()} == {"late", "letters"}
     assert [each.name for each in await app.destinations()] == ["ops"]
     path.write_text("rules: [\n")
@@ -133,6 +137,28 @@ async def test_servers_store_what_is_declared(
     assert "no alert rule of it is stored" in caplog.text
     with pytest.raises(InvalidSetting, match="two alert rules"):
         app.alert("letters", "dead_letters", to="ops")
+
+
+async def test_services_with_names_leave_each_other_alone(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both have an App of the same name, and no idea of each other."""
+    url = f"sqlite:///{tmp_path}/alerts.db"
+
+    async def start(owner: str, **rules: float) -> None:
+        async with headrace.App(url, clock=clock, schedules_owner=owner, app="app:app") as app:
+            for name, above in rules.items():
+                app.alert(name, "queue_length", to="ops", above=above)
+            await app.alert_loop()._declared.store()
+
+    await start("shop", long=1, short=2)
+    await start("bank", other=3, short=9)
+    async with headrace.App(url, clock=clock) as app:
+        found = {each.name: each.above for each in await app.alert_rules()}
+        assert found == {"long": 1, "short": 2, "other": 3}
+        assert 'belongs to "shop"' in caplog.text
+        await start("shop", long=1)
+        assert {each.name for each in await app.alert_rules()} == {"long", "other"}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.alerts.provoke import empty, heartbeat, three_jobs
 from tests.publishing.receiver import Answer
 from tests.support.verbs import enqueue
 
-LENGTH = {"kind": "queue_length", "above": 2}
+LENGTH: dict[str, Any] = {"kind": "queue_length", "above": 2}
 
 
 async def test_it_has_to_hold_for_a_while(alerts: Alerts) -> None:
@@ -230,28 +231,19 @@ def test_facts_that_are_not_newer_change_nothing() -> None:
     known = frozenset({"ops"})
     seen = Condition(subject="mail", detail="long")
 
-    def moved(before: object, condition: Condition | None, facts_at: float, now: float) -> object:
+    def moved(before: Any, condition: Condition | None, facts_at: float, now: float) -> Any:
         return step(
-            rule,
-            before,  # type: ignore[arg-type]
-            condition,
-            facts_at=facts_at,
-            now=now,
-            silenced=False,
-            known=known,
+            rule, before, condition, facts_at=facts_at, now=now, silenced=False, known=known
         )
 
     firing = moved(None, seen, 100.0, 100.0)
-    assert firing is not None
-    assert firing.status == "firing"  # type: ignore[attr-defined]
-    state = firing.state  # type: ignore[attr-defined]
-    assert moved(state, None, 100.0, 105.0) is None
-    assert moved(state, None, 40.0, 105.0) is None
-    over = moved(state, None, 110.0, 110.0)
-    assert over.status == "resolved"  # type: ignore[attr-defined,union-attr]
-    assert moved(over.state, seen, 105.0, 115.0) is None  # type: ignore[attr-defined,union-attr]
-    again = moved(over.state, seen, 120.0, 120.0)  # type: ignore[attr-defined,union-attr]
-    assert again.status == "firing"  # type: ignore[attr-defined,union-attr]
+    assert firing.status == "firing"
+    assert moved(firing.state, None, 100.0, 105.0) is None
+    assert moved(firing.state, None, 40.0, 105.0) is None
+    over = moved(firing.state, None, 110.0, 110.0)
+    assert over.status == "resolved"
+    assert moved(over.state, seen, 105.0, 115.0) is None
+    assert moved(over.state, seen, 120.0, 120.0).status == "firing"
 
 
 async def test_a_rule_for_everything_is_bounded(alerts: Alerts) -> None:
@@ -277,6 +269,12 @@ async def test_a_silent_dispatcher_whose_work_another_does(alerts: Alerts) -> No
 async def test_a_silence_that_makes_no_sense_is_refused(alerts: Alerts) -> None:
     await alerts.rule(**LENGTH)
     past = alerts.clock.utcnow() - timedelta(seconds=1)
-    for wrong in ({}, {"duration": 0}, {"until": past}, {"duration": 1, "until": past}):
+    tried: tuple[dict[str, Any], ...] = (
+        {},
+        {"duration": 0},
+        {"until": past},
+        {"duration": 1, "until": past},
+    )
+    for wrong in tried:
         with pytest.raises(InvalidInput):
-            await alerts.app.silence_alert("rule", **wrong)  # type: ignore[arg-type]
+            await alerts.app.silence_alert("rule", **wrong)

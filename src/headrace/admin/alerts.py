@@ -120,9 +120,7 @@ class AlertVerbs(PublishingVerbs):
         file = read_alerts(path, now=self.clock.utcnow())
         if file.problems:
             raise InvalidSetting("\n".join(file.problems))
-        declared = self._declared_alerts
-        receivers = await declared.apply_receivers(file.receivers)
-        return [*receivers, *await declared.apply(file.rules, f"file {path}")]
+        return await self._declared_alerts.apply_file(file, remove=True)
 
     # -- alerts --------------------------------------------------------------------------------
 

@@ -6,6 +6,9 @@ own, over the connections that the server has, and one more for the lease.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import importlib
 import logging
 import os
 import re
@@ -14,6 +17,7 @@ import socket
 
 from headrace.alerts.declared import DeclaredAlerts
 from headrace.alerts.evaluate import Evaluator
+from headrace.errors import MissingDriver
 from headrace.loops.loop import Loop, around
 from headrace.orchestrator import JobOrchestrator
 from headrace.publishing.tasks import ALERTS, Publishing
@@ -25,6 +29,8 @@ EVERY = 5.0
 # Without rules it is only looked whether there are any.
 EVERY_WITHOUT = 15.0
 SLOTS = 4
+# What most receivers are sent by takes long to import.
+SENDER = "headrace.publishing.chat"
 GRACE = 5.0
 
 
@@ -55,6 +61,9 @@ class AlertLoop(Loop):
     async def deliver(self) -> None:
         """Begin to deliver, if that has not begun, or has given up."""
         if not self.orchestrator.running or self.orchestrator.failure is not None:
+            # Here and now, and not on the event loop of the server when the first alert is sent.
+            with contextlib.suppress(MissingDriver):
+                await asyncio.to_thread(importlib.import_module, SENDER)
             await self.orchestrator.start()
 
     async def stop(self, patience: float = 5.0) -> None:

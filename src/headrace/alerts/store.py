@@ -31,12 +31,13 @@ T = TypeVar("T")
 
 class KeptRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule as it is stored. `declared` is what a file or code has said last: what people change
-    by hand stays until that changes.
+    by hand stays until that changes. `owner` is the name of the service that declares it.
     """
 
     rule: AlertRule
     origin: str = ""
     declared: AlertRule | None = None
+    owner: str | None = None
     created_at: datetime
     changed_at: datetime
 
