@@ -36,6 +36,7 @@ def a_server(programs: Processes, url: str) -> Process:
     )
 
 
+@pytest.mark.timeout(400)
 async def test_three_servers_of_which_some_are_killed(
     url: str, receiver: Receiver, tmp_path: Path, clock: Clock
 ) -> None:
@@ -48,24 +49,24 @@ async def test_three_servers_of_which_some_are_killed(
         receiver.answers = [Answer(hang=True)]
         with Processes(tmp_path) as programs:
             servers = [a_server(programs, url) for _ in range(3)]
-            await until(lambda: receiver.requests, "the message", 60)
+            await until(lambda: receiver.requests, "the message", 180)
             [worker] = {job.worker for job in await deliveries(app)}
             victim = next(each for each in servers if f"-{each.pid}-alerts-" in str(worker))
             victim.kill()
             # Another server delivers it, under the same id.
-            await until(lambda: len(receiver.requests) == 2, "the second try", 60)
+            await until(lambda: len(receiver.requests) == 2, "the second try", 180)
             assert len({each.headers["webhook-id"] for each in receiver.requests}) == 1
             mender = await a_worker(app.engine, queues=("mail",))
             for job in await claim(app.engine, mender, 3, ["mail"]):
                 await complete(app.engine, job)
             await app.engine.retire(mender)
-            await until(lambda: len(receiver.requests) == 3, "the resolution", 60)
+            await until(lambda: len(receiver.requests) == 3, "the resolution", 180)
 
             async def over() -> bool:
                 statuses = [job.status for job in await deliveries(app)]
                 return statuses == [Status.COMPLETED] * 2
 
-            await until(over, "the end of the deliveries")
+            await until(over, "the end of the deliveries", 60)
             rest = [each for each in servers if each is not victim]
             for each in rest:
                 each.terminate()
@@ -151,10 +152,11 @@ async def test_keys_for_some_queues_see_no_alerts(app: headrace.App) -> None:
 async def run(folder: Path, *words: str, code: int = 0, **environment: Any) -> str:
     with Processes(folder) as programs:
         process = programs.headrace("alerts", *words, **environment)
-        assert await process.ended(60) == code, process.said
+        assert await process.ended(180) == code, process.said
         return process.said
 
 
+@pytest.mark.timeout(400)
 async def test_the_command_line(app: headrace.App, tmp_path: Path, receiver: Receiver) -> None:
     assert HEADRACE.exists()
     here: dict[str, Any] = {"HEADRACE_URL": app.settings.url}
