@@ -21,6 +21,8 @@ from headrace.model.status import Status
 from headrace.publishing.tasks import ALERT
 from headrace.server.listen import listening
 from tests.alerts.conftest import an_app
+from tests.conftest import Servers, store_url
+from tests.orchestrator.test_connections import MOST, count_on_postgres, count_on_redis
 from tests.publishing.receiver import Answer, Receiver
 from tests.support.processes import HEADRACE, Process, Processes, until
 from tests.support.verbs import a_worker, claim, complete, enqueue
@@ -181,3 +183,29 @@ async def test_the_command_line(app: headrace.App, tmp_path: Path, receiver: Rec
     wrong = await run(tmp_path, "check", str(path), code=1)
     assert "above 'soon' is not a span of time" in wrong
     assert "alerts.yaml line 4" in wrong
+
+
+@pytest.mark.parametrize("name", ["postgres", "redis"])
+async def test_evaluating_and_delivering_needs_few_connections(
+    name: str, servers: Servers, tmp_path: Path, clock: Clock, receiver: Receiver
+) -> None:
+    """A server with rules holds no more than a worker does."""
+    url = store_url(name, servers, tmp_path)
+
+    async def count() -> int:
+        if name == "postgres":
+            return await count_on_postgres(url)
+        return await asyncio.to_thread(count_on_redis, url)
+
+    before = await count()
+    async with an_app(url, clock, tmp_path) as app:
+        await app.put_destination("ops", "webhook", {"url": receiver.url})
+        loop = app.alert_loop()
+        await loop.tick()
+        assert not loop.orchestrator.running  # there is no rule
+        await app.put_alert_rule("long", "queue_length", "ops", above=0)
+        await enqueue(app.engine, queue="mail")
+        await loop.tick()
+        await until(lambda: receiver.requests, "the message")
+        assert await count() - before <= MOST
+        await loop.stop()
