@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 # The task that runs workflows; its module is loaded when one is run.
 WORKFLOW = "headrace.workflow"
-EVENTS = ("headrace.publish", "headrace.deliver")
+EVENTS = ("headrace.publish", "headrace.deliver", "headrace.alert")
 
 T = TypeVar("T", bound=Task[..., Any])
 R = TypeVar("R")

@@ -46,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     connection_retries: int | None = None
     artifacts: str = "headrace-data/artifacts"
     workflows: str = "workflows"
+    alerts: str = "config/alerts.yaml"
     host: str = "127.0.0.1"
     port: int = 3989
     probes: str | None = None

@@ -6,6 +6,7 @@
     │   ├── UnknownSchedule
     │   ├── UnknownWorkflow
     │   ├── UnknownEventType
+    │   ├── UnknownAlertRule
     │   ├── UnknownDestination
     │   ├── InvalidArguments
     │   ├── PayloadTooLarge
@@ -100,6 +101,10 @@ class UnknownEventType(InvalidInput):
 
 class UnknownDestination(InvalidInput):
     """No destination has this name."""
+
+
+class UnknownAlertRule(InvalidInput):
+    """No alert rule has this name."""
 
 
 class JobNotFound(HeadraceError):

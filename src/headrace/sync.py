@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 WOULD_BLOCK = "headrace.sync would block this event loop; use headrace.App and `await` here"
 
 
-@blocking(app_module.App, "app", also=["task", "schedule", "add_schedule"])
+@blocking(app_module.App, "app", also=["task", "schedule", "add_schedule", "alert"])
 class App:
     """An App whose verbs block. `.app` is the ordinary App behind it, which workers load."""
 

@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from headrace import app as app_module
 from headrace.admin.sync_artifacts import SyncArtifacts
+from headrace.api_types.alerts import AlertRuleOptions, AlertRuleView, AlertView, SilenceView
 from headrace.api_types.bulk import BulkAction, BulkAnswer, BulkView
 from headrace.api_types.monitoring import ErrorGroups, Summary
 from headrace.api_types.publishing import DestinationView, EventTypeView, NewDestination
@@ -41,6 +42,7 @@ from headrace.dispatchers.cron.schedules import ScheduleOptions
 from headrace.engine.base import Engine
 from headrace.enqueue import OnProgress
 from headrace.loops.loop_thread import LoopThread
+from headrace.model.alert import AlertRule
 from headrace.model.artifact import Artifact, File, KeptFile, KeptPage
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter, NewJob, Source
@@ -236,6 +238,36 @@ class App(_Verbs, Registering):
         self, name: str, scope: Scope = "read", **limits: Unpack[KeyLimits]
     ) -> NewKey: ...
     def revoke_key(self, key_id: str) -> KeyView: ...
+    def alert(
+        self, name: str, kind: str, to: Sequence[str] | str, **options: Unpack[AlertRuleOptions]
+    ) -> AlertRule: ...
+    def alert_rules(self) -> Sequence[AlertRuleView]: ...
+    def alert_rule(self, name: str) -> AlertRuleView: ...
+    def put_alert_rule(
+        self,
+        name: str,
+        kind: str,
+        to: Sequence[str] | str,
+        *,
+        replace: bool = True,
+        source: str = "app",
+        **options: Unpack[AlertRuleOptions],
+    ) -> AlertRuleView: ...
+    def remove_alert_rule(self, name: str) -> None: ...
+    def apply_alerts(self, path: Path) -> Sequence[str]: ...
+    def alerts(self) -> Sequence[AlertView]: ...
+    def silence_alert(
+        self,
+        rule: str,
+        *,
+        subject: str | None = None,
+        duration: float | None = None,
+        until: datetime | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+    ) -> SilenceView: ...
+    def unsilence_alert(self, rule: str, *, subject: str | None = None) -> bool: ...
+    def test_receiver(self, name: str) -> Job: ...
     def publish(
         self, event_type: str, body: Any, key: str | None = None, *, conn: Any = None
     ) -> str: ...

@@ -55,7 +55,13 @@ ALL = (
         headrace.admin.artifacts.AppArtifacts,
         (),
     ),
-    Blocking(headrace.sync, "App", headrace.app.App, ("schedule", "add_schedule"), (Registering,)),
+    Blocking(
+        headrace.sync,
+        "App",
+        headrace.app.App,
+        ("schedule", "add_schedule", "alert"),
+        (Registering,),
+    ),
 )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from headrace.admin.publishing import PublishingVerbs
+from headrace.admin.alerts import AlertVerbs
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headrace.task.app_like import AppLike
 
 
-class RecordVerbs(PublishingVerbs):
+class RecordVerbs(AlertVerbs):
     """Dead letters and API keys."""
 
     # -- dead letters --------------------------------------------------------------------------

@@ -23,7 +23,17 @@ SECRET = (
 MOST_RETRIES = 100
 RETRIES = 10
 
-DestinationKind = Literal["webhook", "kafka", "rabbitmq", "nats", "redis_streams", "sqs"]
+DestinationKind = Literal[
+    "webhook",
+    "kafka",
+    "rabbitmq",
+    "nats",
+    "redis_streams",
+    "sqs",
+    "slack",
+    "discord",
+    "email",
+]
 TypePattern = Annotated[str, Meta(pattern=TYPE_PATTERN, max_length=128)]
 TypePatterns = Annotated[list[TypePattern], Meta(min_length=1, max_length=100)]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from datetime import datetime, timedelta
 
 from headrace.errors import InvalidInput
 from headrace.model.job import Job
-from headrace.model.times import in_utc
+from headrace.model.times import in_utc, is_span, parse_span
 from headrace.model.worker import Worker
 from headrace.monitor.words import plural, span
 
@@ -37,28 +36,6 @@ __all__ = [
 # More attempts than this are no limit that anybody has set.
 ENDLESS = 1_000
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|w)?")
-_SECONDS = {
-    None: 1.0,
-    "ms": 0.001,
-    "s": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "d": 86_400.0,
-    "w": 604_800.0,
-}
-
-
-def parse_span(name: str, text: str) -> float:
-    """Seconds in "90", "1.5h", "10m" or "7d"."""
-    found = _SPAN.fullmatch(text.strip().lower())
-    if found is None:
-        raise InvalidInput(
-            f"{name} {text!r} is not a span of time; write seconds (90), or 500ms, 30s, 10m, 2h, 7d"
-        )
-    return float(found[1]) * _SECONDS[found[2]]
-
 
 def parse_time(name: str, text: str) -> datetime:
     """A moment in ISO 8601. The time zone has to be there, so that nothing is guessed."""
@@ -77,7 +54,7 @@ def parse_time(name: str, text: str) -> datetime:
 
 def parse_moment(name: str, text: str, now: datetime) -> datetime:
     """A moment: ISO 8601, or a span that counts back from now ("2h" is two hours ago)."""
-    if _SPAN.fullmatch(text.strip().lower()):
+    if is_span(text):
         try:
             return now - timedelta(seconds=parse_span(name, text))
         except OverflowError:

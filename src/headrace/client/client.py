@@ -26,6 +26,7 @@ from headrace.api_types.requests import (
 )
 from headrace.api_types.responses import Delivered, EntryView, JobResult, Reasons
 from headrace.batching import batched, each
+from headrace.client.alerts import AlertsApi
 from headrace.client.base import given
 from headrace.client.cluster import ClusterApi
 from headrace.client.files import File, FileApi, form_fields, read_files
@@ -63,7 +64,7 @@ BATCH_JOBS = 1_000
 BATCH_BYTES = 3 * 1_048_576
 
 
-class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi):
+class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi, AlertsApi):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.

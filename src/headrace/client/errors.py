@@ -72,6 +72,7 @@ _BY_TYPE: dict[str, type[HeadraceError]] = {
         errors.UnknownSchedule,
         errors.UnknownWorkflow,
         errors.UnknownEventType,
+        errors.UnknownAlertRule,
         errors.UnknownDestination,
         errors.InvalidArguments,
         errors.PayloadTooLarge,

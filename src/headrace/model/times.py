@@ -5,11 +5,12 @@ to the nearest one below it.
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any
 
-from headrace.errors import InvalidSetting
+from headrace.errors import InvalidInput, InvalidSetting
 
 EARLIEST = 0.0
 """1970-01-01T00:00:00Z, in seconds since the epoch."""
@@ -26,6 +27,17 @@ LONGEST_KEPT = 100 * 365 * 86_400.0
 
 _FIRST, _LAST = datetime.fromtimestamp(EARLIEST, UTC), datetime.fromtimestamp(LATEST, UTC)
 _SHOWN = 60
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|w)?")
+_SECONDS = {
+    None: 1.0,
+    "ms": 0.001,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86_400.0,
+    "w": 604_800.0,
+}
 
 
 def is_number(value: object) -> bool:
@@ -111,3 +123,18 @@ def shown(value: object) -> str:
 
 def _bent(seconds: float) -> datetime:
     return _LAST if seconds > LATEST else _FIRST
+
+
+def is_span(text: str) -> bool:
+    """Whether a text is a span of time, such as 10m."""
+    return _SPAN.fullmatch(text.strip().lower()) is not None
+
+
+def parse_span(name: str, text: str) -> float:
+    """Seconds in "90", "1.5h", "10m" or "7d"."""
+    found = _SPAN.fullmatch(text.strip().lower())
+    if found is None:
+        raise InvalidInput(
+            f"{name} {text!r} is not a span of time; write seconds (90), or 500ms, 30s, 10m, 2h, 7d"
+        )
+    return float(found[1]) * _SECONDS[found[2]]

@@ -141,6 +141,16 @@ class SchemaState(msgspec.Struct, frozen=True, kw_only=True):
         return self.min_program > self.known
 
 
+class EngineSpace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an engine keeps its jobs, and how many bytes it uses there. `free_bytes` is None where
+    the engine cannot tell.
+    """
+
+    where: Literal["disk", "memory"]
+    used_bytes: int
+    free_bytes: int | None = None
+
+
 class EngineReport(msgspec.Struct, kw_only=True):
     """What an engine tells about itself. `clock_skew` is server time minus this machine's."""
 
@@ -149,3 +159,4 @@ class EngineReport(msgspec.Struct, kw_only=True):
     schema_version: int
     clock_skew: float
     findings: list[Finding]
+    space: EngineSpace | None = None

@@ -30,7 +30,11 @@ SENDERS = {
     "nats": "headrace.publishing.brokers.nats:NatsSender",
     "redis_streams": "headrace.publishing.brokers.redis_streams:RedisStreamsSender",
     "sqs": "headrace.publishing.brokers.sqs:SqsSender",
+    "slack": "headrace.publishing.chat:SlackSender",
+    "discord": "headrace.publishing.chat:DiscordSender",
+    "email": "headrace.publishing.mail:EmailSender",
 }
+OVER_HTTP = ("webhook", "slack", "discord")
 
 
 class _Open(msgspec.Struct, eq=False):
@@ -132,7 +136,7 @@ class Deliveries:
     def _make(self, destination: Destination) -> Sender:
         module, _, attribute = SENDERS[destination.kind].partition(":")
         kind: Any = getattr(importlib.import_module(module), attribute)
-        if destination.kind == "webhook":
+        if destination.kind in OVER_HTTP:
             made: Sender = kind(destination, allow_private=self._settings.allow_private_webhooks)
         else:
             made = kind(destination)

@@ -23,6 +23,7 @@ from headrace.api_types.publishing import (
 )
 from headrace.engine.text import redacted
 from headrace.errors import InvalidInput, InvalidSetting
+from headrace.model.alert import ALERT_TYPE
 from headrace.model.names import check_name
 from headrace.publishing.events import wanted_by
 from headrace.suggest import unknown
@@ -38,6 +39,12 @@ SECRET_OPTIONS = frozenset({"password", "sasl_password", "token", "secret_access
 _PORT = r"6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3}"
 WEBHOOK_URL = rf"^https?://[A-Za-z0-9][A-Za-z0-9.\-]{{0,250}}(:({_PORT}))?([/?][!\"$-~]*)?$"
 
+# One address, without a name and without anything that could end a line.
+MAIL_ADDRESS = r"^[^\s<>,;@]+@[^\s<>,;@]+$(?!\n)"
+# What takes alerts alone, and the address of which is secret.
+FOR_ALERTS = frozenset({"slack", "discord", "email"})
+SECRET_URLS = frozenset({"slack", "discord"})
+
 _PATTERN = re.compile(TYPE_PATTERN)
 
 
@@ -51,6 +58,30 @@ class WebhookOptions(Options, kw_only=True, frozen=True):
     """An HTTP endpoint that follows Standard Webhooks."""
 
     url: Annotated[str, Meta(pattern=WEBHOOK_URL, max_length=2_000)]
+
+
+class ChatOptions(Options, kw_only=True, frozen=True):
+    """An incoming webhook of Slack or Discord. Its URL is a secret: it lets anyone write there."""
+
+    url: Annotated[str, Meta(pattern=WEBHOOK_URL, max_length=2_000)]
+
+
+class EmailOptions(Options, kw_only=True, frozen=True):
+    """A mail server. `security` is "starttls", "tls" (from the beginning) or "none"; `ca_file` has
+    the certificates to trust instead of the system's.
+    """
+
+    host: Annotated[str, Meta(min_length=1, max_length=255)]
+    sender: Annotated[str, Meta(pattern=MAIL_ADDRESS, max_length=320)]
+    to: Annotated[
+        list[Annotated[str, Meta(pattern=MAIL_ADDRESS, max_length=320)]],
+        Meta(min_length=1, max_length=50),
+    ]
+    port: Annotated[int, Meta(ge=1, le=65_535)] = 587
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    username: str | None = None
+    password: str | None = None
+    ca_file: str | None = None
 
 
 class KafkaOptions(Options, kw_only=True, frozen=True):
@@ -111,6 +142,9 @@ OPTIONS: dict[str, type[Options]] = {
     "nats": NatsOptions,
     "redis_streams": RedisStreamsOptions,
     "sqs": SqsOptions,
+    "slack": ChatOptions,
+    "discord": ChatOptions,
+    "email": EmailOptions,
 }
 
 
@@ -147,7 +181,7 @@ class Destination(msgspec.Struct, kw_only=True, frozen=True):
             name=self.name,
             kind=self.kind,
             types=list(self.types),
-            options={name: _shown(name, value) for name, value in self.options.items()},
+            options={name: _shown(name, value, self.kind) for name, value in self.options.items()},
             enabled=self.enabled,
             reason=self.reason,
             retries=self.retries,
@@ -165,7 +199,7 @@ class Destination(msgspec.Struct, kw_only=True, frozen=True):
                 if name in SECRET_OPTIONS:
                     hidden.append(value)
                 elif "://" in value:
-                    hidden += _secrets_of_url(value)
+                    hidden += _secrets_of_url(value, self.kind)
         for each in sorted(filter(None, hidden), key=len, reverse=True):
             text = text.replace(each, HIDDEN)
         return text
@@ -187,6 +221,14 @@ def make_destination(
         typed = convert_options(kind, options)
     except InvalidSetting as error:
         raise InvalidSetting(f"destination {name!r}: {error}") from None
+    if kind in FOR_ALERTS:
+        if any(each not in ("*", ALERT_TYPE) for each in types):
+            raise InvalidSetting(
+                f"destination {name!r}: {kind} takes alerts alone; leave types out, or use a "
+                "webhook for events"
+            )
+        # Alerts go to those that their rules name: never to all that want everything.
+        types = [ALERT_TYPE]
     if not types:
         raise InvalidSetting(f'destination {name!r} wants no event type; use "*" for all')
     for each in types:
@@ -240,9 +282,11 @@ def check_secret(secret: str) -> str:
     return secret
 
 
-def _shown(name: str, value: Any) -> Any:
+def _shown(name: str, value: Any, kind: str) -> Any:
     if value is None or not isinstance(value, str):
         return value
+    if kind in SECRET_URLS and name == "url":
+        return f"{urlsplit(value).scheme}://{urlsplit(value).netloc}/{HIDDEN}"
     if name in SECRET_OPTIONS:
         return HIDDEN
     if "://" not in value:
@@ -252,9 +296,10 @@ def _shown(name: str, value: Any) -> Any:
     return f"{base}?{HIDDEN}" if mark else shown
 
 
-def _secrets_of_url(url: str) -> list[str]:
+def _secrets_of_url(url: str, kind: str) -> list[str]:
     try:
         parts = urlsplit(url)
-        return [each for each in (parts.password, parts.query) if each]
+        path = parts.path.lstrip("/") if kind in SECRET_URLS else None
+        return [each for each in (parts.password, parts.query, path) if each]
     except ValueError:
         return []

@@ -50,13 +50,18 @@ def read_destinations(
         raise InvalidSetting(f"destinations must be names with values{where.at('destinations')}")
     variables = os.environ if environment is None else environment
     return [
-        _one(str(name), fill_variables(body, f"destinations.{name}", where, variables), where, now)
+        make_one(
+            str(name),
+            fill_variables(body, f"destinations.{name}", where, variables),
+            where.at(f"destinations.{name}"),
+            now,
+        )
         for name, body in named.items()
     ]
 
 
-def _one(name: str, body: Any, where: QueueConfig, now: datetime) -> Destination:
-    at = where.at(f"destinations.{name}")
+def make_one(name: str, body: Any, at: str, now: datetime, *, origin: str = ORIGIN) -> Destination:
+    """Return the destination that a file has at a place, which errors name."""
     try:
         asked = msgspec.convert(body, DestinationRequest, strict=False)
     except msgspec.ValidationError as error:
@@ -68,7 +73,7 @@ def _one(name: str, body: Any, where: QueueConfig, now: datetime) -> Destination
             msgspec.to_builtins(convert_options(asked.kind, asked.options, strict=False)),
             types=asked.types,
             retries=asked.retries,
-            origin=ORIGIN,
+            origin=origin,
             now=now,
         )
         if asked.kind == "webhook":

@@ -33,14 +33,19 @@ log = logging.getLogger("headrace.publishing")
 
 PUBLISH = "headrace.publish"
 DELIVER = "headrace.deliver"
+ALERT = "headrace.alert"
 QUEUE = "events"
 """The queue of both tasks. Workers that serve only some queues have to name it."""
+ALERTS = "headrace.alerts"
+"""The queue of alerts that are delivered. Servers serve it, so that no worker is needed."""
 # No destination can be called so: the lane of an event before it is sent to any.
 ALL = "*"
 # Sharing out needs the engine alone.
 SHARING = RetryPolicy(retries=1_000, base=1.0, maximum=60.0)
 # 5 s, 15 s, 45 s … up to six hours apart: about 16 hours with ten retries.
 DELIVERING = RetryPolicy(retries=10, base=5.0, factor=3.0, maximum=21_600.0, jitter=0.1)
+# 5 s, 10 s, 20 s … up to five minutes apart: about 16 hours, and soon after the receiver is back.
+ALERTING = RetryPolicy(retries=200, base=5.0, factor=2.0, maximum=300.0, jitter=0.1)
 # Beside the time limit of the destination itself: for the engine, and for a slow machine.
 MARGIN_SECONDS = 60.0
 
@@ -60,9 +65,14 @@ class Publishing:
             self._deliver, name=DELIVER, policy=TaskPolicy(queue=QUEUE, retry=DELIVERING), sink=host
         )
 
+        self.alert_task: Task[..., Any] = Task(
+            self._deliver, name=ALERT, policy=TaskPolicy(queue=ALERTS, retry=ALERTING), sink=host
+        )
+
     def task(self, name: str) -> Task[..., Any] | None:
         """Return one of the built-in tasks."""
-        return {PUBLISH: self.publish_task, DELIVER: self.deliver_task}.get(name)
+        tasks = (self.publish_task, self.deliver_task, self.alert_task)
+        return next((each for each in tasks if each.name == name), None)
 
     def event_job(
         self, event_type: str, body: bytes, key: str | None, job_id: str | None
@@ -90,8 +100,15 @@ class Publishing:
     def delivery_job(self, destination: Destination, event: PublishedEvent) -> NewJob:
         """Return the job that delivers an event to a destination; always with the same id."""
         job = self.deliver_task.job(destination.name, event)
-        job.id = delivery_id(event.id, destination.name)
         job.max_attempts = destination.retries + 1
+        return self._addressed(job, destination, event)
+
+    def alert_job(self, destination: Destination, event: PublishedEvent) -> NewJob:
+        """The same for an alert, which is tried again more often."""
+        return self._addressed(self.alert_task.job(destination.name, event), destination, event)
+
+    def _addressed(self, job: NewJob, destination: Destination, event: PublishedEvent) -> NewJob:
+        job.id = delivery_id(event.id, destination.name)
         job.timeout = destination.typed_options.timeout + MARGIN_SECONDS
         if event.key is not None:
             job.lane = lane_of(destination.name, event.key)

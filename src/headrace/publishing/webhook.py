@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from headrace.errors import MissingDriver, RetryLater
 from headrace.publishing.addresses import find_addresses
-from headrace.publishing.destinations import Destination, WebhookOptions
+from headrace.publishing.destinations import Destination
 from headrace.publishing.events import PublishedEvent
 from headrace.publishing.sender import DeliveryFailed, DestinationGone, Sender, Trace
 from headrace.publishing.signature import sign
@@ -34,30 +34,35 @@ class WebhookSender(Sender):
 
     def __init__(self, destination: Destination, *, allow_private: bool) -> None:
         super().__init__(destination)
-        self._options: WebhookOptions = destination.typed_options
+        self._options = destination.typed_options
         self._allow_private = allow_private
-        self._client: httpx.AsyncClient | None = None
+        self._transport: httpx.AsyncHTTPTransport | None = None
 
     async def open(self) -> None:
-        # The time limit is for the whole delivery, not for each step of it: see `Deliveries`.
-        no_limit = httpx.Timeout(None)
-        self._client = httpx.AsyncClient(follow_redirects=False, trust_env=False, timeout=no_limit)
+        # The time limit is for the whole delivery, not for each step of it: see `Deliveries`. Not a
+        # client of httpx: that logs every URL, and some are secrets.
+        self._transport = httpx.AsyncHTTPTransport(trust_env=False)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
 
-    async def send(self, event: PublishedEvent, body: bytes, trace: Trace) -> None:
+    def request(self, event: PublishedEvent, body: bytes) -> tuple[dict[str, str], bytes]:
+        """Return the headers and the content of the request for an event."""
         timestamp = int(time.time())
+        signature = sign(event.id, timestamp, body, self.destination.secrets)
         headers = {
-            "content-type": "application/json",
-            "user-agent": f"headrace/{__version__}",
             "webhook-id": event.id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": sign(event.id, timestamp, body, self.destination.secrets),
-            **trace,
+            "webhook-signature": signature,
         }
+        return headers, body
+
+    async def send(self, event: PublishedEvent, body: bytes, trace: Trace) -> None:
+        headers, body = self.request(event, body)
+        headers |= {"content-type": "application/json", "user-agent": f"headrace/{__version__}"}
+        headers |= trace
         try:
             status, later, text = await self._post(headers, body)
         except httpx.HTTPError as error:
@@ -73,7 +78,7 @@ class WebhookSender(Sender):
         raise DeliveryFailed(answered)
 
     async def _post(self, headers: dict[str, str], body: bytes) -> tuple[int, str | None, str]:
-        if self._client is None:
+        if self._transport is None:
             raise DeliveryFailed("the sender is closed")
         url = urlsplit(self._options.url)
         host = url.hostname or ""
@@ -81,7 +86,7 @@ class WebhookSender(Sender):
         found = await find_addresses(host, port, allow_private=self._allow_private)
         for last, address in ((each is found[-1], each) for each in found):
             # To the address that was checked; the name is for the certificate and the receiver.
-            request = self._client.build_request(
+            request = httpx.Request(
                 "POST",
                 httpx.URL(self._options.url).copy_with(host=address),
                 headers={**headers, "host": url.netloc},
@@ -89,7 +94,7 @@ class WebhookSender(Sender):
                 extensions={"sni_hostname": host},
             )
             try:
-                response = await self._client.send(request, stream=True)
+                response = await self._transport.handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 if last:
                     raise

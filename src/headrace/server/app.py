@@ -20,6 +20,7 @@ from headrace.server.openapi.document import document
 from headrace.server.otlp import metrics_export
 from headrace.server.routes import (
     admin,
+    alerts,
     bulk,
     cluster,
     job,
@@ -46,6 +47,7 @@ ROUTES = (
     *page.routes,
     *admin.routes,
     *publishing.routes,
+    *alerts.routes,
     *workflows.routes,
 )
 
@@ -89,6 +91,7 @@ def create(
         export = metrics_export(service.get())
         if export is not None:
             export.start()
+        service.get().alerts.start()
         yield
         if export is not None:
             await export.stop()

@@ -67,6 +67,7 @@ class Service:
         self.summaries = Summaries(app, self.snapshots)
         self.series = SeriesReader(app)
         self.depths = DepthSampler(app, self.snapshots)
+        self.alerts = app.alert_loop()
         self.reader = JobReader(app)
         self.upload_limit = upload_limit
         self.user_argument = user_argument
@@ -124,6 +125,7 @@ class Service:
         self.begin_shutdown()
         await self.bulk.stop()
         await self.depths.stop()
+        await self.alerts.stop()
         await self.changes.close()
         await self.audit.close()
 

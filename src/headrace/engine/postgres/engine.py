@@ -12,7 +12,7 @@ from headrace.engine.postgres.sql import sql
 from headrace.engine.postgres.upkeep import Upkeep
 from headrace.engine.postgres.views import Viewing
 from headrace.engine.postgres.worker import Working
-from headrace.model.views import EngineReport, Finding, SchemaState
+from headrace.model.views import EngineReport, EngineSpace, Finding, SchemaState
 
 _REMEDY = "report this with the version of Headrace; `headrace jobs show` tells how the jobs stand"
 
@@ -56,6 +56,8 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
             schema_version=row["schema_version"],
             clock_skew=skew,
             findings=findings(row, skew),
+            # How much is free on its disk, the server does not tell.
+            space=EngineSpace(where="disk", used_bytes=row["size"]),
         )
 
     async def audit(self) -> list[Finding]:

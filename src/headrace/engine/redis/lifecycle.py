@@ -7,7 +7,7 @@ import time
 from headrace.engine.redis import layout
 from headrace.engine.redis.connection.store import RedisStore
 from headrace.errors import EngineError, EngineUnavailable
-from headrace.model.views import EngineReport, Finding, SchemaState
+from headrace.model.views import EngineReport, EngineSpace, Finding, SchemaState
 
 OLDEST_SERVER = (7, 0)
 # The parts of the store that audit.lua goes through.
@@ -86,6 +86,7 @@ class Lifecycle(RedisStore):
                 *await self._settings(),
                 _clock(skew),
             ],
+            space=await self._space(),
         )
 
     async def audit(self) -> list[Finding]:
@@ -107,6 +108,22 @@ class Lifecycle(RedisStore):
     def _server(self, server: dict[str, str]) -> Finding:
         kind = {"valkey": "Valkey"}.get(server.get("server", ""), "Redis")
         return Finding("ok", "server", f"{kind} {server.get('version')} at {self.address}")
+
+    async def _space(self) -> EngineSpace | None:
+        """The memory of the server, where it tells: not all that are hosted do."""
+        try:
+            text = bytes(await self._link.call("INFO", "memory")).decode("utf-8", "replace")
+        except EngineUnavailable:
+            raise
+        except EngineError:
+            return None
+        told = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        try:
+            used, most = int(told["used_memory"]), int(told.get("maxmemory", "0"))
+        except (KeyError, ValueError):
+            return None
+        free = max(most - used, 0) if most else None
+        return EngineSpace(where="memory", used_bytes=used, free_bytes=free)
 
     async def _settings(self) -> list[Finding]:
         """Durability and eviction, as far as the server tells."""

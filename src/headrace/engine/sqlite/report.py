@@ -11,7 +11,7 @@ from headrace.engine.sqlite.connection.address import SqliteAddress
 from headrace.engine.sqlite.connection.migrate import schema_version
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import sql
-from headrace.model.views import EngineReport, Finding
+from headrace.model.views import EngineReport, EngineSpace, Finding
 
 LOW_DISK_BYTES = 500_000_000
 # Their locks cannot be trusted, and shared memory, which the write-ahead log needs, does not work.
@@ -44,6 +44,7 @@ def report(transaction: Transaction, address: SqliteAddress) -> EngineReport:
         schema_version=schema_version(connection),
         clock_skew=0.0,
         findings=findings,
+        space=None if address.path is None else _space(address.path),
     )
 
 
@@ -88,13 +89,18 @@ def _synchronous(connection: sqlite3.Connection) -> Finding:
     return Finding("ok", "durability", f"synchronous is {name}: acknowledged means on disk")
 
 
+def _space(path: Path) -> EngineSpace:
+    free = shutil.disk_usage(path.absolute().parent).free
+    return EngineSpace(where="disk", used_bytes=_size(path), free_bytes=free)
+
+
+def _size(path: Path) -> int:
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(os.path.getsize(name) for name in files if os.path.exists(name))
+
+
 def _file(path: Path) -> Finding:
-    sizes = [
-        os.path.getsize(name)
-        for name in (path, path.with_name(f"{path.name}-wal"))
-        if os.path.exists(name)
-    ]
-    return Finding("ok", "size", f"{path.name} has {sum(sizes):,} bytes")
+    return Finding("ok", "size", f"{path.name} has {_size(path):,} bytes")
 
 
 def _disk(path: Path) -> Finding:

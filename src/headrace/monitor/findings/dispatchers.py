@@ -38,7 +38,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
                 f"{each.get('host', '?')}.",
             )
         else:
-            yield from _behind(each)
+            yield from behind(each)
 
 
 def _silent(facts: Facts, each: Mapping[str, Any], *, replaced: bool) -> Finding:
@@ -55,9 +55,12 @@ def _silent(facts: Facts, each: Mapping[str, Any], *, replaced: bool) -> Finding
     )
 
 
-def _behind(each: Mapping[str, Any]) -> Iterator[Finding]:
+def behind(
+    each: Mapping[str, Any], *, lag_from: float = MUCH_LAG, late_from: float = LATE_SECONDS
+) -> Iterator[Finding]:
+    """Return how far behind a dispatcher is, if it is: messages, or seconds of a schedule."""
     lag, late = each.get("lag"), each.get("late_seconds")
-    if isinstance(lag, int | float) and lag >= MUCH_LAG:
+    if isinstance(lag, int | float) and lag >= lag_from:
         yield _finding(
             each,
             "warning",
@@ -65,7 +68,7 @@ def _behind(each: Mapping[str, Any]) -> Iterator[Finding]:
             f"is behind: {plural(int(lag), 'message')} wait to become jobs",
             "Start another with the same configuration: headrace dispatcher queue --app …",
         )
-    if isinstance(late, int | float) and late >= LATE_SECONDS:
+    if isinstance(late, int | float) and late >= late_from:
         yield _finding(
             each,
             "warning",

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from headrace.model.job import Job
-from headrace.model.views import Finding, LaneView, QueueView
+from headrace.model.views import EngineSpace, Finding, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.findings.failures import FailureCounts
+from headrace.monitor.findings.letters import DeadLetterCount
 from headrace.monitor.findings.schedules import MissedSchedule
 from headrace.monitor.findings.workers import HeldJobs
 from headrace.monitor.snapshot import Snapshot
@@ -19,7 +20,8 @@ from headrace.monitor.snapshot import Snapshot
 
 class Facts(msgspec.Struct, kw_only=True, frozen=True):
     """How things are at one moment. `holders` are of lanes that may be blocked, `held` what lost
-    workers held, by their id; `report` is what the engine says about itself.
+    workers held, by their id; `report` is what the engine says about itself. `read_at` is when
+    parts were read that are kept for a while, in the time of the engine.
     """
 
     now: datetime
@@ -32,6 +34,9 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True):
     failures: FailureCounts = FailureCounts()
     schedules: Sequence[MissedSchedule] = ()
     report: Sequence[Finding] = ()
+    space: EngineSpace | None = None
+    letters: DeadLetterCount = DeadLetterCount()
+    read_at: Mapping[str, float] = {}
 
     def before(self, seconds: float | None) -> datetime | None:
         """The moment so many seconds ago."""

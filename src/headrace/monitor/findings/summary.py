@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
-from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,23 +12,10 @@ from headrace.api_types.monitoring import Summary
 from headrace.api_types.responses import DispatcherView
 from headrace.model.views import Finding
 from headrace.monitor.findings import findings
-from headrace.monitor.findings.engine import engine_report
-from headrace.monitor.findings.facts import Facts, within
-from headrace.monitor.findings.failures import failure_counts
-from headrace.monitor.findings.lanes import lane_holders
-from headrace.monitor.findings.schedules import missed_schedules
-from headrace.monitor.findings.workers import held_jobs
+from headrace.monitor.findings.facts import within
+from headrace.monitor.findings.read import MOST_VIEWS, FactsReader
 from headrace.monitor.snapshot import Snapshot, Snapshots
 from headrace.task.app_like import AppLike
-
-# What changes slowly, or costs more, is read less often.
-FAILURES_SECONDS = 5.0
-SCHEDULES_SECONDS = 10.0
-REPORT_SECONDS = 60.0
-# So many sets of queues that keys are restricted to are remembered.
-MOST_VIEWS = 100
-
-T = TypeVar("T")
 
 
 class Summaries:
@@ -39,7 +25,7 @@ class Summaries:
         self._host = host
         self._snapshots = snapshots or Snapshots(host)
         self._made: dict[frozenset[str], tuple[Snapshot, asyncio.Task[Summary]]] = {}
-        self._kept: dict[object, tuple[float, Any]] = {}
+        self._facts = FactsReader(host)
 
     async def get(self, queues: Collection[str] = ()) -> Summary:
         """Return the summary, of these queues only if any are named. Raises `EngineUnavailable`
@@ -59,44 +45,9 @@ class Summaries:
         return await asyncio.shield(made[1])
 
     async def _make(self, whole: Snapshot, queues: frozenset[str]) -> Summary:
-        host, engine, now = self._host, self._host.engine, self._host.clock.utcnow()
         snapshot = within(whole, queues)
-
-        async def report() -> Sequence[Finding]:
-            return engine_report(await engine.report(), host.settings.lease_seconds)
-
-        facts = Facts(
-            now=now,
-            queues=snapshot.queues,
-            workers=snapshot.workers,
-            lanes=snapshot.lanes,
-            dispatchers=snapshot.dispatchers,
-            holders=await lane_holders(engine, snapshot.lanes),
-            held=await held_jobs(engine, snapshot.workers, queues),
-            failures=await self._keep(
-                ("failures", queues),
-                FAILURES_SECONDS,
-                lambda: failure_counts(engine, now, queues),
-            ),
-            # These concern all queues.
-            schedules=()
-            if queues
-            else await self._keep(
-                "schedules", SCHEDULES_SECONDS, lambda: missed_schedules(engine, now)
-            ),
-            report=() if queues else await self._keep("report", REPORT_SECONDS, report),
-        )
-        return _summary(snapshot, findings(facts), now, restricted=bool(queues))
-
-    async def _keep(self, what: object, seconds: float, read: Callable[[], Awaitable[T]]) -> T:
-        now = self._host.clock.now()
-        at, value = self._kept.get(what, (float("-inf"), None))
-        if now - at >= seconds:
-            value = await read()
-            while len(self._kept) >= MOST_VIEWS:
-                del self._kept[next(iter(self._kept))]
-            self._kept[what] = (now, value)
-        return value  # type: ignore[no-any-return]
+        facts = await self._facts.read(snapshot, queues=queues)
+        return _summary(snapshot, findings(facts), facts.now, restricted=bool(queues))
 
 
 def _summary(

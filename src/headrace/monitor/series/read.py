@@ -48,6 +48,7 @@ PAGE = 500
 MOST_ERRORS = 50
 MOST_ANSWERS = 64
 MOST_BLOCKS = 48
+MOST_WINDOWS = 16
 
 T = TypeVar("T")
 # Counts by the beginning of their minute, hour or day.
@@ -84,7 +85,7 @@ class SeriesReader:
         self._answers: _Shared[SeriesView] = _Shared(MOST_ANSWERS)
         self._blocks: _Shared[_Block] = _Shared(MOST_BLOCKS)
         self._flows: _Shared[Mapping[str, QueueFlow]] = _Shared(1)
-        self._hours: _Shared[list[TaskCounters]] = _Shared(1)
+        self._windows: _Shared[list[TaskCounters]] = _Shared(MOST_WINDOWS)
 
     async def read(
         self,
@@ -134,13 +135,23 @@ class SeriesReader:
 
     async def last_hour(self) -> list[TaskCounters]:
         """Return what was done in the hour before the last full minute, by task and queue."""
-        written = MINUTE.start(self._host.clock.now() - WRITE_TIME)
-        return await self._hours.get(written, lambda: self._count_hour(written))
+        return await self.window(HOUR.seconds, self.written())
 
-    async def _count_hour(self, written: float) -> list[TaskCounters]:
+    def written(self, now: float | None = None) -> float:
+        """Return the end of the last minute that workers have had the time to write."""
+        return MINUTE.start((self._host.clock.now() if now is None else now) - WRITE_TIME)
+
+    async def window(self, seconds: float, written: float) -> list[TaskCounters]:
+        """Return what was done in the seconds before a full minute, by task and queue: up to an
+        hour.
+        """
+        key = (seconds, written)
+        return await self._windows.get(key, lambda: self._count_window(seconds, written))
+
+    async def _count_window(self, seconds: float, written: float) -> list[TaskCounters]:
         await self._host.open()
         found: dict[tuple[str, str], TaskCounters] = {}
-        begin = written - HOUR.seconds
+        begin = written - seconds
         for hour in sorted({HOUR.start(begin), HOUR.start(written)}):
             for start, counts in (await self._block(hour, written)).items():
                 for key, counters in counts.attempts.tasks.items():

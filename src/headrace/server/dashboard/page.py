@@ -21,6 +21,7 @@ ORDER = (
     "Now",
     "Jobs",
     "Errors",
+    "Alerts",
     "Queues",
     "Lanes",
     "Tasks",

@@ -99,6 +99,7 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.PayloadTooLarge, 413),
     (errors.UnknownSchedule, 404),
     (errors.UnknownWorkflow, 404),
+    (errors.UnknownAlertRule, 404),
     (errors.UnknownDestination, 404),
     (errors.InvalidInput, 422),
     (errors.JobNotFound, 404),

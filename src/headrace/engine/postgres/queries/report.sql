@@ -9,6 +9,7 @@ SELECT current_setting('server_version') AS version,
     current_setting('full_page_writes') AS full_page_writes,
     current_setting('synchronous_commit') AS synchronous_commit,
     current_setting('autovacuum') AS autovacuum,
+    pg_database_size(current_database()) AS size,
     current_setting('max_connections')::integer AS max_connections,
     (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::integer
         AS connections,

@@ -1,0 +1,114 @@
+"""Reads facts, with a bound on the work: what changes slowly, or costs more, is read less often."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, TypeVar
+
+from headrace.model.views import EngineReport
+from headrace.monitor.findings.engine import engine_report
+from headrace.monitor.findings.facts import Facts
+from headrace.monitor.findings.failures import FailureCounts, failure_counts
+from headrace.monitor.findings.lanes import lane_holders
+from headrace.monitor.findings.letters import DeadLetterCount, count_letters
+from headrace.monitor.findings.schedules import missed_schedules
+from headrace.monitor.findings.workers import held_jobs
+from headrace.monitor.snapshot import Snapshot
+from headrace.task.app_like import AppLike
+
+FAILURES_SECONDS = 5.0
+SCHEDULES_SECONDS = 10.0
+LETTERS_SECONDS = 10.0
+REPORT_SECONDS = 60.0
+# So many sets of queues that keys are restricted to are remembered.
+MOST_VIEWS = 100
+
+FAILURES, SCHEDULES, REPORT, LETTERS = "failures", "schedules", "report", "letters"
+LANES, WORKERS = "lanes", "workers"
+USUAL = frozenset({FAILURES, SCHEDULES, REPORT, LANES, WORKERS})
+"""What findings are made of."""
+
+T = TypeVar("T")
+
+
+class FactsReader:
+    """Reads facts of one store, for one event loop."""
+
+    def __init__(self, host: AppLike) -> None:
+        self._host = host
+        self._kept: dict[object, tuple[float, Any]] = {}
+
+    async def read(
+        self,
+        snapshot: Snapshot,
+        *,
+        queues: Collection[str] = (),
+        parts: Collection[str] = USUAL,
+        at: float | None = None,
+        letters: int = 0,
+    ) -> Facts:
+        """Return the facts for a snapshot, of these queues only if any are named. Of the rest only
+        `parts` are read; of dead letters one more than `letters` at most. `at` is the time of the
+        engine, if that was asked for before the snapshot was taken.
+        """
+        engine, now = self._host.engine, self._host.clock.utcnow()
+        at = now.timestamp() if at is None else at
+        chosen = frozenset(queues)
+        read_at: dict[str, float] = {}
+
+        async def kept(
+            part: str,
+            seconds: float,
+            read: Callable[[], Awaitable[T]],
+            empty: T,
+            key: object = None,
+        ) -> T:
+            # What concerns all queues is not for those who may see some.
+            if part not in parts or (chosen and key is None):
+                return empty
+            read_at[part], value = await self._keep(key or part, seconds, at, read)
+            return value
+
+        report: EngineReport | None = await kept(REPORT, REPORT_SECONDS, engine.report, None)
+        lease = self._host.settings.lease_seconds
+        return Facts(
+            now=now,
+            queues=snapshot.queues,
+            workers=snapshot.workers,
+            lanes=snapshot.lanes,
+            dispatchers=snapshot.dispatchers,
+            holders=await lane_holders(engine, snapshot.lanes) if LANES in parts else {},
+            held=await held_jobs(engine, snapshot.workers, chosen) if WORKERS in parts else {},
+            failures=await kept(
+                FAILURES,
+                FAILURES_SECONDS,
+                lambda: failure_counts(engine, now, chosen),
+                FailureCounts(),
+                (FAILURES, chosen),
+            ),
+            schedules=await kept(
+                SCHEDULES, SCHEDULES_SECONDS, lambda: missed_schedules(engine, now), ()
+            ),
+            report=() if report is None else engine_report(report, lease),
+            space=None if report is None else report.space,
+            letters=await kept(
+                LETTERS,
+                LETTERS_SECONDS,
+                lambda: count_letters(engine, letters),
+                DeadLetterCount(),
+            ),
+            read_at=read_at,
+        )
+
+    async def _keep(
+        self, what: object, seconds: float, at: float, read: Callable[[], Awaitable[T]]
+    ) -> tuple[float, T]:
+        now = self._host.clock.now()
+        kept = self._kept.get(what)
+        if kept is None or now - kept[0] >= seconds:
+            value = await read()
+            while len(self._kept) >= MOST_VIEWS:
+                del self._kept[next(iter(self._kept))]
+            kept = self._kept[what] = (now, (at, value))
+        stamped: tuple[float, T] = kept[1]
+        return stamped

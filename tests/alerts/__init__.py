@@ -1,0 +1,1 @@
+"""Alerts: rules, evaluators that race, and real receivers."""
