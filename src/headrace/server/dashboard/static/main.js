@@ -5,9 +5,12 @@ import { watchLists } from "./lists.js";
 import { watchPreviews } from "./preview.js";
 import { nameZone, showTimes } from "./times.js";
 
-showTimes();
+let begun = false;
 
 function begin() {
+  if (begun) return;
+  begun = true;
+  showTimes();
   nameZone();
   setInterval(showTimes, 5000);
   listen();
@@ -16,6 +19,6 @@ function begin() {
   follow();
 }
 
-// Only after the first paint, which nothing of this is needed for.
-if (document.hidden) begin();
-else requestAnimationFrame(() => setTimeout(begin));
+// Only after the first paint, which nothing of this is needed for. What nobody sees is not painted.
+new PerformanceObserver(begin).observe({ type: "paint", buffered: true });
+setTimeout(begin, document.hidden ? 0 : 1000);
