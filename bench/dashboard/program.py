@@ -19,6 +19,7 @@ from urllib.parse import quote, urlsplit
 
 from bench.dashboard.build import build
 from bench.dashboard.meter import Meter, install
+from headrace.loops.free_memory import keep_what_is_loaded
 from headrace.monitor.counters import worker_metrics
 from headrace.monitor.series import write
 from headrace.monitor.series.records import DEPTHS, MINUTE
@@ -51,6 +52,7 @@ async def serve(*, work: bool) -> int:
     from bench.scenarios.program import app
 
     async with app, listening(app, host="127.0.0.1", port=0) as url:
+        keep_what_is_loaded()  # as `headrace server` and `headrace up` do
         tell(PLACE, url)
         if not work:
             await asyncio.get_running_loop().create_future()

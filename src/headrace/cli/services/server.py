@@ -18,7 +18,7 @@ from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_options, log_to_stderr
 from headrace.cli.session import CliSession
 from headrace.engine.text import redacted
-from headrace.loops.free_memory import memory_given_back
+from headrace.loops.free_memory import keep_what_is_loaded, memory_given_back
 from headrace.loops.signals import on_stop_signals
 from headrace.server import serve
 
@@ -50,6 +50,7 @@ async def server(
     options: dict[str, Any] = {} if redact is None else {"redact": parts([redact])}
 
     def started(url: str) -> None:
+        keep_what_is_loaded()
         if session.json:
             print_json_line({"event": "serving", "url": url})
         else:
