@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import re
 import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
 from fastapi import FastAPI
 from jinja2 import ChoiceLoader, DictLoader
-from playwright.async_api import Page, Route
 
 import headrace.server
 from headrace.server.auth.guard import LOCAL
@@ -26,7 +21,6 @@ from headrace.server.dashboard import assets, words
 from headrace.server.dashboard.action import action
 from headrace.server.dashboard.page import Shown, all_pages
 from headrace.server.dashboard.render import LIVE, LONGEST_ON_LOOP, environment, render_parts
-from headrace.server.dashboard.responses import POLICY
 from headrace.server.dashboard.visit import Visit
 from headrace.server.listen import HttpServer, bind, url_of
 from headrace.server.service import Service
@@ -36,7 +30,6 @@ from tests.dashboard.test_session import client
 from tests.dashboard.trial import TRIAL
 from tests.server.conftest import a_key
 from tests.support.processes import until
-from tests.support.verbs import a_job
 
 BASE = "base.html"
 TEMPLATES = Path(assets.__file__).parent / "templates"
@@ -191,54 +184,6 @@ async def test_what_takes_long_to_render_leaves_the_event_loop(site: Site) -> No
         await render_parts(Shown("slow.html", slow=slow), visit)
     here = threading.get_ident()
     assert [thread == here for thread in threads] == [True, False]
-
-
-async def test_a_first_paint_waits_for_nothing_but_the_page(site: Site, windows: Windows) -> None:
-    """Rows, styles and times in words are there while the script is still on its way."""
-    await site.app.engine.insert([a_job(task="add") for _ in range(150)])
-    context = await windows.context()
-    page: Page = await context.new_page()
-    held: list[Route] = []
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
-    await page.route("**/static/**", lambda route: held.append(route))  # noqa: PLW0108
-    await page.goto(f"{site.base}/jobs", wait_until="commit")
-    await page.wait_for_function(
-        "() => performance.getEntriesByName('first-contentful-paint').length"
-    )
-    assert await page.locator("[data-row]").count() == 100
-    assert re.fullmatch(r"just now|\d+ (s|min) ago", await page.inner_text("[data-row] time >> nth=0"))
-    assert await page.evaluate("getComputedStyle(document.querySelector('.top')).position") == "sticky"
-    assert await page.inner_text("#stream-state") == ""
-    assert held
-    await page.unroute("**/static/**")
-    for each in held:
-        await each.continue_()
-    await is_live(page)
-    # The next rows are asked for by scrolling only.
-    assert len([path for path in asked if not path.endswith("/stream")]) <= 4, asked
-
-
-def test_only_the_style_sheet_of_the_dashboard_is_allowed() -> None:
-    digest = base64.b64encode(hashlib.sha256(str(assets.style_sheet()).encode()).digest()).decode()
-    assert f"; style-src 'sha256-{digest}';" in POLICY
-    assert "</" not in assets.style_sheet()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0, "just now"), (-4, "just now"), (5, "5 s ago"), (59.4, "59 s ago"), (60, "1 min ago"),
-     (-3_700, "in 1 h"), (200_000, "2 d ago")],
-)  # fmt: skip
-def test_times_in_words(seconds: float, said: str) -> None:
-    assert words.ago(seconds) == said
-    now = datetime(2026, 3, 10, 3, 3, 1, tzinfo=UTC)
-    shown = f'<time datetime="{words.iso(now - timedelta(seconds=seconds))}"{{}}>then</time>'
-    assert words.counted(shown.format(" data-relative"), now) == shown.format(
-        " data-relative"
-    ).replace("then", said)
-    # Exact times stay.
-    assert words.counted(shown.format(""), now) == shown.format("")
 
 
 def test_scripts_and_styles_are_small() -> None:

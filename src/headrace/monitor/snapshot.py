@@ -48,10 +48,11 @@ class Snapshots:
         self._taken_at = float("-inf")
         self._taking: asyncio.Task[Snapshot] | None = None
 
-    async def get(self, seconds: float = FRESH_SECONDS) -> Snapshot:
+    async def get(self, seconds: float | None = None) -> Snapshot:
         """Return a snapshot that is less than so many seconds old. Raises `EngineUnavailable` while
         the engine is away.
         """
+        seconds = FRESH_SECONDS if seconds is None else seconds
         if self._last is not None and time.monotonic() - self._taken_at < seconds:
             return self._last
         if self._taking is None or self._taking.done():

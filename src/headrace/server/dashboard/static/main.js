@@ -3,13 +3,14 @@ import { listen } from "./keys.js";
 import { follow } from "./live.js";
 import { watchLists } from "./lists.js";
 import { watchPreviews } from "./preview.js";
-import { nameZone, showTimes } from "./times.js";
+import { nameZone, setServerTime, showTimes } from "./times.js";
 
 let begun = false;
 
 function begin() {
   if (begun) return;
   begun = true;
+  setServerTime(document.documentElement.dataset.now);
   showTimes();
   nameZone();
   setInterval(showTimes, 5000);
