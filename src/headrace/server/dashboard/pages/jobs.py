@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from headrace.model.job import JobFilter
 from headrace.model.status import Status
 from headrace.model.views import JobCount, JobPage
 from headrace.monitor.search import find
@@ -35,25 +36,22 @@ async def jobs(visit: Visit) -> Shown:
     service, engine = visit.service, visit.app.engine
     await visit.app.open()
     cursor = job_cursor(visit.query.get("cursor"))
-    counted, count = service.part(SharedReads).count, None
+    count, counted = None, service.part(SharedReads).count
+    first = cursor is None and not terms
     if terms or query.fingerprint is not None:
         found = await find(
             engine, query.wanted, terms, query.fingerprint, cursor=cursor, limit=ROWS, brief=True,
             seen=visit.reach.seen, seconds=SEARCH_SECONDS,
         )  # fmt: skip
-        if cursor is None and not terms:
-            count = _told(found) or await counted(visit, query.wanted, query.fingerprint)
-    elif cursor is None:
-        # The count takes longer than the rows, so it does not wait for them.
-        found, count = await asyncio.gather(
-            engine.list_jobs(query.wanted, limit=ROWS, brief=True, look=LOOK),
-            counted(visit, query.wanted, None),
-        )
-        count = _told(found) or count
     else:
-        found = await engine.list_jobs(
-            query.wanted, cursor=cursor, limit=ROWS, brief=True, look=LOOK
-        )
+        listing = engine.list_jobs(query.wanted, cursor=cursor, limit=ROWS, brief=True, look=LOOK)
+        if first and query.wanted == JobFilter(statuses=query.wanted.statuses):
+            # By status alone counting takes longer than listing, and neither waits for the other.
+            found, count = await asyncio.gather(listing, counted(visit, query.wanted, None))
+        else:
+            found = await listing
+    if first:
+        count = _told(found) or count or await counted(visit, query.wanted, query.fingerprint)
     chosen = query.given.get("status", [])
     # Names of queues are suggested: they need not be of this moment.
     snapshot = await service.snapshots.get(SUGGESTED_SECONDS)
