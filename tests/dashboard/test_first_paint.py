@@ -19,6 +19,8 @@ from tests.support.verbs import a_job
 
 PAINTED = "() => performance.getEntriesByName('first-contentful-paint').length"
 STICKY = "getComputedStyle(document.querySelector('.top')).position"
+LAID_OUT = """() => [...document.querySelectorAll('#jobs tbody tr')].every(
+  (row) => getComputedStyle(row).contentVisibility === 'auto')"""
 LATELY = re.compile(r"just now|\d+ (s|min) ago")
 
 
@@ -36,6 +38,8 @@ async def test_it_waits_for_nothing_but_the_page(site: Site, windows: Windows) -
     assert await page.locator("[data-row]").count() == 100
     assert LATELY.fullmatch(await page.inner_text("[data-row] time >> nth=0"))
     assert await page.evaluate(STICKY) == "sticky"
+    # Those below the first screen wait for the script, or for a moment.
+    await page.wait_for_function(LAID_OUT)
     assert await page.inner_text("#stream-state") == ""
     assert held
     for each in held:

@@ -5,12 +5,11 @@ import { watchLists } from "./lists.js";
 import { watchPreviews } from "./preview.js";
 import { nameZone, setServerTime, showTimes } from "./times.js";
 
-let begun = false;
-
 function begin() {
-  if (begun) return;
-  begun = true;
-  setServerTime(document.documentElement.dataset.now);
+  const { dataset } = document.documentElement;
+  if ("begun" in dataset) return;
+  dataset.begun = "";
+  setServerTime(dataset.now);
   showTimes();
   nameZone();
   setInterval(showTimes, 5000);
