@@ -14,7 +14,7 @@ from bench.driver import STEPS, Driver, steps_of
 from bench.environments import clean, tidy
 from bench.figures import Figures, Finding
 from bench.report import Report
-from bench.scenarios.registry import SCENARIOS
+from bench.scenarios.registry import GROUPS, SCENARIOS
 from bench.scenarios.stage import Stage
 
 TABLE = "table"
@@ -30,7 +30,7 @@ def main() -> int:
         clean()
         return 0
     tidy(CONTENDERS)
-    asked = options.scenario or [TABLE]
+    asked = [name for each in options.scenario or [TABLE] for name in GROUPS.get(each, (each,))]
     names = [TABLE, *SCENARIOS] if "all" in asked else asked
     report = Report()
     failed = False
@@ -51,7 +51,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--scenario",
         action="append",
-        choices=[TABLE, *SCENARIOS, "all"],
+        choices=[TABLE, *SCENARIOS, *GROUPS, "all"],
         help="what to measure; may be given several times",
     )
     parser.add_argument(

@@ -42,6 +42,10 @@ SCENARIOS = (
 )
 
 
+def _run(finding: Finding) -> str:
+    return f"{finding.engine} {finding.part or finding.scenario}"
+
+
 @dataclass
 class Report:
     """Everything that was measured. `runs` tells when and how, by engine and scenario."""
@@ -72,16 +76,19 @@ class Report:
     def merged(self, newer: Report) -> Report:
         """These, with what a newer run has measured in place of what it has measured again."""
         again = set(newer.runs)
+        # A part may have been measured under another name before.
+        cases = {(each.engine, each.scenario, each.case) for each in newer.findings}
+        older = [
+            each
+            for each in self.findings
+            if _run(each) not in again and (each.engine, each.scenario, each.case) not in cases
+        ]
+        emptied = {_run(each) for each in self.findings} - {_run(each) for each in older}
         return Report(
             results=[each for each in self.results if f"{each.engine} table" not in again]
             + newer.results,
-            findings=[
-                each
-                for each in self.findings
-                if f"{each.engine} {each.part or each.scenario}" not in again
-            ]
-            + newer.findings,
-            runs={**self.runs, **newer.runs},
+            findings=older + newer.findings,
+            runs={name: run for name, run in self.runs.items() if name not in emptied} | newer.runs,
         )
 
     def sections(self) -> dict[str, str]:

@@ -38,17 +38,21 @@ def job(number: int) -> NewJob:
     )
 
 
-def outcome(number: int) -> Outcome:
+def outcome(number: int, fails: int = FAILS) -> Outcome:
     """How the nth job ends."""
-    if number % FAILS:
+    if number % fails:
         return Completed(b'{"sent":true}')
-    failed = number // FAILS
+    failed = number // fails
     kind = ERRORS[failed % len(ERRORS)] if failed % RARE else RARE_ERROR
     return Failed(Failure(kind, f"cannot reach 10.0.0.{number % 250}:25"))
 
 
-async def build(app: headrace.App, *, finished: int, pending: int) -> dict[str, object]:
-    """Store them, and answer the id of a job that failed and how long it took."""
+async def build(
+    app: headrace.App, *, finished: int, pending: int, fails: int = FAILS
+) -> dict[str, object]:
+    """Store them, of which one in `fails` has failed. Answers the id of one of those, and how long
+    it took.
+    """
     async with app:
         began, failed, ends = time.perf_counter(), "", itertools.count()
         for first in range(0, finished, CHUNK):
@@ -56,7 +60,7 @@ async def build(app: headrace.App, *, finished: int, pending: int) -> dict[str, 
             await _insert(app.engine, numbers)
             share = len(numbers) // WORKERS + 1
             ended = await asyncio.gather(
-                *(_work(app.engine, f"worker-{n}", share, ends) for n in range(WORKERS))
+                *(_work(app.engine, f"worker-{n}", share, ends, fails) for n in range(WORKERS))
             )
             failed = max([failed, *(each for each, _ in ended)])
             if sum(count for _, count in ended) != len(numbers):
@@ -70,7 +74,9 @@ async def _insert(engine: Engine, numbers: range) -> None:
         await engine.insert([job(n) for n in range(first, min(first + BATCH, numbers.stop))])
 
 
-async def _work(engine: Engine, name: str, share: int, ends: Iterator[int]) -> tuple[str, int]:
+async def _work(
+    engine: Engine, name: str, share: int, ends: Iterator[int], fails: int
+) -> tuple[str, int]:
     """Work off a share of what waits. Answers the last job that failed, and how many it was."""
     worker = WorkerInfo(
         id=new_id(), name=name, host="bench", pid=os.getpid(),
@@ -87,7 +93,7 @@ async def _work(engine: Engine, name: str, share: int, ends: Iterator[int]) -> t
         done += len(answer.jobs)
         settlements = []
         for each in answer.jobs:
-            ending = outcome(next(ends))
+            ending = outcome(next(ends), fails)
             settlements.append(Settlement(each.id, each.token, ending))
             if isinstance(ending, Failed):
                 failed = max(failed, each.id)

@@ -17,8 +17,9 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from bench.dashboard.build import build
+from bench.dashboard.build import FAILS, build
 from bench.dashboard.meter import Meter, install
+from headrace.loops.free_memory import keep_what_is_loaded
 from headrace.monitor.counters import worker_metrics
 from headrace.monitor.series import write
 from headrace.monitor.series.records import DEPTHS, MINUTE
@@ -45,12 +46,13 @@ def wait_for(name: str) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-async def serve(*, work: bool) -> int:
+async def serve(*, work: bool, port: int = 0) -> int:
     """Serve the App, and work off its jobs from the moment that this is asked for."""
     import headrace
     from bench.scenarios.program import app
 
-    async with app, listening(app, host="127.0.0.1", port=0) as url:
+    async with app, listening(app, host="127.0.0.1", port=port) as url:
+        keep_what_is_loaded()  # as `headrace server` and `headrace up` do
         tell(PLACE, url)
         if not work:
             await asyncio.get_running_loop().create_future()
@@ -109,23 +111,25 @@ async def minutes() -> dict[str, int]:
     return {"records": found.total(), "most": max(found.values(), default=0)}
 
 
-async def filled(finished: int, pending: int) -> dict[str, object]:
+async def filled(finished: int, pending: int, fails: int) -> dict[str, object]:
     from bench.scenarios.program import app
 
-    return await build(app, finished=finished, pending=pending)
+    return await build(app, finished=finished, pending=pending, fails=fails)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("verb", choices=["build", "serve", "up", "read", "worker", "minutes"])
-    for name in ("finished", "pending", "count"):
+    for name in ("finished", "pending", "count", "port"):
         parser.add_argument(f"--{name}", type=int, default=0)
+    parser.add_argument("--fails", type=int, default=FAILS)
     parser.add_argument("--view", default="/")
     parser.add_argument("--series", action="store_true")
     given = parser.parse_args()
     match given.verb:
         case "build":
-            print(json.dumps(asyncio.run(filled(given.finished, given.pending))), flush=True)
+            made = asyncio.run(filled(given.finished, given.pending, given.fails))
+            print(json.dumps(made), flush=True)
         case "minutes":
             print(json.dumps(asyncio.run(minutes())), flush=True)
         case "read":
@@ -135,7 +139,7 @@ def main() -> None:
         case verb:
             # Before the App is made.
             install(Meter())
-            sys.exit(asyncio.run(serve(work=verb == "up")))
+            sys.exit(asyncio.run(serve(work=verb == "up", port=given.port)))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from bench.dashboard.build import FAILS
 from bench.dashboard.meter import COUNTS
 from bench.dashboard.program import GO, PLACE
 from bench.figures import Finding
@@ -54,19 +55,22 @@ class Site:
 
 
 @contextlib.contextmanager
-def serving(stage: Stage, verb: str = "serve") -> Iterator[Site]:
-    """A server over the store that is on stage."""
+def serving(stage: Stage, verb: str = "serve", *, port: int = 0, **settings: str) -> Iterator[Site]:
+    """A server over the store that is on stage. It is killed at the end, unless it works."""
     place: Path = stage.arena.folder / PLACE
     place.unlink(missing_ok=True)
-    with stage.arena.process(PROGRAM, verb, stop=verb == "up") as process:
+    with stage.arena.process(
+        *(PROGRAM, verb, "--port", port), environment=settings, stop=verb == "up"
+    ) as process:
         stage.until(place.exists, process)
         yield Site(stage, process)
 
 
-def build(stage: Stage, *, finished: int, pending: int = 0) -> dict[str, Any]:
+def build(stage: Stage, *, finished: int, pending: int = 0, fails: int = FAILS) -> dict[str, Any]:
     """Fill the store that is on stage; answers a job that failed, and the seconds."""
     answer = stage.arena.call(
-        *(PROGRAM, "build", "--finished", finished, "--pending", pending), limit=BUILD_SECONDS
+        *(PROGRAM, "build", "--finished", finished, "--pending", pending, "--fails", fails),
+        limit=BUILD_SECONDS,
     )
     stage.arena.come_to_rest()
     return answer

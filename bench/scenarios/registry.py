@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from bench.dashboard.scenario import dashboard
+from bench.dashboard import scenario as dashboard
 from bench.figures import Finding
 from bench.scenarios.budget import budget
 from bench.scenarios.events import events
@@ -35,5 +35,7 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "events": events,
     "follow": follow,
     "listen": listen,
-    "dashboard": dashboard,
+    **dashboard.PARTS,
 }
+# Names that stand for several.
+GROUPS: dict[str, tuple[str, ...]] = {dashboard.NAME: tuple(dashboard.PARTS)}

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections import Counter
 
+import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
@@ -78,6 +79,21 @@ def test_up_serves_the_api(cli: Cli) -> None:
     assert cli("running", "--json", API_URL=api).json["success"] is True
     first.send_signal(signal.SIGINT)
     assert first.wait(30) == 0
+
+
+def test_the_tour_is_on_the_dashboard(cli: Cli) -> None:
+    up = cli.start("up", "--json", HEADRACE_PORT="0")
+    assert up.stdout is not None
+    base = json.loads(up.stdout.readline())["api"]
+
+    def shows_finished_jobs() -> bool:
+        page = httpx.get(f"{base}/", headers={"Accept": "text/html"}, follow_redirects=True)
+        assert page.url.path == "/ui/"
+        return " data-row" in httpx.get(f"{base}/ui/jobs?status=completed").text
+
+    wait_for(shows_finished_jobs)
+    up.send_signal(signal.SIGINT)
+    assert up.wait(30) == 0
 
 
 def test_up_without_a_store_says_so(cli: Cli) -> None:

@@ -14,6 +14,7 @@ from tests.dashboard.conftest import MakeSite, Windows
 from tests.dashboard.test_session import client
 from tests.server.conftest import a_key, bearer
 
+APPS = Path(__file__).parents[2] / "apps"
 DONE: list[str] = []
 
 
@@ -60,6 +61,18 @@ async def test_a_session_opens_the_page_of_a_bundle(
     await page.goto(f"{site.url}/a/b/ui/workers")
     await page.click("nav >> text=shelf")
     assert await page.title() == "Books"
+    # `../` leads back, from here and from the bundle's own path.
+    await page.goto(f"{page.url}../")
+    assert page.url == f"{site.url}/a/b/ui/"
+    await page.goto(f"{site.url}/a/b/shelf/../")
+    assert page.url == f"{site.url}/a/b/ui/"
+
+
+def test_pages_of_this_project_lead_back() -> None:
+    pages = sorted(APPS.glob("*/src/*/page/index.html"))
+    assert len(pages) >= 3
+    for page in pages:
+        assert '<a href="../">Headrace dashboard</a>' in page.read_text(), page
 
 
 async def test_a_session_does_nothing_else_there(app: headrace.App, make_site: MakeSite) -> None:

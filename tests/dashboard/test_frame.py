@@ -31,6 +31,7 @@ from tests.dashboard.trial import TRIAL
 from tests.server.conftest import a_key
 from tests.support.processes import until
 
+BASE = "base.html"
 TEMPLATES = Path(assets.__file__).parent / "templates"
 HOSTILE = "<script>alert(1)</script>\"'&\u202e\U0001f600({{ 7*7 }})"
 
@@ -187,13 +188,15 @@ async def test_what_takes_long_to_render_leaves_the_event_loop(site: Site) -> No
 
 def test_scripts_and_styles_are_small() -> None:
     assert len(assets.files()["headrace.js"]) <= 25_000
-    assert len(assets.files()["headrace.css"]) <= 20_000
+    assert len(assets.style_sheet()) <= 20_000
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.html")), ids=lambda path: path.name)
 def test_templates_have_nothing_inline(path: Path) -> None:
     text = path.read_text()
-    assert not re.search(r"\sstyle=|\son[a-z]+=|javascript:|\|\s*safe\b|<style", text)
+    # The style sheet is the one thing that is; the policy names its digest.
+    rest = text.replace("<style>{{ style_sheet() }}</style>", "") if path.name == BASE else text
+    assert not re.search(r"\sstyle=|\son[a-z]+=|javascript:|\|\s*safe\b|<style", rest)
     scripts = re.findall(r"<script[^>]*>", text)
     assert scripts in ([], ['<script type="module" src="{{ static(\'headrace.js\') }}">'])
     # Every live part is one element with the name of its block.

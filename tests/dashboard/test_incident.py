@@ -93,6 +93,8 @@ async def test_a_bad_night_is_mended_from_the_pages(night: Site, windows: Window
     engine = night.app.engine
     [stuck] = await until(lambda: running(night, "books"), "the job that blocks its lane")
     page = await windows.open(f"{night.base}/")
+    # Thousands of jobs are run meanwhile, and groups are made of thousands.
+    page.set_default_timeout(60_000)
     await is_live(page)
     for kind, words in {
         "queue.paused-news": "is paused by ada",

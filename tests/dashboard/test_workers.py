@@ -92,7 +92,7 @@ async def test_one_that_is_lost(site: Site) -> None:
         again = await a_worker(site.app.engine, "gone", queues=("scans",))
         await who.sees(f"/workers/{lost}", "a worker of the same name has taken its place")
         await who.get(f"/workers/{again}")
-        assert "there is no such worker" in await who.get("/workers/nobody", 404)
+        assert "There is no such worker" in await who.get("/workers/nobody", 404)
         await who.get("/workers/foo%2Fbar", 404)
 
 

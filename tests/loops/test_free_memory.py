@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 
 import pytest
+
+from headrace.loops.free_memory import keep_what_is_loaded
 
 PROGRAM = """
 import asyncio, contextlib, resource, sys
@@ -48,3 +51,13 @@ async def test_memory_that_is_free_in_the_middle_of_the_heap_is_given_back(given
     )
     out, _ = await process.communicate()
     assert out.decode().split()[0] == str(given_back == "yes")
+
+
+def test_what_is_loaded_is_passed_over_by_the_collector() -> None:
+    before = gc.get_freeze_count()
+    keep_what_is_loaded()
+    try:
+        assert gc.get_freeze_count() > before
+        assert len(gc.get_objects()) < gc.get_freeze_count()
+    finally:
+        gc.unfreeze()

@@ -19,6 +19,8 @@ from tests.support.processes import Process
 UV = str(Path(sys.executable).parent / "uv")
 # Longer than pip would wait for a slow registry.
 LIMIT = 100
+FOREIGN = re.compile(r"\.min\.|(^|/)(vendor|vendored|third_party|node_modules|dist)/")
+LONGEST_LINE = 400
 NOT_REACHED = re.compile(
     r"error sending request|dns error|connect|timed out|network|Failed to fetch", re.IGNORECASE
 )
@@ -67,6 +69,19 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"headrace"}
 
 
+def test_no_script_and_no_style_is_of_others_or_made_by_a_tool() -> None:
+    listed = run(ROOT, "git", "ls-files", "*.js", "*.mjs", "*.css")
+    if listed.returncode:
+        pytest.skip("this is no clone of the repository")
+    names = listed.stdout.split()
+    assert any(name.endswith("dashboard/static/morph.js") for name in names)
+    for name in names:
+        assert not FOREIGN.search(name), name
+        # What people write has short lines, and comments.
+        longest = max(map(len, (ROOT / name).read_text("utf-8").splitlines()), default=0)
+        assert longest <= LONGEST_LINE, (name, longest)
+
+
 async def test_a_wheel_alone_serves_the_dashboard(wheel: Path, tmp_path: Path) -> None:
     made = run(tmp_path, UV, "venv", "--quiet", "--python", sys.executable, "env")
     assert made.returncode == 0, made.stderr
@@ -86,11 +101,8 @@ async def test_a_wheel_alone_serves_the_dashboard(wheel: Path, tmp_path: Path) -
             assert page.status_code == 200, page.text
             assert "Nothing has run here yet." in page.text
             loaded = re.findall(r'(?:src|href)="([^"]+\.(?:js|css|svg)[^"]*)"', page.text)
-            assert {Path(each.partition("?")[0]).suffix for each in loaded} == {
-                ".js",
-                ".css",
-                ".svg",
-            }
+            assert {Path(each.partition("?")[0]).suffix for each in loaded} == {".js", ".svg"}
+            assert "<style>:root" in page.text
             for each in loaded:
                 assert (await browser.get(urljoin("/ui/", each))).status_code == 200, each
             for path in ("/ui/jobs", "/ui/system", "/docs", "/openapi.json"):

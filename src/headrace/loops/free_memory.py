@@ -9,9 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 from collections.abc import Callable, Iterator
 
 EVERY_SECONDS = 60.0
+
+
+def keep_what_is_loaded() -> None:
+    """Have the garbage collector pass over what there is by now: modules, routes, settings. For
+    programs that have started: looking through all of that again holds up their event loop for as
+    long as some pages take.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @contextlib.contextmanager

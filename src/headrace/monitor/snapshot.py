@@ -38,7 +38,9 @@ class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Snapshots:
-    """Returns a snapshot that is less than half a second old. Concurrent callers share a read."""
+    """Returns a snapshot, less than half a second old if not told otherwise. Concurrent callers
+    share a read.
+    """
 
     def __init__(self, host: AppLike) -> None:
         self._host = host
@@ -46,9 +48,12 @@ class Snapshots:
         self._taken_at = float("-inf")
         self._taking: asyncio.Task[Snapshot] | None = None
 
-    async def get(self) -> Snapshot:
-        """Return the snapshot. Raises `EngineUnavailable` while the engine is away."""
-        if self._last is not None and time.monotonic() - self._taken_at < FRESH_SECONDS:
+    async def get(self, seconds: float | None = None) -> Snapshot:
+        """Return a snapshot that is less than so many seconds old. Raises `EngineUnavailable` while
+        the engine is away.
+        """
+        seconds = FRESH_SECONDS if seconds is None else seconds
+        if self._last is not None and time.monotonic() - self._taken_at < seconds:
             return self._last
         if self._taking is None or self._taking.done():
             self._taking = asyncio.create_task(self._take(), name="headrace snapshot")

@@ -20,7 +20,7 @@ from headrace.cli.services.logs import log_options, log_to_stderr
 from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.session import CliSession
 from headrace.engine.text import redacted
-from headrace.loops.free_memory import memory_given_back
+from headrace.loops.free_memory import keep_what_is_loaded, memory_given_back
 from headrace.loops.signals import on_stop_signals
 from headrace.probes.probe import STOPPING
 from headrace.probes.store import StoreProbe
@@ -63,6 +63,7 @@ async def server(
 
     def started(url: str) -> None:
         serving.trouble = None
+        keep_what_is_loaded()
         if session.json:
             print_json_line({"event": "serving", "url": url})
         else:

@@ -16,6 +16,7 @@ from headrace.app import App
 from headrace.cli.errors import notice
 from headrace.config import Settings
 from headrace.errors import InvalidSetting
+from headrace.loops.free_memory import keep_what_is_loaded
 from headrace.loops.sockets import OFF
 
 
@@ -108,6 +109,7 @@ async def run_services(app: App, *, server: bool, any_port: bool) -> AsyncIterat
         await _cron(app, stack, services)
         if server:
             await _server(app, stack, services, any_port=any_port)
+            keep_what_is_loaded()
         yield services
 
 

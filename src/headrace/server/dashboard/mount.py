@@ -86,6 +86,8 @@ def routes() -> list[BaseRoute]:
         Route("/session/state", session_state),
         Route("/session/end", sign_out, methods=["POST"]),
         Route("/stream", _stream),
+        # Where `../` leads from the page of a bundle, here and at its own path.
+        Route("/bundles/", to_now, methods=["GET"]),
         Route("/bundles/{name}/{rest:path}", forward, methods=METHODS),
     ]
     # Before pages: a job's page would take /jobs/bulk for a job.
@@ -101,6 +103,11 @@ async def to_dashboard(request: Request) -> Response:
     if "text/html" not in request.headers.get("accept", ""):
         raise HTTPException(404)
     return RedirectResponse(f"{request.scope.get('root_path', '')}{PREFIX}/", 303)
+
+
+async def to_now(request: Request) -> Response:
+    """Lead from the page of a bundle back to the dashboard."""
+    return RedirectResponse(f"{request.scope['root_path']}/", 303)
 
 
 # -- pages -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from jinja2.runtime import Context
 
 from headrace.api_types.responses import ProblemDetails
 from headrace.server.dashboard import words
-from headrace.server.dashboard.assets import asset
+from headrace.server.dashboard.assets import asset, style_sheet
 from headrace.server.dashboard.page import Shown, navigation
 from headrace.server.dashboard.visit import Visit
 from headrace.version import __version__
@@ -87,7 +87,8 @@ def _whole(shown: Shown, visit: Visit, chrome: dict[str, Any]) -> Rendered:
     context.vars["live"] = chrome["live"] and (len(parts) > 1 or shown.status == 503)
     token = _visit.set(visit)
     try:
-        return Rendered("".join(template.root_render_func(context)), parts)
+        html = "".join(template.root_render_func(context))
+        return Rendered(words.counted(html, visit.now), parts)
     finally:
         _visit.reset(token)
 
@@ -136,6 +137,7 @@ def environment() -> Environment:
         may=lambda scope: _visit.get().may(scope),
         here=lambda: _visit.get().here,
         static=lambda name: _visit.get().root + asset(name),
+        style_sheet=style_sheet,
         token=lambda: TOKEN,
         navigation=navigation,
         version=__version__,

@@ -6,6 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from headrace.server.dashboard.assets import style_source
 from headrace.server.dashboard.bundle_pages import bundles_with_a_page
 from headrace.server.dashboard.page import DashboardPage, Shown
 from headrace.server.dashboard.render import render, with_token
@@ -16,7 +17,7 @@ POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
-        "style-src 'self'",
+        f"style-src {style_source()}",
         "img-src 'self'",
         "connect-src 'self'",
         "form-action 'self'",

@@ -14,6 +14,7 @@ NONE = "\N{EN DASH}"
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 # A time in a sentence, and how far it is away.
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC( \((?:in \d+ s|now)\))?")
+_RELATIVE = re.compile(r'<time datetime="([^"]+)" data-relative>[^<]*<')
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
@@ -97,6 +98,28 @@ def _timed(found: re.Match[str]) -> str:
     shown = f'<time datetime="{found[1]}T{found[2]}Z"'
     away = f" ({shown} data-relative>{text}</time>)" if found[3] else ""
     return f"{shown}>{text}</time>{away}"
+
+
+def counted(html: str, now: datetime) -> str:
+    """Return a page whose times in words are counted up to now, as its script goes on to count
+    them. Only for whole pages: parts that are sent again are the same while nothing changes.
+    """
+
+    def one(found: re.Match[str]) -> str:
+        said = ago((now - datetime.fromisoformat(found[1])).total_seconds())
+        return f'<time datetime="{found[1]}" data-relative>{said}<'
+
+    return _RELATIVE.sub(one, html)
+
+
+def ago(seconds: float) -> str:
+    """Return 5 min ago, in 2 h, or just now."""
+    whole = round(seconds)
+    for name, length in _UNITS:
+        if abs(whole) >= max(length, 5):
+            said = f"{abs(whole) // length} {name}"
+            return f"in {said}" if whole < 0 else f"{said} ago"
+    return "just now"
 
 
 FILTERS: dict[str, Callable[..., Any]] = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from headrace.model.job import JobFilter
 from headrace.model.status import Status
 from headrace.model.views import JobCount, JobPage
 from headrace.monitor.search import find
@@ -17,6 +20,7 @@ LOOK = 10_000
 SEARCH_SECONDS = 0.5
 MOST_TERMS = 10
 MOST_SUGGESTED = 200
+SUGGESTED_SECONDS = 30.0
 TABS = (
     ("All", ()),
     ("Unfinished", ("scheduled", "pending", "running")),
@@ -32,22 +36,25 @@ async def jobs(visit: Visit) -> Shown:
     service, engine = visit.service, visit.app.engine
     await visit.app.open()
     cursor = job_cursor(visit.query.get("cursor"))
+    count, counted = None, service.part(SharedReads).count
+    first = cursor is None and not terms
     if terms or query.fingerprint is not None:
         found = await find(
             engine, query.wanted, terms, query.fingerprint, cursor=cursor, limit=ROWS, brief=True,
             seen=visit.reach.seen, seconds=SEARCH_SECONDS,
         )  # fmt: skip
     else:
-        found = await engine.list_jobs(
-            query.wanted, cursor=cursor, limit=ROWS, brief=True, look=LOOK
-        )
-    count = None
-    if cursor is None and not terms:
-        count = _told(found) or await service.part(SharedReads).count(
-            visit, query.wanted, query.fingerprint
-        )
+        listing = engine.list_jobs(query.wanted, cursor=cursor, limit=ROWS, brief=True, look=LOOK)
+        if first and query.wanted == JobFilter(statuses=query.wanted.statuses):
+            # By status alone counting takes longer than listing, and neither waits for the other.
+            found, count = await asyncio.gather(listing, counted(visit, query.wanted, None))
+        else:
+            found = await listing
+    if first:
+        count = _told(found) or count or await counted(visit, query.wanted, query.fingerprint)
     chosen = query.given.get("status", [])
-    snapshot = await service.snapshots.get()
+    # Names of queues are suggested: they need not be of this moment.
+    snapshot = await service.snapshots.get(SUGGESTED_SECONDS)
     queues = [each.name for each in snapshot.queues if visit.caller.may_touch(each.name)]
     return Shown(
         "jobs.html",

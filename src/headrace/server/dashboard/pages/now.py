@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 
 from headrace.model.job import JobFilter
@@ -29,15 +30,19 @@ MOST_ERRORS = 5
 async def now(visit: Visit) -> Shown:
     """Everything here is read once for all who look, and is at most seconds old."""
     service, allowed = visit.service, visit.caller.queues
-    summary = await service.summaries.get(allowed)
-    series = await service.series.read(queues=allowed)
     shared = service.part(SharedReads)
     since = hour_ago(visit.now)
-    errors = await shared.errors(visit, visit.caller.narrowed(JobFilter(finished_after=since)))
+    # None of these needs another.
+    summary, series, errors, flows, bulk = await asyncio.gather(
+        service.summaries.get(allowed),
+        service.series.read(queues=allowed),
+        shared.errors(visit, visit.caller.narrowed(JobFilter(finished_after=since))),
+        service.series.flows(),
+        shared.bulk(),
+    )
     busiest = sorted(
         summary.queues, key=lambda each: (-(each.ready + each.waiting), -each.running, each.name)
     )[:MOST_QUEUES]
-    flows = await service.series.flows()
     queues = [
         (each, flows.get(each.name, QueueFlow()), moment_before(visit.now, each.oldest_age))
         for each in busiest
@@ -69,11 +74,7 @@ async def now(visit: Visit) -> Shown:
         queues=queues,
         rate_minutes=RECENT,
         other_queues=len(summary.queues) - len(queues),
-        bulk=[
-            each
-            for each in await shared.bulk()
-            if each.state == "running" and may_see(visit.caller, each)
-        ],
+        bulk=[each for each in bulk if each.state == "running" and may_see(visit.caller, each)],
     )
 
 

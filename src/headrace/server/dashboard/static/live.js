@@ -34,6 +34,7 @@ function hello(event) {
   late = 0;
   const { token, now } = JSON.parse(event.data);
   setServerTime(now);
+  showTimes();
   for (const each of document.querySelectorAll("input[name=token]")) each.value = token;
   say("live", "Live");
 }

@@ -1,0 +1,111 @@
+"""What stands before a first paint: the page itself, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.async_api import Page, Route
+
+from headrace.server.dashboard import assets, words
+from headrace.server.dashboard.responses import POLICY
+from tests.dashboard.conftest import Site, Windows, is_live
+from tests.dashboard.trial import TRIAL
+from tests.support.verbs import a_job
+
+PAINTED = "() => performance.getEntriesByName('first-contentful-paint').length"
+STICKY = "getComputedStyle(document.querySelector('.top')).position"
+LAID_OUT = """() => [...document.querySelectorAll('#jobs tbody tr')].every(
+  (row) => getComputedStyle(row).contentVisibility === 'auto')"""
+NOTES_ITS_STREAM = """
+const Source = EventSource;
+window.EventSource = class extends Source {
+  constructor(...given) {
+    window.began ??= performance.now();
+    super(...given);
+  }
+};
+"""
+LATELY = re.compile(r"just now|\d+ (s|min) ago")
+
+
+async def test_it_waits_for_nothing_but_the_page(site: Site, windows: Windows) -> None:
+    """Rows, styles and times in words are there while the script is still on its way."""
+    await site.app.engine.insert([a_job(task="add") for _ in range(150)])
+    page: Page = await (await windows.context()).new_page()
+    go = asyncio.Event()
+    asked: list[str] = []
+
+    async def hold(route: Route) -> None:
+        await go.wait()
+        await route.continue_()
+
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    await page.route("**/static/**", hold)
+    await page.goto(f"{site.base}/jobs", wait_until="commit")
+    await page.wait_for_function(PAINTED)
+    assert await page.locator("[data-row]").count() == 100
+    assert LATELY.fullmatch(await page.inner_text("[data-row] time >> nth=0"))
+    assert await page.evaluate(STICKY) == "sticky"
+    # Those below the first screen wait for the script, or for a moment.
+    await page.wait_for_function(LAID_OUT)
+    assert await page.inner_text("#stream-state") == ""
+    go.set()
+    await is_live(page)
+    # The next rows are asked for by scrolling only.
+    assert len([path for path in asked if not path.endswith("/stream")]) <= 4, asked
+
+
+async def test_the_script_begins_after_it(site: Site, windows: Windows) -> None:
+    page: Page = await (await windows.context()).new_page()
+    await page.add_init_script(NOTES_ITS_STREAM)
+    await page.goto(f"{site.base}/trial")
+    await is_live(page)
+    painted = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    # What is not painted for a second is not waited for.
+    assert await page.evaluate(f"window.began >= Math.min({painted}, 1000)")
+
+
+async def test_words_are_counted_by_the_clock_of_the_server(site: Site, windows: Windows) -> None:
+    TRIAL.rows = ["a"]
+    page: Page = await (await windows.context()).new_page()
+    await page.clock.set_fixed_time(datetime.now(UTC) + timedelta(hours=5))
+    await page.goto(f"{site.base}/trial")
+    await page.wait_for_selector("#row-a time[data-shown]")
+    assert LATELY.fullmatch(await page.inner_text("#row-a time"))
+
+
+async def test_on_a_phone_the_header_is_scrolled_away(site: Site, windows: Windows) -> None:
+    TRIAL.rows = [str(number) for number in range(100)]
+    page = await windows.open(f"{site.base}/trial", width=390, height=844)
+    await is_live(page)
+    await page.evaluate("document.getElementById('row-60').scrollIntoView()")
+    await page.wait_for_function(
+        "() => document.querySelector('.top').getBoundingClientRect().bottom < 0"
+    )
+
+
+def test_only_the_style_sheet_of_the_dashboard_is_allowed() -> None:
+    digest = base64.b64encode(hashlib.sha256(str(assets.style_sheet()).encode()).digest()).decode()
+    assert f"; style-src 'sha256-{digest}';" in POLICY
+    assert "</" not in assets.style_sheet()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "just now"), (-4, "just now"), (5, "5 s ago"), (59.4, "59 s ago"), (60, "1 min ago"),
+     (-3_700, "in 1 h"), (200_000, "2 d ago")],
+)  # fmt: skip
+def test_times_in_words(seconds: float, said: str) -> None:
+    assert words.ago(seconds) == said
+    now = datetime(2026, 3, 10, 3, 3, 1, tzinfo=UTC)
+    moment = words.iso(now - timedelta(seconds=seconds))
+    relative = f'<time datetime="{moment}" data-relative>{{}}</time>'
+    assert words.counted(relative.format("then"), now) == relative.format(said)
+    exact = f'<time datetime="{moment}">then</time>'
+    assert words.counted(exact, now) == exact
