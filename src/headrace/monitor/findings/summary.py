@@ -11,7 +11,7 @@ import msgspec
 
 from headrace.api_types.monitoring import Summary
 from headrace.api_types.responses import DispatcherView
-from headrace.model.views import Finding
+from headrace.model.views import Finding, QueueView
 from headrace.monitor.findings import findings
 from headrace.monitor.findings.engine import engine_report
 from headrace.monitor.findings.facts import Facts, within
@@ -30,13 +30,18 @@ REPORT_SECONDS = 60.0
 MOST_VIEWS = 100
 
 T = TypeVar("T")
+OwnDepths = Callable[[Collection[str], Sequence[QueueView]], Awaitable[list[QueueView]]]
 
 
 class Summaries:
     """Returns a summary that is at most a second old. Concurrent callers share one."""
 
-    def __init__(self, host: AppLike, snapshots: Snapshots | None = None) -> None:
+    def __init__(
+        self, host: AppLike, snapshots: Snapshots | None = None, *, own: OwnDepths | None = None
+    ) -> None:
+        """`own` says how deep queues are for somebody who may see only these."""
         self._host = host
+        self._own = own
         self._snapshots = snapshots or Snapshots(host)
         self._made: dict[frozenset[str], tuple[Snapshot, asyncio.Task[Summary]]] = {}
         self._kept: dict[object, tuple[float, Any]] = {}
@@ -61,6 +66,9 @@ class Summaries:
     async def _make(self, whole: Snapshot, queues: frozenset[str]) -> Summary:
         host, engine, now = self._host, self._host.engine, self._host.clock.utcnow()
         snapshot = within(whole, queues)
+        if queues and self._own is not None:
+            depths = await self._own(queues, snapshot.queues)
+            snapshot = msgspec.structs.replace(snapshot, queues=depths)
 
         async def report() -> Sequence[Finding]:
             return engine_report(await engine.report(), host.settings.lease_seconds)
