@@ -158,13 +158,15 @@ class Model:
 
     async def do_retry_from(self, step: int) -> None:
         run, name = await self.run(), f"s{step % len(self.items)}"
+        begun = {entry.name for entry in await self.app.engine.entries(self.run_id)}
         try:
             steps = await self.app.workflows.retry(run, name)
         except JobConflict:
             assert not run.status.final
             return
         assert set(steps) == self.workflow.after(name)
-        for item in [item for item in self.allowed if item[0] in steps]:
+        # A run that was cut short goes on as well: with what it had not come to.
+        for item in [item for item in self.allowed if item[0] in steps or item[0] not in begun]:
             self.allowed[item] = self.effects[item] + 1
 
     async def do_retry_job(self, index: int) -> None:

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 import headrace
@@ -88,6 +88,7 @@ def test_a_step_is_done_at_most_once_for_each_request(
         )
         @given(plans(), st.sets(st.integers(0, 3), max_size=2), st.lists(ACTIONS, max_size=8))
         def any_run(steps: list[PlannedStep], broken: set[int], actions: list[Action]) -> None:
+            note(f"{steps=}, {broken=}, {actions=}")
             runner.run(play(steps, broken, actions))
 
         try:

@@ -58,11 +58,18 @@ class RunningJobs(msgspec.Struct, frozen=True):
         return 0.0 if job.started_at is None else max(self.now - job.started_at.timestamp(), 0.0)
 
 
-async def running(engine: Viewing, now: float, *, queues: Collection[str] = ()) -> RunningJobs:
-    """Return what runs in all queues, or only in these."""
+async def running(
+    engine: Viewing,
+    now: float,
+    *,
+    queues: Collection[str] = (),
+    depths: Sequence[QueueView] | None = None,
+) -> RunningJobs:
+    """Return what runs in all queues, or only in these. `depths` are theirs, if they are known."""
     wanted = msgspec.structs.replace(RUNNING, queues=tuple(sorted(queues)))
     jobs: list[Job] = []
     async for page in pages(engine, wanted, first=FEW):
         jobs += page
-    found = [each for each in await engine.queues() if not queues or each.name in queues]
-    return RunningJobs.of(jobs, found, now)
+    if depths is None:
+        depths = [each for each in await engine.queues() if not queues or each.name in queues]
+    return RunningJobs.of(jobs, depths, now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from headrace.monitor.series.read import SeriesReader
 from headrace.monitor.snapshot import Snapshots
 from headrace.server.auth.audit import AuditLog
 from headrace.server.auth.keys import Keyring, RateLimit
+from headrace.server.auth.own_numbers import own_depths
 from headrace.server.responses import Answers
 from headrace.task.redact import Redactor
 
@@ -64,7 +66,7 @@ class Service:
         self.changes = ChangeWatch(app, self.answers.data)
         self.snapshots = Snapshots(app)
         self.metrics = StoreMetrics(app, self.snapshots)
-        self.summaries = Summaries(app, self.snapshots)
+        self.summaries = Summaries(app, self.snapshots, own=partial(own_depths, self))
         self.series = SeriesReader(app)
         self.depths = DepthSampler(app, self.snapshots)
         self.alerts = app.alert_loop()

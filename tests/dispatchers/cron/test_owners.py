@@ -162,3 +162,22 @@ async def test_a_path_with_of_in_it_is_no_owner(app: headrace.App) -> None:
     place = "file list of things.yaml"
     await app.schedules.sync([hourly("a")], place)
     assert (await app.schedules.get("a")).owner is None
+
+
+@pytest.mark.parametrize("owner", [None, "shop"])
+async def test_a_file_that_was_deleted_is_told(
+    app: headrace.App, tmp_path: Path, caplog: pytest.LogCaptureFixture, owner: str | None
+) -> None:
+    caplog.set_level(logging.WARNING, "headrace.cron")
+    app.settings = msgspec.structs.replace(app.settings, schedules_owner=owner)
+    file = tmp_path / "dispatcher.yaml"
+    file.touch()
+    await CronDispatcher(app, files={str(file): [hourly("nightly")]}).sync()
+    # One that is started without it says nothing while it is there.
+    await CronDispatcher(app).sync()
+    assert "nightly" not in caplog.text
+    file.unlink()
+    await CronDispatcher(app).sync()
+    assert [kept.schedule.name for kept in await app.schedules.records.all()] == ["nightly"]
+    assert f"Schedule nightly was declared in {file}, and there is no such file here" in caplog.text
+    assert "headrace schedules remove nightly" in caplog.text

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
@@ -42,6 +42,8 @@ log = logging.getLogger("headrace.cron")
 # A timer may ring a little early, and would then only be set again.
 MARGIN = 0.002
 AT_A_STRETCH = 100
+# How the origin of a schedule begins that a file declares.
+FILE = "file "
 # Schedules that are fired at the same time; midnight is the time of many.
 TOGETHER = 32
 # How far a removed schedule had come is kept for so long, in case it comes back.
@@ -133,14 +135,31 @@ class CronDispatcher(Loop):
         owner = self.settings.owner or self.app.settings.schedules_owner
         declared: dict[str, Sequence[Schedule]] = {
             self.schedules.origin: list(self.schedules.declared.values()),
-            **{f"file {place}": schedules for place, schedules in self.files.items()},
+            **{f"{FILE}{place}": schedules for place, schedules in self.files.items()},
         }
         names = [each.name for schedules in declared.values() for each in schedules]
         for place, schedules in declared.items():
             refused = await self.schedules.sync(schedules, place, owner=owner, elsewhere=names)
             for name, reason in refused.items():
                 log.error("Schedule %s of %s is not stored: %s", name, place, reason)
+        await self._warn_of_missing_files(names, owner)
         self._synced = True
+
+    async def _warn_of_missing_files(self, declared: Collection[str], owner: str | None) -> None:
+        """Say which schedules go on although the file that declared them is not there. Whether it
+        was deleted, or is that of a program elsewhere, cannot be told from here, so they stay.
+        """
+        for kept in await self.schedules.records.all():
+            name, origin = kept.schedule.name, kept.origin
+            if name in declared or not origin.startswith(FILE) or kept.owner not in (None, owner):
+                continue
+            path = origin.removeprefix(FILE).removesuffix(f" of {kept.owner}")
+            if path not in self.files and not await asyncio.to_thread(Path(path).exists):
+                log.warning(
+                    "Schedule %s was declared in %s, and there is no such file here: it stays. "
+                    "Remove it if the file was deleted: headrace schedules remove %s",
+                    *(name, path, name),
+                )
 
     async def tick(self) -> float:
         """Make what is due. Returns how long to sleep."""

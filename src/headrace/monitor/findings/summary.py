@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 
 import msgspec
 
 from headrace.api_types.monitoring import Summary
 from headrace.api_types.responses import DispatcherView
-from headrace.model.views import Finding
+from headrace.model.views import Finding, QueueView
 from headrace.monitor.findings import findings
 from headrace.monitor.findings.facts import within
 from headrace.monitor.findings.read import MOST_VIEWS, FactsReader
 from headrace.monitor.snapshot import Snapshot, Snapshots
 from headrace.task.app_like import AppLike
 
+OwnDepths = Callable[[Collection[str], Sequence[QueueView]], Awaitable[list[QueueView]]]
+
 
 class Summaries:
     """Returns a summary that is at most a second old. Concurrent callers share one."""
 
-    def __init__(self, host: AppLike, snapshots: Snapshots | None = None) -> None:
+    def __init__(
+        self, host: AppLike, snapshots: Snapshots | None = None, *, own: OwnDepths | None = None
+    ) -> None:
+        """`own` says how deep queues are for somebody who may see only these."""
         self._host = host
+        self._own = own
         self._snapshots = snapshots or Snapshots(host)
         self._made: dict[frozenset[str], tuple[Snapshot, asyncio.Task[Summary]]] = {}
         self._facts = FactsReader(host)
@@ -46,6 +52,9 @@ class Summaries:
 
     async def _make(self, whole: Snapshot, queues: frozenset[str]) -> Summary:
         snapshot = within(whole, queues)
+        if queues and self._own is not None:
+            depths = await self._own(queues, snapshot.queues)
+            snapshot = msgspec.structs.replace(snapshot, queues=depths)
         facts = await self._facts.read(snapshot, queues=queues)
         return _summary(snapshot, findings(facts), facts.now, restricted=bool(queues))
 

@@ -23,6 +23,7 @@ from headrace.model.worker import Worker
 from headrace.monitor.findings.facts import workers_within
 from headrace.monitor.running import running as find_running
 from headrace.monitor.snapshot import dispatchers
+from headrace.server.auth.own_numbers import own_depths
 from headrace.server.bundles.route import BundleRoute
 from headrace.server.filters import Limit, Text, Time, parse_time
 from headrace.server.http.body import read_optional_json
@@ -49,7 +50,7 @@ async def find(call: Call) -> Response:
     whom it was paused.
     """
     queues = await call.service.app.queues()
-    return listed("queues", [queue for queue in queues if call.caller.may_touch(queue.name)])
+    return listed("queues", await own_depths(call.service, call.caller.queues, queues))
 
 
 @steering("POST /queues/{name}/pause", "Pause a queue", QueuePaused, PauseRequest)
@@ -133,7 +134,10 @@ async def running(call: Call) -> Response:
     """Running jobs, the longest first, and how many are queued in each queue."""
     app = call.service.app
     await app.open()
-    found = await find_running(app.engine, app.clock.now(), queues=call.caller.queues)
+    depths = await own_depths(call.service, call.caller.queues, await app.engine.queues())
+    found = await find_running(
+        app.engine, app.clock.now(), queues=call.caller.queues, depths=depths
+    )
     found = msgspec.structs.replace(found, jobs=await call.reach.visible(found.jobs))
     return answer(found.answer())
 

@@ -17,8 +17,8 @@ from headrace.errors import HeadraceError
 from headrace.model.job import Job, JobFilter
 from headrace.model.views import JobCount
 from headrace.monitor.paging import fitting, weight
-from headrace.monitor.search import count as count_jobs
 from headrace.monitor.search import find as find_jobs
+from headrace.server.auth.own_numbers import own_count
 from headrace.server.auth.reach import enqueue, enqueue_all
 from headrace.server.build_job import check_request, make_job
 from headrace.server.filters import Cursor, Limit, Mark, body_filter, job_cursor, job_filter
@@ -180,8 +180,7 @@ async def count(
     service = call.service
     await service.app.open()
     wanted = call.caller.narrowed(wanted)
-    seen = call.reach.seen
-    return answer(await count_jobs(service.app.engine, wanted, fingerprint, seen=seen))
+    return answer(await own_count(service, call.caller, wanted, fingerprint))
 
 
 @writing(
