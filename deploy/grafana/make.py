@@ -3,8 +3,8 @@
     python deploy/grafana/make.py                                   writes dashboards/*.json
     python deploy/grafana/make.py http://127.0.0.1:9464/metrics …   checks, then writes
 
-panels.yaml says what they show. A query that names a metric or a label that none of the pages has is an error. With an API key in
-HEADRACE_API_KEY, also the page of the API is read.
+panels.yaml says what they show. A query that names a metric or a label that none of the pages has
+is an error. With an API key in HEADRACE_API_KEY, the page of the API can be read as well.
 """
 
 from __future__ import annotations
