@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
 .PHONY: help up venv programs test lint types imports docs docs-serve kills ingest-kills chaos soak bench
-.PHONY: speech-kills spots-kills accuracy dist clean
+.PHONY: speech-kills spots-kills accuracy dist clean prometheus-soak dashboards
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,7 +43,8 @@ WORKERS ?= 3
 
 # What the tests use and no wheel brings. It is installed where that may be done here; elsewhere the
 # tests that need it are skipped, and say so. Nothing of it is started as a service.
-PROGRAMS := chromium:chromium rabbitmq-server:rabbitmq-server prometheus:prometheus nginx:nginx-light
+PROGRAMS := chromium:chromium rabbitmq-server:rabbitmq-server prometheus:prometheus amtool:prometheus-alertmanager \
+	nginx:nginx-light
 MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \
 	$(subst :, ,$(each)))),,$(lastword $(subst :, ,$(each))))))
 
@@ -84,6 +85,12 @@ chaos: $(STAMP) ## Break everything around Headrace, and judge it (make chaos EN
 
 soak: $(STAMP) ## Load everything for long, and find what grows (make soak ENGINE=postgres MINUTES=60)
 	$(BIN)/python -m soak --engine $(ENGINE) --minutes $(MINUTES) --seed $(SEED) $(ARGS)
+
+prometheus-soak: $(STAMP) programs ## Scrape under load, and compare with the truth (make prometheus-soak MINUTES=10)
+	HEADRACE_TEST_PROMETHEUS_MINUTES=$(MINUTES) $(BIN)/pytest -q -s tests/server/test_prometheus_truth.py
+
+dashboards: $(STAMP) ## Make the dashboards of Grafana from deploy/grafana/panels.yaml
+	$(BIN)/python deploy/grafana/make.py
 
 bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
