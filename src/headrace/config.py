@@ -13,6 +13,7 @@ import msgspec
 
 from headrace.errors import InvalidSetting
 from headrace.installed import bundle_names, bundle_of, older_variables
+from headrace.loops.sockets import parse_address
 from headrace.suggest import unknown
 
 FILE = "headrace.toml"
@@ -47,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     workflows: str = "workflows"
     host: str = "127.0.0.1"
     port: int = 3989
+    probes: str | None = None
     payload_limit: int = MEBIBYTE
     history_seconds: float = 7 * 86_400.0
     history_count: int | None = None
@@ -66,6 +68,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 )
         if not 0 <= self.port <= 65_535:
             raise InvalidSetting(f"port must be between 0 and 65535, got {self.port}")
+        if self.probes is not None:
+            parse_address("probes", self.probes)
 
     def __repr__(self) -> str:
         shown = (

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import headrace
 from headrace.clock import Clock
@@ -14,7 +15,8 @@ from headrace.errors import EngineUnavailable
 from headrace.monitor.counters import total, write
 from headrace.monitor.counters.total import KIND, add_left_behind, read_counters
 from headrace.monitor.counters.write import CounterWriter
-from headrace.server.metrics import MOST_HISTOGRAMS, _counted
+from headrace.monitor.metrics.counted import MOST_HISTOGRAMS, counted_metrics
+from headrace.monitor.metrics.text import text_of
 from headrace.telemetry import OTHERS, Telemetry
 
 
@@ -256,7 +258,10 @@ def test_the_number_of_series_is_bounded() -> None:
         counters.completed += 1
         counters.run.observe(1.0)
         counters.wait.observe(1.0)
-    samples = [sample for metric in _counted(counted) for sample in metric.samples]
+    text = text_of(counted_metrics(counted)).decode()
+    samples = [
+        sample for metric in text_string_to_metric_families(text) for sample in metric.samples
+    ]
     buckets = 2 * 21 * (MOST_HISTOGRAMS + 1)
     assert len(samples) < 2_000 + buckets + 100
     runs = [each for each in samples if each.name == "headrace_run_seconds_count"]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from headrace.server.metrics import MOST_HISTOGRAMS
+from headrace.monitor.metrics.counted import MOST_HISTOGRAMS
 from headrace.telemetry import BOUNDS, OTHERS
 from tests.server.conftest import address_of
 from tests.support.processes import Process, Processes, until
@@ -32,6 +32,8 @@ LANES = 10_000
 PAUSE = 10.0 if MINUTES else 2.0
 ROUNDS = math.ceil(MINUTES * 60 / PAUSE) or 3
 BATCH = 40
+# How often it is scraped, and how long that may take.
+SCRAPE = 5 if MINUTES else 2
 # Jobs that were killed may run after the next restarts; their leases are short.
 LEASE = "3"
 LONGEST_LANES = 100
@@ -63,7 +65,7 @@ for number in range({TASKS}):
 async def lane(user: int) -> None: ...
 """
 CONFIGURATION = """
-global: {{scrape_interval: 1s, scrape_timeout: 1s}}
+global: {{scrape_interval: {seconds}s, scrape_timeout: {seconds}s}}
 scrape_configs:
   - job_name: headrace-server
     static_configs: [{{targets: ["{target}"]}}]
@@ -121,8 +123,9 @@ async def test_percentiles_are_the_truth_and_series_are_bounded(tmp_path: Path) 
     with Processes(tmp_path) as processes:
         server = processes.headrace("server", "--port", "0", "--json", **where)
         address = await address_of(server)
+        target = address.removeprefix("http://")
         configuration = tmp_path / "prometheus.yml"
-        configuration.write_text(CONFIGURATION.format(target=address.removeprefix("http://")))
+        configuration.write_text(CONFIGURATION.format(target=target, seconds=SCRAPE))
         async with (
             start_prometheus(processes, configuration) as prometheus,
             httpx.AsyncClient(base_url=address, timeout=60) as client,
@@ -147,23 +150,28 @@ async def test_percentiles_are_the_truth_and_series_are_bounded(tmp_path: Path) 
 
             # What a killed worker did last is never counted; everything else is, once.
             async def counted() -> bool:
-                text = (await client.get("/metrics")).text
-                total = sum(
-                    float(line.rpartition(" ")[2])
-                    for line in text.splitlines()
-                    if line.startswith("headrace_attempts_total") and "completed" in line
-                )
-                return total == await prometheus.value(completed)
+                await asyncio.sleep(SCRAPE / 2)
+                page = (await client.get("/metrics")).text
+                return completed_of(page) == await prometheus.value(completed)
 
             await until(counted, "a scrape of the last numbers", LIMIT)
             total = await prometheus.value(completed)
             assert total <= len(runs)
             print(f"\n{len(runs)} attempts, {int(total)} counted, {kills} workers killed")
+            answered = await prometheus.value("avg_over_time(up[2h])")
+            slowest = await prometheus.value("max_over_time(scrape_duration_seconds[2h])")
+            print(f"{answered:.1%} of the scrapes answered, the slowest in {slowest:.3f} s")
             await judge_percentiles(prometheus, runs)
             await judge_series(prometheus)
             assert await lowered(prometheus) == {}
             text = (await client.get("/metrics")).content
     await run_tool(tool("promtool"), "check", "metrics", given=text)
+
+
+def completed_of(page: str) -> float:
+    """How many attempts have completed, by a page of metrics."""
+    lines = (line for line in page.splitlines() if line.startswith("headrace_attempts_total"))
+    return sum(float(line.rpartition(" ")[2]) for line in lines if "completed" in line)
 
 
 async def enqueue_lanes(client: httpx.AsyncClient) -> None:

@@ -8,12 +8,12 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
 from headrace.errors import EngineUnavailable, HeadraceError, RecordConflict
-from headrace.loops.loop import Loop
+from headrace.loops.loop import UNHEALTHY_AFTER, Loop
 from headrace.model.ids import new_id
 from headrace.task.app_like import AppLike
 
@@ -59,6 +59,16 @@ class DispatcherHeartbeat(Loop):
         # Called after each reply of the engine: other loops may wait for it to come back.
         self._on_answer = on_answer
         self._writes = 0
+        # How often in a row the engine did not take the record.
+        self.misses = 0
+        # What was reported last, whether or not it could be stored, and when it last was.
+        self.last_report: Mapping[str, object] = {}
+        self.stored_at: datetime | None = None
+
+    @property
+    def engine_up(self) -> bool:
+        """Return whether the engine replied lately."""
+        return self.stored_at is not None and self.misses < UNHEALTHY_AFTER
 
     async def tick(self) -> float:
         """Write the record."""
@@ -68,15 +78,19 @@ class DispatcherHeartbeat(Loop):
             "pid": os.getpid(),
             **await self._report(),
         }
+        self.last_report = body
+        self.misses += 1  # until the engine has replied
         # The loop that stores messages reports it when the engine is away.
         with contextlib.suppress(EngineUnavailable):
             await self._host.open()
             await self._host.engine.record_put(KIND, self.dispatcher, msgspec.json.encode(body))
+            self.misses, self.stored_at = 0, self._host.clock.utcnow()
             self._on_answer()
             if not self._writes:
                 await self._forget_others()
         self._writes += 1
-        return PAUSE if self._writes > FIRST else FIRST_PAUSE
+        soon = self._writes <= FIRST or 0 < self.misses < UNHEALTHY_AFTER
+        return FIRST_PAUSE if soon else PAUSE
 
     async def _forget_others(self) -> None:
         engine = self._host.engine

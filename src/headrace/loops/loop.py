@@ -36,6 +36,12 @@ def around(seconds: float) -> float:
     return seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for secrets
 
 
+def failing(what: str, failures: int, error: BaseException | None) -> str:
+    """Return a sentence about something that fails again and again."""
+    kind = "" if error is None else f" ({type(error).__name__})"
+    return f"{what} failed {failures} times in a row{kind}; the log says why"
+
+
 class Loop:
     """Calls `tick` again and again, each time after the seconds that the last call returned."""
 
@@ -79,6 +85,21 @@ class Loop:
         if self.task is not None and self.task.done() and not self._stopping:
             return False
         return self.failures < UNHEALTHY_AFTER
+
+    @property
+    def stopping(self) -> bool:
+        """Return whether `stop` was called and it has not been started again."""
+        return self._stopping
+
+    @property
+    def trouble(self) -> str | None:
+        """Return what is wrong while it is not healthy; None otherwise. The error itself is in the
+        log: it may name hosts, and this is shown to everybody.
+        """
+        if self.healthy:
+            return None
+        what = "the engine" if isinstance(self.last_error, EngineError) else self.name
+        return failing(what, self.failures, self.last_error)
 
     def start(self) -> asyncio.Task[None]:
         """Begin. The first round runs soon."""

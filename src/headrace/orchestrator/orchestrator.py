@@ -12,6 +12,7 @@ from typing import Any
 
 from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
 from headrace.model.names import check_name
+from headrace.model.worker import WorkerInfo
 from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
 from headrace.orchestrator.middleware import Middleware, chain_of, split
@@ -97,6 +98,27 @@ class JobOrchestrator:
     def healthy(self) -> bool:
         """Return whether it runs, reaches its engine and renews its lease."""
         return self.running and self._runtime is not None and self._runtime.healthy
+
+    @property
+    def trouble(self) -> str | None:
+        """Return why it takes no jobs now, in words; None if it does."""
+        if self.failure is not None:
+            return "it gave up; the log says why"
+        if self._stopping is not None:
+            return "it stops"
+        if not self.running or self._runtime is None:
+            return "it starts: it has not registered with the engine yet"
+        return self._runtime.trouble
+
+    @property
+    def engine_up(self) -> bool:
+        """Return whether it reached its engine lately."""
+        return self._runtime is not None and self._runtime.dispatcher.healthy
+
+    @property
+    def info(self) -> WorkerInfo | None:
+        """Return how it has introduced itself to the engine."""
+        return None if self._runtime is None else self._runtime.info
 
     @property
     def stuck_threads(self) -> int:

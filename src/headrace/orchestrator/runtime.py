@@ -165,6 +165,19 @@ class WorkerRuntime:
             and not (lapsed or self.lease_thread.hung)
         )
 
+    @property
+    def trouble(self) -> str | None:
+        """Return why it takes no jobs now, in words; None if it does."""
+        if (trouble := self.dispatcher.trouble) is not None:
+            return trouble
+        if self.lease_thread.hung:
+            return "a handler has blocked the event loop for too long"
+        if not self.healthy:
+            return f"its lease of {self.settings.lease_seconds:g} s could not be renewed in time"
+        if self.dispatcher.worker_id is None:
+            return "its lease was lost, and it has not registered with the engine again yet"
+        return None
+
     async def start(self) -> None:
         """Register the worker and start its loops."""
         began = monotonic()

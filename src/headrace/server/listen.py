@@ -14,6 +14,7 @@ import uvicorn
 from headrace.admin.keys import list_keys
 from headrace.app import App
 from headrace.errors import InvalidSetting
+from headrace.loops.sockets import bind, url_of
 from headrace.server import app as factory
 from headrace.server.connections import ConnectionLimits, bounded_protocol
 from headrace.server.service import Service
@@ -114,31 +115,3 @@ def is_loopback(host: str) -> bool:
     except OSError:
         return False  # `bind` raises the error
     return all(ipaddress.ip_address(address).is_loopback for address in found)
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Take the port now, so that a taken port is one clear error."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError as error:
-        raise InvalidSetting(f"host {host!r} is not an address of this machine: {error}") from None
-    sock = socket.socket(family, kind, protocol)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind(address)
-    except OSError as error:
-        sock.close()
-        raise InvalidSetting(
-            f"cannot listen on {host}:{port}: {error.strerror}; "
-            "stop what uses it, or choose another with --port or HEADRACE_PORT"
-        ) from None
-    sock.setblocking(False)
-    return sock
-
-
-def url_of(sock: socket.socket) -> str:
-    """Return the URL of the API."""
-    host, port = sock.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

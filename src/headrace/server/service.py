@@ -13,7 +13,7 @@ from headrace.app import App
 from headrace.errors import ResultTimeout
 from headrace.monitor.changes.watch import ChangeWatch
 from headrace.monitor.findings.summary import Summaries
-from headrace.monitor.kept_reads import KeptReads
+from headrace.monitor.metrics.store import StoreMetrics
 from headrace.monitor.results import JobReader
 from headrace.monitor.series.depths import DepthSampler
 from headrace.monitor.series.read import SeriesReader
@@ -22,15 +22,12 @@ from headrace.server.auth.audit import AuditLog
 from headrace.server.auth.keys import Keyring, RateLimit
 from headrace.server.responses import Answers
 from headrace.task.redact import Redactor
-from headrace.telemetry import Telemetry
 
 T = TypeVar("T")
 
 MEBIBYTE = 1_048_576
 # What a request may have besides the arguments of its job.
 SLACK = 65_536
-# Counters of workers are some seconds old anyway.
-COUNTED_SECONDS = 1.0
 
 
 class Endable(Protocol):
@@ -66,7 +63,7 @@ class Service:
         )
         self.changes = ChangeWatch(app, self.answers.data)
         self.snapshots = Snapshots(app)
-        self.counters: KeptReads[Telemetry] = KeptReads(COUNTED_SECONDS)
+        self.metrics = StoreMetrics(app, self.snapshots)
         self.summaries = Summaries(app, self.snapshots)
         self.series = SeriesReader(app)
         self.depths = DepthSampler(app, self.snapshots)

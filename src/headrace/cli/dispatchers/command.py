@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from headrace.api_types.responses import DispatcherView
+from headrace.cli.app_loader import reconfigure
 from headrace.cli.backend import time_now
 from headrace.cli.bundles.options import bundle_option
 from headrace.cli.command import flag, group, option
 from headrace.cli.formatting import ago, plural, span
 from headrace.cli.output import Columns, print_json_line
 from headrace.cli.services.logs import log_options, log_to_stderr
+from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.session import CliSession
 from headrace.dispatchers.events.config import DEFAULT, make_adapter, read_queue_config
 from headrace.dispatchers.events.dispatcher import QueueDispatcher, run_dispatcher
+from headrace.dispatchers.heartbeat import DispatcherHeartbeat
 from headrace.engine.text import redacted
+from headrace.loops.loop import Loop
 from headrace.model.names import check_name
+
+if TYPE_CHECKING:
+    from headrace.probes import Probe
 
 commands = group("Create jobs by cron or from a broker.")
 crons = logging.getLogger("headrace.cron")
@@ -27,9 +36,12 @@ events = logging.getLogger("headrace.events")
 
 @commands.command("cron")
 @option("--config", "FILE", "Settings and schedules (default config/dispatcher.yaml).")
+@probes_option
 @bundle_option
 @log_options
-async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet: bool) -> int:
+async def cron(
+    session: CliSession, *, config: str | None, probes: str | None, verbose: bool, quiet: bool
+) -> int:
     """Create the jobs of schedules when they are due, until SIGTERM or Ctrl-C.
 
     Schedules that the App declares, and those of the file, are stored first. Any number of
@@ -38,7 +50,7 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
       headrace dispatcher cron --app shop.jobs
       headrace dispatcher cron --app shop.jobs --config config/dispatcher.yaml
     """
-    app = session.load_app()
+    app = reconfigure(session.load_app(), probes=probes)
     schedules = app.schedules  # says what to install if the extra is missing
     from headrace.dispatchers.cron.dispatcher import cron_dispatcher, run_cron  # noqa: PLC0415 - an extra
 
@@ -50,7 +62,10 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
         *(dispatcher.id, redacted(app.settings.url), plural(declared, "schedule")),
     )
     try:
-        code = await run_cron(dispatcher)
+        async with serving_probes(
+            app.settings, lambda: probe_of(dispatcher.heartbeat, [dispatcher])
+        ):
+            code = await run_cron(dispatcher)
     finally:
         await app.close()
     if session.json:
@@ -62,10 +77,18 @@ async def cron(session: CliSession, *, config: str | None, verbose: bool, quiet:
 @bundle_option
 @option("--config", "FILE", "Broker and options.", default=str(DEFAULT))
 @option("--name", "NAME", "Name of this dispatcher (default generated).")
+@probes_option
 @flag("--check", "Check the file and the App, then stop.")
 @log_options
 async def queue(
-    session: CliSession, *, config: str, name: str | None, check: bool, verbose: bool, quiet: bool
+    session: CliSession,
+    *,
+    config: str,
+    name: str | None,
+    probes: str | None,
+    check: bool,
+    verbose: bool,
+    quiet: bool,
 ) -> int:
     """Create jobs from a broker's messages until SIGTERM or Ctrl-C.
 
@@ -75,7 +98,7 @@ async def queue(
       headrace dispatcher queue --app shop.jobs
       headrace dispatcher queue --app shop.jobs --config orders.yaml --check
     """
-    app = session.load_app()
+    app = reconfigure(session.load_app(), probes=probes)
     settings = read_queue_config(Path(config))
     adapter = make_adapter(settings)
     dispatcher = QueueDispatcher(
@@ -95,8 +118,10 @@ async def queue(
     events.info("Messages of %s become jobs on %s", adapter.name, redacted(app.settings.url))
     if not app.tasks:
         events.warning("%s has no tasks, so every message will be set aside", app.settings.app)
+    loops = [dispatcher.receiver, *dispatcher.writers]
     try:
-        code = await run_dispatcher(dispatcher)
+        async with serving_probes(app.settings, lambda: probe_of(dispatcher.heartbeat, loops)):
+            code = await run_dispatcher(dispatcher)
     finally:
         await app.close()
     if session.json:
@@ -104,6 +129,13 @@ async def queue(
             {"event": "stopped", "code": code, **msgspec.to_builtins(dispatcher.counts)}
         )
     return code
+
+
+def probe_of(heartbeat: DispatcherHeartbeat, loops: Sequence[Loop]) -> Probe:
+    """Return what answers for a dispatcher."""
+    from headrace.probes.dispatcher import DispatcherProbe  # noqa: PLC0415 - most have none
+
+    return DispatcherProbe(heartbeat, loops)
 
 
 @commands.command("list")

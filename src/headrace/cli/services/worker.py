@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,7 @@ from headrace.cli.filters import parts
 from headrace.cli.formatting import parse_span, plural
 from headrace.cli.output import print_json_line
 from headrace.cli.services.logs import log_to_stderr
+from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.session import CliSession
 from headrace.engine.text import redacted
 from headrace.errors import WorkerUnhealthy
@@ -29,6 +30,9 @@ from headrace.model.names import check_name
 from headrace.orchestrator import CallNext, JobOrchestrator, run_worker
 from headrace.orchestrator.process import UNHEALTHY, exit_worker
 from headrace.version import __version__
+
+if TYPE_CHECKING:
+    from headrace.probes import Probe
 
 log = logging.getLogger("headrace.worker")
 
@@ -45,6 +49,7 @@ log = logging.getLogger("headrace.worker")
     type=int,
     help="Exit after this many failed connections in a row (default never).",
 )
+@probes_option
 @bundle_option
 @flag("--exit-when-idle", "Run all jobs that are due, then stop.")
 @flag("--verbose -v", "Log every job.")
@@ -59,6 +64,7 @@ async def worker(
     lease: str | None,
     grace: str | None,
     connection_retries: int | None,
+    probes: str | None,
     exit_when_idle: bool,
     verbose: bool,
     quiet: bool,
@@ -81,6 +87,7 @@ async def worker(
         lease_seconds=None if lease is None else parse_span("--lease", lease),
         grace_seconds=None if grace is None else parse_span("--grace", grace),
         connection_retries=connection_retries,
+        probes=probes,
     )
     log_to_stderr(verbose=verbose, quiet=quiet)
     orchestrator = JobOrchestrator(app, middleware=(log_job,) if verbose else ())
@@ -96,17 +103,25 @@ async def worker(
     if not app.tasks:
         log.warning("%s has no tasks; import the modules that define them", app.settings.app)
     began = time.monotonic()
-    code = await serve(
-        orchestrator,
-        *([until_idle(orchestrator)] if exit_when_idle else []),
-        *([until_stdin_closes(orchestrator)] if stop_with_stdin else []),
-    )
+    async with serving_probes(app.settings, lambda: probe_of(orchestrator)):
+        code = await serve(
+            orchestrator,
+            *([until_idle(orchestrator)] if exit_when_idle else []),
+            *([until_stdin_closes(orchestrator)] if stop_with_stdin else []),
+        )
     await app.close()
     if session.json:
         print_json_line({"event": "stopped", "code": code, "seconds": time.monotonic() - began})
     if orchestrator.stuck_threads:
         exit_worker(orchestrator, code)
     return code
+
+
+def probe_of(orchestrator: JobOrchestrator) -> Probe:
+    """Return what answers for a worker."""
+    from headrace.probes.worker import WorkerProbe  # noqa: PLC0415 - most workers have none
+
+    return WorkerProbe(orchestrator)
 
 
 def introduction(app: App) -> str:

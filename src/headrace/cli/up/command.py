@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,6 +22,7 @@ from headrace.cli.errors import notice
 from headrace.cli.formatting import plural
 from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_to_stderr, without_jobs
+from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.services.worker import declared_schedules, serve, started
 from headrace.cli.session import CliSession
 from headrace.cli.up.demos import run_demos
@@ -34,6 +36,9 @@ from headrace.orchestrator import JobOrchestrator
 from headrace.orchestrator.process import exit_worker
 from headrace.version import __version__
 
+if TYPE_CHECKING:
+    from headrace.probes import Probe
+
 POLL_TOUR = 0.15
 POLL_SECONDS = 0.5
 
@@ -44,6 +49,7 @@ POLL_SECONDS = 0.5
 @click.option("--server/--no-server", default=True, help="Serve the dashboard and the HTTP API.")
 @option("--host", "HOST", "Serve on this address (default 127.0.0.1).")
 @option("--port", "PORT", "Serve on this port (default 3989, or a free one).", type=int)
+@probes_option
 @bundle_option
 @flag("--exit-when-idle", "Stop when all jobs have run.")
 async def up(
@@ -54,6 +60,7 @@ async def up(
     server: bool,
     host: str | None,
     port: int | None,
+    probes: str | None,
     exit_when_idle: bool,
 ) -> int:
     """Start a worker, the dashboard, schedules and a short tour.
@@ -73,7 +80,7 @@ async def up(
     if named is not None and tour and not bundles:
         raise InvalidInput("the tour has an App of its own; leave out --app, or --tour")
     app = session.load_app() if named else session.load_app("tour.hello")
-    app = reconfigure(app, host=host, port=port)
+    app = reconfigure(app, host=host, port=port, probes=probes)
     log_to_stderr(quiet=True)
     for handler in logging.getLogger().handlers:
         handler.addFilter(without_jobs)
@@ -83,7 +90,16 @@ async def up(
     children = WorkerProcesses(app, count=workers - 1, queues=orchestrator.queues)
     output = UpOutput(session, app, orchestrator, children, exit_when_idle=exit_when_idle)
     served = server and not exit_when_idle
-    async with run_services(app, server=served, any_port=port is None) as services:
+
+    def probe() -> Probe:
+        from headrace.probes.store import StoreProbe  # noqa: PLC0415 - seldom used
+
+        return StoreProbe(app, lambda: orchestrator.trouble or children.trouble)
+
+    async with (
+        serving_probes(app.settings, probe),
+        run_services(app, server=served, any_port=port is None) as services,
+    ):
         output.banner(workers, services.address)
         for note in services.notes:
             notice(f"note: {note}")

@@ -16,6 +16,7 @@ from headrace.app import App
 from headrace.cli.errors import notice
 from headrace.config import Settings
 from headrace.errors import InvalidSetting
+from headrace.loops.sockets import OFF
 
 
 class WorkerProcesses:
@@ -25,6 +26,7 @@ class WorkerProcesses:
         self._app = app
         self._queues = ["--queues", ",".join(queues)] if queues else []
         self._count = count
+        self._ended = 0
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
@@ -38,6 +40,8 @@ class WorkerProcesses:
                     [
                         *(sys.executable, "-m", "headrace.cli", "worker"),
                         *("--app", settings.app or "", "--quiet", "--stop-with-stdin"),
+                        # One port is for one process: `up` answers for all of them.
+                        *("--probes", OFF),
                         *self._queues,
                         *bundles,
                     ],
@@ -48,12 +52,19 @@ class WorkerProcesses:
                 )
             )
 
+    @property
+    def trouble(self) -> str | None:
+        """Return which of them have ended by themselves; None if all are there."""
+        ended = self._ended + sum(process.poll() is not None for process in self._processes)
+        return f"{ended} of {self._count} further worker processes have ended" if ended else None
+
     def check(self) -> None:
         """Report processes that have ended by themselves."""
         for process in list(self._processes):
             if process.poll() is not None:
                 notice(f"error: worker process {process.pid} ended with code {process.returncode}")
                 self._processes.remove(process)
+                self._ended += 1
 
     async def stop(self) -> None:
         """Let them finish; end those that take far longer than the grace time.

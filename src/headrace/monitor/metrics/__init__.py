@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: their names and labels, once for servers, workers and dispatchers."""

@@ -1,0 +1,51 @@
+"""The metrics of a whole store, as servers show them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from headrace.errors import HeadraceError
+from headrace.monitor.counters.total import read_counters
+from headrace.monitor.kept_reads import KeptReads
+from headrace.monitor.metrics.counted import counted_metrics
+from headrace.monitor.metrics.state import (
+    dispatcher_metrics,
+    lane_metrics,
+    process_metrics,
+    queue_metrics,
+    worker_metrics,
+)
+from headrace.monitor.metrics.text import Metric, text_of
+from headrace.monitor.snapshot import Snapshot, Snapshots
+from headrace.task.app_like import AppLike
+from headrace.telemetry import Telemetry
+
+# Counters of workers are some seconds old anyway.
+COUNTED_SECONDS = 1.0
+
+
+class StoreMetrics:
+    """Reads a store and what all its workers have counted, at most once a second."""
+
+    def __init__(self, app: AppLike, snapshots: Snapshots) -> None:
+        self._app = app
+        self._snapshots = snapshots
+        self._counters: KeptReads[Telemetry] = KeptReads(COUNTED_SECONDS)
+
+    async def text(self, more: Iterable[Metric] = (), *, lanes: bool = True) -> bytes:
+        """Return the text. While the engine is away it has what it can."""
+        snapshot: Snapshot | None = None
+        counters: Telemetry | None = None
+        with contextlib.suppress(HeadraceError):
+            snapshot = await self._snapshots.get()
+            counters = await self._counters.get(None, lambda: read_counters(self._app.engine))
+        found = [*process_metrics(engine_up=snapshot is not None), *more]
+        if snapshot is not None:
+            found += queue_metrics(snapshot.queues)
+            found += lane_metrics(snapshot.lanes) if lanes else ()
+            found += worker_metrics(snapshot.workers, snapshot.telemetry)
+            found += dispatcher_metrics(snapshot.dispatchers)
+        if counters is not None:
+            found += counted_metrics(counters)
+        return text_of(found)

@@ -1,0 +1,1 @@
+"""Probes: what processes say about themselves."""
