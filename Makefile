@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
 .PHONY: help up venv programs test lint types imports docs docs-serve kills ingest-kills chaos soak bench
-.PHONY: speech-kills spots-kills accuracy dist clean prometheus-soak dashboards
+.PHONY: speech-kills spots-kills scanner-kills accuracy dist clean
+.PHONY: prometheus-soak dashboards
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,7 +27,7 @@ $(STAMP): pyproject.toml $(wildcard apps/*/pyproject.toml)
 	touch $@
 
 # Bundles that `make up` loads: `make up BUNDLES=` loads none.
-BUNDLES ?= ingest,speech,spots
+BUNDLES ?= ingest,speech,spots,scanner
 
 up: $(STAMP) ## Start a worker with the built-in tour on the embedded engine
 	$(BIN)/headrace up $(if $(BUNDLES),--bundle $(BUNDLES))
@@ -75,6 +76,9 @@ speech-kills: $(STAMP) ## Make a hundred audio files of ten users while their wo
 
 spots-kills: $(STAMP) ## Kill two hundred workers at every point of the analysis of shops
 	HEADRACE_TEST_SPOTS_KILLS=200 $(BIN)/pytest -q -s apps/spots/tests/test_killed_shops.py
+
+scanner-kills: $(STAMP) ## Scan eight platforms with sixteen workers while they are killed
+	HEADRACE_TEST_SCANNER_KILLS=60 $(BIN)/pytest -q -s apps/scanner/tests/kills
 
 ENGINE ?= sqlite
 MINUTES ?= 2

@@ -231,19 +231,25 @@ class KeyLimits(TypedDict, total=False):
 
 
 class ExecuteRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A workflow to run. With `key`, a second request makes no second run."""
+    """A workflow to run. With `key`, a second request makes no second run. `priority` is that of
+    the run, if not that of the workflow.
+    """
 
     workflow_id: Name
     params: dict[str, Any] = {}
     version: int | Annotated[str, Meta(max_length=100)] | None = None
     key: Text | None = None
+    priority: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunOptions(TypedDict, total=False):
-    """Which version of a workflow to run, and the key of the run, as options of `run_workflow`."""
+    """Which version of a workflow to run, and key and priority of the run, as options of
+    `run_workflow`.
+    """
 
     version: int | str | None
     key: str | None
+    priority: int
 
 
 class RunRetryRequest(

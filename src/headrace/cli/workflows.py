@@ -116,6 +116,7 @@ async def check(session: CliSession, *, paths: tuple[str, ...]) -> int:
 @option("--params", "JSON", "Parameters as JSON, @file, or - for stdin.")
 @VERSION
 @option("--key", "KEY", "Idempotency key: at most one run has it.")
+@option("--priority", "N", "Higher runs first (default: that of the workflow).", type=int)
 @flag("--wait", "Wait for the result and print it.")
 @option("--timeout", "SPAN", "Wait at most this long.")
 async def run(
@@ -126,6 +127,7 @@ async def run(
     values: tuple[str, ...],
     params: str | None,
     timeout: str | None,
+    priority: int | None,
     **which: Any,
 ) -> None:
     """Run a workflow and print the id of the run.
@@ -135,6 +137,8 @@ async def run(
     """
     limit = None if timeout is None else parse_span("--timeout", timeout)
     given = read_arguments(values, params, session.settings.payload_limit)
+    if priority is not None:
+        which["priority"] = priority
     async with session.backend(needs_app=True, task=workflow) as backend:
         begun = await backend.run_workflow(workflow, given, **which)
         job = await backend.get(begun.job_id)

@@ -63,6 +63,31 @@ class BaseClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        type: Any = Any,  # noqa: A002 - as with `ctx.wait`
+    ) -> Any:
+        """Ask a route of a bundle, such as "GET", "/shelf/books", and return its answer as this
+        type. `body` is sent as JSON, `params` that are None are left out. Requests that read are
+        tried again while the server is away.
+
+        A refusal is the error that its problem stands for; what is not there is a `NotFound`.
+        """
+        request = Request(
+            method=method,
+            path=path,
+            params=given(**(params or {})),
+            body=None if body is None else msgspec.json.encode(body),
+            idempotent=method in ("GET", "HEAD"),
+        )
+        content = (await self._transport.send(request)).content
+        return decode(content, type, f"an answer to {method} {path}")
+
     # -- for verbs -----------------------------------------------------------------------------
 
     async def _content(self, path: str, params: Mapping[str, Any] | None = None) -> bytes:

@@ -240,5 +240,14 @@ class SyncClient(_Verbs):
     def enable_destination(self, name: str, enabled: bool = True) -> DestinationView: ...
     def rotate_destination(self, name: str, *, finish: bool = False) -> NewDestination: ...
     def test_destination(self, name: str) -> Job: ...
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        type: Any = Any,
+    ) -> Any: ...
 
 Client = SyncClient

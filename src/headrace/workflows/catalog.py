@@ -151,6 +151,23 @@ class Workflows:
         await self._keep(workflow)
         return await self.host.enqueue_job(job)
 
+    def job(
+        self,
+        workflow_id: str,
+        params: dict[str, Any] | None = None,
+        *,
+        version: int | str | None = None,
+        priority: int | None = None,
+    ) -> NewJob:
+        """Make a run without beginning it: a handler gives it to `ctx.spawn`, `ctx.gather` or
+        `ctx.then`. Whether its version was run with other content is not checked.
+        """
+        workflow = self.find(workflow_id, version)
+        given = complete_params(workflow, params or {})
+        return self._job(
+            workflow, given, key=None, priority=priority, source="workflow", meta=None
+        )
+
     async def look(self, job: Job, *, exact: bool = True) -> RunView:
         """How far a run is, step by step. If it need not be `exact`, the work is bounded: of more
         than 10,000 jobs some may be taken for done.

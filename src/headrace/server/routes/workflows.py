@@ -52,7 +52,10 @@ async def execute(call: Call) -> Response:
     """Begins a run, which keeps this version of the workflow until it is over."""
     asked = await read_json(call, ExecuteRequest)
     workflow = usable_workflow(call.service, call.caller, asked.workflow_id, asked.version)
-    job = await begin_run(call.service, call.caller, workflow, asked.params, key=asked.key)
+    priority = None if asked.priority is msgspec.UNSET else asked.priority
+    job = await begin_run(
+        call.service, call.caller, workflow, asked.params, key=asked.key, priority=priority
+    )
     await call.changed("workflow.execute", workflow.id, job_id=job.id)
     begun = RunBegun(job.id, workflow.id, workflow.version, job.status.value)
     return answer(ExecuteAnswer(data=begun), 202)
@@ -116,6 +119,7 @@ async def begin_run(
     params: dict[str, Any],
     *,
     key: str | None = None,
+    priority: int | None = None,
 ) -> Job:
     """Begin a run of a workflow that this caller may use."""
     name, user = service.user_argument, caller.user
@@ -138,6 +142,7 @@ async def begin_run(
             params,
             version=workflow.version,
             key=key,
+            priority=priority,
             meta={name: value for name, value in about.items() if value is not None},
         )
     except InvalidInput as error:

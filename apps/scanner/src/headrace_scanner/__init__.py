@@ -1,0 +1,1 @@
+"""Products, checked on the platforms that sell them."""

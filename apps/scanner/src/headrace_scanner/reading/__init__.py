@@ -1,0 +1,1 @@
+"""From an address to what a shop says about a product."""

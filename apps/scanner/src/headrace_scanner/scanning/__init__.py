@@ -1,0 +1,1 @@
+"""The steps of a run, and the jobs that begin runs."""

@@ -1,0 +1,149 @@
+"""The tasks. Those of a run are the steps of its workflow: `scanner.load`, `scanner.scan_browser`
+or `scanner.scan_api`, `scanner.compare`, `scanner.write`, `scanner.report`.
+
+Everything that asks a shop is a step in the lane `step` of the platform's queue, of width 1;
+everything that people ask for is a run in its lane `platform`. So there is never more than one of
+either on a platform, over all machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace import (
+    BUGS,
+    App,
+    AuthenticationError,
+    Context,
+    Lane,
+    NotRetryable,
+    ParserError,
+    RetryPolicy,
+    ValidationError,
+)
+from headrace.bundles import Setup
+from headrace_scanner.platforms.model import LANE, STEP_LANE
+from headrace_scanner.scanning.agreement import Agreement
+from headrace_scanner.scanning.extract import Extracted, Extraction, Offers, check_type
+from headrace_scanner.scanning.limits import (
+    BROWSER_MEMORY,
+    SCAN_SECONDS,
+    STEP_SECONDS,
+    tree_limit,
+)
+from headrace_scanner.scanning.scan import BatchEnd, BatchScan
+from headrace_scanner.scanning.steps import EVENT, Compared, Loaded, ScanReport, Steps
+from headrace_scanner.service import ScannerService
+
+LOAD, COMPARE = "scanner.load", "scanner.compare"
+WRITE, REPORT = "scanner.write", "scanner.report"
+SCAN_BROWSER, SCAN_API = "scanner.scan_browser", "scanner.scan_api"
+SETTLE = "scanner.settle"
+SETTLE_EVERY = "*/5 * * * *"
+WORKFLOWS = "headrace_scanner.workflows"
+NEVER_RETRY: tuple[type[Exception], ...] = (
+    ParserError,
+    ValidationError,
+    AuthenticationError,
+    NotRetryable,
+    *BUGS,
+)
+RETRY = RetryPolicy(retries=5, base=5.0)
+
+
+def register(app: App, setup: Setup) -> None:
+    """Add the tasks, the workflows and the event."""
+    service = ScannerService.of(setup)
+    _add_steps(app, service)
+    _add_extraction(app, service)
+
+    @app.task(SETTLE, queue="default", lane=Lane(STEP_LANE), never_retry=BUGS)
+    async def settle() -> int:
+        """Bring the rows of scans into line with the jobs of their runs."""
+        return await Agreement(service).settle_all()
+
+    app.add_schedule(settle, SETTLE_EVERY, name=SETTLE, allow_overlap=False)
+    app.event_type(EVENT, ScanReport, summary="Products of a platform were scanned.")
+    setup.load_workflows(WORKFLOWS)
+
+
+def _add_steps(app: App, service: ScannerService) -> None:
+    step: dict[str, Any] = {
+        "queue": "default",
+        "lane": Lane(STEP_LANE),
+        "retry": RETRY,
+        "never_retry": NEVER_RETRY,
+        "timeout": STEP_SECONDS,
+    }
+    scan = {**step, "timeout": SCAN_SECONDS}
+
+    def begin(ctx: Context) -> None:
+        # Its time limit, and what it could not write, are written by another job.
+        settle = app.tasks[SETTLE].options(queue=ctx.queue).job()
+        ctx.then(settle, on="failed")
+
+    @app.task(LOAD, **step)
+    async def load(ctx: Context, run: str, platform: str, set: str, products: list[Any]) -> Loaded:
+        """Find the products of a run."""
+        begin(ctx)
+        return await Steps(service, ctx, run, platform).load(set, products)
+
+    @app.task(SCAN_BROWSER, isolate="process", **tree_limit(BROWSER_MEMORY), **scan)
+    async def scan_browser(ctx: Context, run: str, platform: str, products: list[str]) -> BatchEnd:
+        """Ask for products with a browser, in a process of its own."""
+        begin(ctx)
+        return await BatchScan(service, ctx, run, platform).all(products)
+
+    @app.task(SCAN_API, **scan)
+    async def scan_api(ctx: Context, run: str, platform: str, products: list[str]) -> BatchEnd:
+        """Ask for products without a browser."""
+        begin(ctx)
+        return await BatchScan(service, ctx, run, platform).all(products)
+
+    @app.task(COMPARE, **step)
+    async def compare(ctx: Context, run: str, platform: str) -> Compared:
+        """Compare what was seen with what is known."""
+        begin(ctx)
+        return await Steps(service, ctx, run, platform).compare()
+
+    @app.task(WRITE, **step)
+    async def write(ctx: Context, run: str, platform: str) -> int:
+        """Write what changed."""
+        begin(ctx)
+        return await Steps(service, ctx, run, platform).write()
+
+    @app.task(REPORT, **step)
+    async def report(ctx: Context, run: str, platform: str) -> ScanReport:
+        """Make the report of a run and complete its row."""
+        begin(ctx)
+        return await Steps(service, ctx, run, platform).report()
+
+
+def _add_extraction(app: App, service: ScannerService) -> None:
+    job: dict[str, Any] = {
+        "queue": "extract",
+        "lane": Lane(LANE),
+        "retry": RETRY,
+        "never_retry": NEVER_RETRY,
+        "timeout": STEP_SECONDS,
+    }
+
+    @app.task("scanner.check_extraction", **job)
+    async def check_extraction(type: str) -> str:
+        """Refuse what is no type of extract job."""
+        return check_type(type)
+
+    @app.task("scanner.url_extraction", **job)
+    async def url_extraction(ctx: Context, url: str, set: str = "") -> Extracted:
+        """Read the product at an address, and keep it."""
+        return await Extraction(service, ctx).url(url, set)
+
+    @app.task("scanner.single_product", **job)
+    async def single_product(ctx: Context, platform: str, product: str) -> Extracted:
+        """Read one product of a platform."""
+        return await Extraction(service, ctx).product(platform, product)
+
+    @app.task("scanner.multi_platform", **job)
+    async def multi_platform(ctx: Context, products: dict[str, str]) -> Offers:
+        """Read the same product on many platforms: `{"kurly": "5012", "musinsa": "3381"}`."""
+        return await Extraction(service, ctx).everywhere(products)

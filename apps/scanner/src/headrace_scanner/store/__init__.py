@@ -1,0 +1,1 @@
+"""Products, scans and changes, in tables."""

@@ -1,0 +1,1 @@
+"""One workflow file for each platform."""
