@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from headrace.config import load
 from headrace.errors import InvalidSetting
+from headrace.installed import bundle_of, installed, variable_prefix
 from tests.deploy.files import DEPLOY, Use, env_file, uses
 from tests.docs.test_commands import check, root
 
@@ -36,6 +38,15 @@ def test_every_variable_is_a_setting_that_its_value_fits(use: Use) -> None:
     settings = load(environment=use.environment, folder=DEPLOY)
     if "WORKER_PLATFORMS" in use.environment:
         assert settings.queues == (use.environment["WORKER_PLATFORMS"],)
+
+
+def test_every_variable_of_a_bundle_is_a_setting_of_it() -> None:
+    for use in USES:
+        for name in use.environment:
+            if (bundle := bundle_of(name)) is not None:
+                (point,) = installed()[bundle]
+                fields = {field.name for field in msgspec.structs.fields(point.load().settings)}
+                assert name.removeprefix(variable_prefix(bundle)).lower() in {*fields, "url"}
 
 
 def test_a_variable_that_does_not_exist_is_found() -> None:

@@ -2,71 +2,69 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from deploy.grafana.make import all_panels, labels_of, unknown_names
 from ruamel.yaml import YAML
 
-from headrace.installed import installed
+from headrace_scanner.demo import FIRST, demo_products
+from headrace_scanner.mock_shops import MockShops
+from headrace_scanner.platforms import SHOPS
 from tests.conftest import Servers, store_url
 from tests.deploy.files import DEPLOY, QUEUES, load, manifests
 from tests.deploy.stack import Stack
 from tests.support.processes import until
 from tests.support.prometheus import Prometheus, run_tool, start_prometheus, tool
 
-LIMIT = 120.0
-# Until `scanner` is installed: a task for each of its queues, one at a time, and one that fails.
-STAND_IN = f"""
-import headrace
-
-app = headrace.App()
-
-
-async def check(ctx: headrace.Context, product: int) -> int:
-    await ctx.stage("reading", int, product)
-    return product
-
-
-for queue in {QUEUES!r}:
-    app.task(name=f"check.{{queue}}", queue=queue, lane="platform:{{queue}}")(check)
-
-
-@app.task(queue="default", retries=0)
-async def broken() -> None:
-    raise ValueError("the shop is closed")
-"""
+LIMIT = 240.0
+# So many products of each shop; the demo has more.
+PRODUCTS = 3
 
 
 @pytest.fixture
-def stack(tmp_path: Path, servers: Servers) -> Iterator[Stack]:
+async def shops() -> AsyncIterator[MockShops]:
+    """The shops of the demo."""
+    async with MockShops() as made:
+        yield made
+
+
+@pytest.fixture
+def stack(tmp_path: Path, servers: Servers, shops: MockShops) -> Iterator[Stack]:
     """The services, with the store that the file has by default."""
 
     def change(environment: dict[str, str]) -> None:
-        if "scanner" not in installed():
-            del environment["HEADRACE_BUNDLES"], environment["HEADRACE_SCANNER_URL"]
-            environment["HEADRACE_APP"] = "stand_in"
+        environment["HEADRACE_SCANNER_SHOPS"] = shops.url
+        # The image has Chromium. Three of them would slow all other tests down.
+        if "HEADRACE_SCANNER_BROWSER" in environment:
+            environment["HEADRACE_SCANNER_BROWSER"] = "lightpanda"
 
-    (tmp_path / "stand_in.py").write_text(STAND_IN)
     store = store_url("postgres", servers, tmp_path)
-    made = Stack(tmp_path, store=store, database=store, change=change)
+    made = Stack(
+        tmp_path, store=store, database=store_url("postgres", servers, tmp_path), change=change
+    )
     with made.processes:
         yield made
 
 
 @pytest.mark.timeout(600)
-async def test_the_ten_services_run_work_and_are_shown(stack: Stack, tmp_path: Path) -> None:
+async def test_the_ten_services_run_work_and_are_shown(
+    stack: Stack, shops: MockShops, tmp_path: Path
+) -> None:
     tool("prometheus"), tool("promtool")
     # As docs/how-to/deploy.md has it: the first key by a command in a container.
     await stack.run("migrate")
     said = await stack.run(
         "cron", "headrace", "keys", "create", "first", "--scope", "admin", "--json"
     )
-    key = json.loads(said)["key"]
+    key = json.loads(said)["secret"]
     await stack.up()
     configuration = scrape_configuration(stack, tmp_path, key)
     address = f"http://127.0.0.1:{stack.api}"
@@ -75,34 +73,50 @@ async def test_the_ten_services_run_work_and_are_shown(stack: Stack, tmp_path: P
         httpx.AsyncClient(base_url=address, headers=headers, timeout=60) as client,
         start_prometheus(stack.processes, configuration) as prometheus,
     ):
-        assert (await httpx.AsyncClient(base_url=address).get("/jobs")).status_code == 401
-        await work(client)
+        assert (await client.get("/jobs", headers={"Authorization": ""})).status_code == 401
+        await work(client, shops)
         assert list(stack.above_limits()) == []
         await judge_names(stack, client)
         await until(lambda: all_up(prometheus), "a scrape of all ten", LIMIT)
-        await judge_panels(prometheus, client)
+        await judge_panels(prometheus, client, shops)
         await judge_rules(prometheus)
     codes = await stack.down()
     assert codes == dict.fromkeys(stack.services, 0)
 
 
-async def work(client: httpx.AsyncClient) -> None:
-    """Each queue's worker does a job of its queue, and one fails."""
-    jobs = [{"task": f"check.{queue}", "args": {"product": 1}} for queue in QUEUES]
-    answer = await client.post("/jobs/batch", json={"jobs": [*jobs, {"task": "broken"}]})
-    assert answer.status_code == 202, answer.text
-    ids = [each["job_id"] for each in answer.json()["jobs"]]
+async def work(client: httpx.AsyncClient, shops: MockShops) -> None:
+    """The demo's work, by HTTP: products of all shops are scanned, and one is extracted."""
+    rows = [row for row in demo_products(shops) if int(str(row.url)[-4:]) < FIRST + PRODUCTS]
+    assert {row.platform for row in rows} == set(SHOPS)
+    body = {"products": msgspec.to_builtins(rows)}
+    (await client.put("/scanner/sets/spring", json=body)).raise_for_status()
+    ids = [await begun(client, "scans", platform=shop, set="spring") for shop in SHOPS]
+    url = shops.page("extract", "77")
+    extraction = await begun(client, "extractions", type="url_extraction", url=url)
 
-    async def done() -> list[dict[str, Any]] | None:
-        found = [(await client.get(f"/jobs/{each}")).json() for each in ids]
-        finished = all(each["status"] in {"completed", "failed"} for each in found)
-        return found if finished else None
+    async def ended() -> dict[str, str] | None:
+        found = {each: (await client.get(f"/jobs/{each}")).json() for each in [*ids, extraction]}
+        over = all(job["status"] in {"completed", "failed"} for job in found.values())
+        return {each: job["status"] for each, job in found.items()} if over else None
 
-    found = await until(done, "the jobs of all queues", LIMIT)
-    assert found is not None
-    assert [each["status"] for each in found] == ["completed"] * len(QUEUES) + ["failed"]
+    statuses = await until(ended, "the scans of all platforms", LIMIT)
+    assert set((statuses or {}).values()) == {"completed"}
+    for shop, scan in zip(SHOPS, ids, strict=True):
+        seen = (await client.get(f"/scanner/scans/{scan}")).json()
+        assert seen["status"] == "completed", (shop, seen)
+        # The shop itself was asked for each of them, by the worker of its queue.
+        asked = {visit.product for visit in shops.visits if visit.shop == shop}
+        assert len(asked) >= PRODUCTS, shop
     workers = (await client.get("/workers")).json()["workers"]
     assert {each["name"]: each["queues"] for each in workers} == {each: [each] for each in QUEUES}
+
+
+async def begun(client: httpx.AsyncClient, what: str, **body: Any) -> str:
+    """Begin something, and answer its job."""
+    answer = await client.post(f"/scanner/{what}", json=body)
+    assert answer.status_code == 202, answer.text
+    job: str = answer.json()["job_id"]
+    return job
 
 
 def scrape_configuration(stack: Stack, folder: Path, key: str) -> Path:
@@ -150,21 +164,20 @@ def queries() -> Iterator[str]:
             yield trigger["metadata"]["query"]
 
 
-async def judge_panels(prometheus: Prometheus, client: httpx.AsyncClient) -> None:
+async def judge_panels(prometheus: Prometheus, client: httpx.AsyncClient, shops: MockShops) -> None:
     """Each panel has data, except those that need what does not happen here."""
     waiting = {panel.title: panel for panel in all_panels()}
-
-    async def all_shown() -> bool:
+    end = time.monotonic() + LIMIT
+    while not all(panel.optional for panel in waiting.values()):
+        assert time.monotonic() < end, f"no data in {sorted(waiting)}"
         # Rates need attempts between two scrapes.
-        await client.post("/jobs", json={"task": "check.default", "args": {"product": 2}})
-        await client.post("/jobs", json={"task": "broken"})
+        product = shops.page("hwahae", str(FIRST))
+        await begun(client, "scans", platform="hwahae", products=[product])
+        await asyncio.sleep(1)
         for title, panel in list(waiting.items()):
             expr = panel.expr.replace("$__rate_interval", "1m").replace("$queue", ".*")
             if any(each["value"][1] != "NaN" for each in await prometheus.ask(expr)):
                 del waiting[title]
-        return all(panel.optional for panel in waiting.values())
-
-    await until(all_shown, f"data in {sorted(waiting)}", LIMIT)
 
 
 async def judge_rules(prometheus: Prometheus) -> None:
@@ -180,4 +193,8 @@ async def judge_rules(prometheus: Prometheus) -> None:
     assert {rule["health"] for rule in rules} == {"ok"}
     firing = {rule["name"] for rule in rules if rule.get("state") == "firing"}
     assert firing == set()
+    for query in queries():
+        # What a worker scales by is one number, also while its queue is empty.
+        if query.startswith("max(headrace_queue_"):
+            assert len(await prometheus.ask(query)) == 1, query
     assert await prometheus.ask("headrace:attempts:rate5m")
