@@ -77,8 +77,10 @@ def ours(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def in_bytes(text: str) -> int:
     """`2g` or `512Mi` as a number."""
-    number, unit = re.fullmatch(r"(\d+)([kmg]?)i?", text.lower()).groups()  # type: ignore[union-attr]
-    return int(number) * 1024 ** " kmg".index(unit or " ")
+    found = re.fullmatch(r"(\d+)([kmg]?)i?", text.lower())
+    assert found is not None, text
+    factor: int = 1024 ** " kmg".index(found[2] or " ")
+    return int(found[1]) * factor
 
 
 def in_seconds(text: str) -> float:
@@ -133,13 +135,13 @@ def uses() -> Iterator[Use]:
                 place = f"{path} {container['name']}"
                 yield Use(place, container["command"], settings["data"] | own)
     shared = env_file(DEPLOY / "systemd" / "headrace.env.example")
-    for path in UNITS:
-        command = shlex.split(unit(path)["Service"]["ExecStart"])
+    for file in UNITS:
+        command = shlex.split(unit(file)["Service"]["ExecStart"])
         own = shared
-        if "worker@" in path.name:
+        if "worker@" in file.name:
             own = shared | env_file(DEPLOY / "systemd" / "worker.env.example")
-        for line in path.read_text("utf-8").splitlines():
+        for line in file.read_text("utf-8").splitlines():
             if line.startswith("Environment="):
                 name, _, value = line.removeprefix("Environment=").partition("=")
                 own = own | {name: value}
-        yield Use(path.name, [Path(command[0]).name, *command[1:]], own)
+        yield Use(file.name, [Path(command[0]).name, *command[1:]], own)

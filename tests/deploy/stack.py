@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from tests.deploy.files import API, PROBES, compose, in_bytes, in_seconds, ours
 from tests.support.processes import ROOT, Process, Processes
@@ -25,7 +25,7 @@ HEADRACE = Path(sys.executable).parent / "headrace"
 ARTIFACTS = "/var/lib/headrace/artifacts"
 DATABASE = "postgresql://headrace@postgres:5432/headrace"
 # A machine on which many tests run at once is slower than a server.
-PATIENCE = 3
+PATIENCE = 4
 
 
 class Stack:
@@ -114,12 +114,23 @@ class Stack:
         interval, limit = in_seconds(check["interval"]), in_seconds(check["start_period"])
         limit += interval * check["retries"]
         end = time.monotonic() + limit * PATIENCE
-        while not await self.check(name):
+        # The program of the check costs more than a look whether anybody listens.
+        while not (await self.listens(name) and await self.check(name)):
             process = self.running[name]
             assert process.code is None, f"{name} has ended: {process.said}"
             assert time.monotonic() < end, f"{name} is not healthy: {process.said}"
             # More often than there, or the test would only wait.
             await asyncio.sleep(interval / 20)
+
+    async def listens(self, name: str) -> bool:
+        """Whether the port of the probes of a service is open."""
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", self.probes[name])
+        except OSError:
+            return False
+        writer.close()
+        await writer.wait_closed()
+        return True
 
     async def check(self, name: str) -> bool:
         """The health check of a service, once."""
