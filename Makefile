@@ -12,6 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help up venv programs test lint types imports docs docs-serve kills ingest-kills chaos soak bench
 .PHONY: speech-kills spots-kills scanner-kills accuracy dist clean
+.PHONY: prometheus-soak dashboards
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,7 +51,7 @@ WORKERS ?= 3
 # chromium-headless-shell, which some distributions have not, pages are tested with chromium, and
 # take longer.
 PROGRAMS := chromium:chromium chromium-headless-shell:chromium-headless-shell
-PROGRAMS += rabbitmq-server:rabbitmq-server prometheus:prometheus nginx:nginx-light
+PROGRAMS += rabbitmq-server:rabbitmq-server prometheus:prometheus amtool:prometheus-alertmanager nginx:nginx-light
 PROGRAMS += linux.uml:user-mode-linux
 MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \
 	$(subst :, ,$(each)))),,$(lastword $(subst :, ,$(each))))))
@@ -96,6 +97,12 @@ chaos: $(STAMP) ## Break everything around Headrace, and judge it (make chaos EN
 
 soak: $(STAMP) ## Load everything for long, and find what grows (make soak ENGINE=postgres MINUTES=60)
 	$(BIN)/python -m soak --engine $(ENGINE) --minutes $(MINUTES) --seed $(SEED) $(ARGS)
+
+prometheus-soak: $(STAMP) programs ## Scrape under load, and compare with the truth (make prometheus-soak MINUTES=10)
+	HEADRACE_TEST_PROMETHEUS_MINUTES=$(MINUTES) $(BIN)/pytest -q -s tests/server/test_prometheus_truth.py
+
+dashboards: $(STAMP) ## Make the dashboards of Grafana from deploy/grafana/panels.yaml
+	$(BIN)/python deploy/grafana/make.py
 
 bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)

@@ -1,0 +1,1 @@
+"""What deploy/ has: checked by the real tools, and run."""
