@@ -65,9 +65,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 # History that a shallow clone has not, packages where there is no network, and Node, which is too
-# large to be installed for a few tests. Not every sandbox lets a kernel for cgroups run; a container
-# has no engine of its own, and no systemd; the kubectl of Debian is too old. Whatever else is
-# skipped fails the run in CI.
+# large to be installed for a few tests. Not every sandbox lets a kernel for cgroups run. A
+# container has no engine of its own, and no systemd; the kubectl of Debian is too old.
+# Whatever else is skipped fails the run in CI.
 MAY_BE_MISSING = (
     "this clone lacks the commit",
     "no package registry",
