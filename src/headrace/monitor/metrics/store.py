@@ -16,7 +16,7 @@ from headrace.monitor.metrics.state import (
     queue_metrics,
     worker_metrics,
 )
-from headrace.monitor.metrics.text import Metric, text_of
+from headrace.monitor.metrics.text import Metric, text_in_pieces
 from headrace.monitor.snapshot import Snapshot, Snapshots
 from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
@@ -48,4 +48,4 @@ class StoreMetrics:
             found += dispatcher_metrics(snapshot.dispatchers)
         if counters is not None:
             found += counted_metrics(counters)
-        return text_of(found)
+        return await text_in_pieces(found)
