@@ -65,7 +65,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 # History that a shallow clone has not, packages where there is no network, Node, which is too large
-# to be installed for a few tests, and a kernel for cgroups, which not every sandbox lets run. Whatever else is skipped fails the run in CI.
+# to be installed for a few tests, and a kernel for cgroups, which not every sandbox lets run.
+# Whatever else is skipped fails the run in CI.
 MAY_BE_MISSING = (
     "this clone lacks the commit",
     "no package registry",

@@ -11,8 +11,9 @@ import pytest
 import headrace
 from headrace.admin.keys import Key, create_key, list_keys, revoke_key
 from headrace.errors import InvalidInput, InvalidSetting
+from headrace.loops.sockets import bind
 from headrace.server.auth import keys
-from headrace.server.listen import bind, check_reach, is_loopback, listening
+from headrace.server.listen import check_reach, is_loopback, listening
 from tests.server.conftest import a_key, bearer, client_of, problem
 from tests.support.processes import until
 from tests.support.servers import free_port
