@@ -7,7 +7,7 @@ import msgspec
 from headrace.monitor.metrics.counted import counted_metrics
 from headrace.monitor.metrics.own import OwnCounters
 from headrace.monitor.metrics.state import process_metrics, worker_metrics
-from headrace.monitor.metrics.text import text_of
+from headrace.monitor.metrics.text import text_in_pieces
 from headrace.orchestrator.orchestrator import JobOrchestrator
 
 
@@ -52,4 +52,4 @@ class WorkerProbe:
             )
             found += worker_metrics([worker], {worker.name: telemetry})
         found += counted_metrics(self._counters.read())
-        return text_of(found)
+        return await text_in_pieces(found)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from headrace.monitor.metrics.text import CONTENT_TYPE, Metric, gauge, text_of
+from headrace.monitor.metrics.text import CONTENT_TYPE, Metric, gauge, text_in_pieces
 from headrace.server.service import Service
 
 
 async def exposition(service: Service) -> tuple[bytes, str]:
     """Return the text and its content type. While the engine is away it has what it can."""
-    return text_of(await read_metrics(service)), CONTENT_TYPE
+    return await text_in_pieces(await read_metrics(service)), CONTENT_TYPE
 
 
 async def read_metrics(service: Service) -> list[Metric]:

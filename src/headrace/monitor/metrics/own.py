@@ -29,9 +29,10 @@ class OwnCounters:
         self._waited = self._ran = 0.0
 
     def read(self) -> Telemetry:
-        """Return what was counted since the worker started."""
+        """Return a copy of what was counted since the worker started."""
         telemetry = self._telemetry
-        found = Telemetry(exchange_seconds=telemetry.exchange_seconds)
+        found = Telemetry()
+        found.exchange_seconds.add(telemetry.exchange_seconds)
         for name in COUNTERS:
             setattr(found, name, getattr(telemetry, name))
         tasks = dict(telemetry.tasks)

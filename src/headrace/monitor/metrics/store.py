@@ -16,7 +16,7 @@ from headrace.monitor.metrics.state import (
     queue_metrics,
     worker_metrics,
 )
-from headrace.monitor.metrics.text import Metric, text_of
+from headrace.monitor.metrics.text import Metric, text_in_pieces
 from headrace.monitor.snapshot import Snapshot, Snapshots
 from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
@@ -35,7 +35,7 @@ class StoreMetrics:
 
     async def text(self, more: Iterable[Metric] = (), *, lanes: bool = True) -> bytes:
         """Return the metrics as Prometheus reads them."""
-        return text_of(await self.read(more, lanes=lanes))
+        return await text_in_pieces(await self.read(more, lanes=lanes))
 
     async def read(self, more: Iterable[Metric] = (), *, lanes: bool = True) -> list[Metric]:
         """Return the metrics. While the engine is away there are those that need none."""

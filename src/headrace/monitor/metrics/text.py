@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,6 +11,8 @@ from headrace.telemetry import Histogram
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "headrace_"
+# So many lines, or histograms, are made at a stretch.
+PIECE = 50
 Labels = Mapping[str, str]
 Values = Iterable[tuple[Sequence[str], float]]
 
@@ -26,7 +29,7 @@ class Metric:
     histograms: list[tuple[Sequence[str], Histogram]] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """Return its lines in the text format."""
+        """Return its lines in the text format; those of one histogram together."""
         name = f"{PREFIX}{self.name}{'_total' if self.kind == 'counter' else ''}"
         yield f"# HELP {name} {_escaped(self.words)}\n"
         yield f"# TYPE {name} {self.kind}\n"
@@ -42,11 +45,16 @@ class Metric:
     @staticmethod
     def _histogram(name: str, labels: dict[str, str], values: Histogram) -> Iterator[str]:
         count = 0
+        # Quoted once for all buckets: there are thousands. No name is before `le` in the alphabet.
+        shown = _labels(labels)
+        rest = f",{shown[1:]}" if shown else "}"
+        lines = []
         for bound, count in values.cumulative():
-            shown = "+Inf" if bound == float("inf") else repr(bound)
-            yield f"{name}_bucket{_labels({**labels, 'le': shown})} {float(count)!r}\n"
-        yield f"{name}_count{_labels(labels)} {float(count)!r}\n"
-        yield f"{name}_sum{_labels(labels)} {float(values.total)!r}\n"
+            upper = "+Inf" if bound == float("inf") else repr(bound)
+            lines.append(f'{name}_bucket{{le="{upper}"{rest} {float(count)!r}\n')
+        lines.append(f"{name}_count{shown} {float(count)!r}\n")
+        lines.append(f"{name}_sum{shown} {float(values.total)!r}\n")
+        yield "".join(lines)
 
 
 def gauge(name: str, words: str, labels: Sequence[str], values: Values) -> Metric:
@@ -62,6 +70,19 @@ def counter(name: str, words: str, labels: Sequence[str], values: Values) -> Met
 def text_of(metrics: Iterable[Metric]) -> bytes:
     """Return metrics as Prometheus reads them."""
     return "".join(line for metric in metrics for line in metric.lines()).encode()
+
+
+async def text_in_pieces(metrics: Iterable[Metric]) -> bytes:
+    """Return the same, and let the event loop do something else now and then. Nothing may change
+    the metrics meanwhile.
+    """
+    made: list[str] = []
+    for metric in metrics:
+        for line in metric.lines():
+            made.append(line)
+            if len(made) % PIECE == 0:
+                await asyncio.sleep(0)
+    return "".join(made).encode()
 
 
 def _labels(labels: Labels) -> str:
