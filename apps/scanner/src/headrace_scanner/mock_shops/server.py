@@ -174,11 +174,14 @@ class MockShops:
             wait.cancel()
             await asyncio.gather(left, wait, return_exceptions=True)
             if wait in done:
-                writer.write(_encoded(self._answer(visit)))
+                answer = _encoded(self._answer(visit))
+                # Whoever has the answer may ask for the next product before this is told so.
+                visit.ended = time.monotonic()
+                writer.write(answer)
                 await writer.drain()
                 visit.answered = True
         finally:
-            visit.ended = time.monotonic()
+            visit.ended = visit.ended or time.monotonic()
 
     async def _wait(self, visit: Visit) -> None:
         slow = 3600.0 if self.look(visit.shop, visit.product).behaviour == "slow" else 0.0
