@@ -15,6 +15,7 @@ from headrace.errors import InvalidSetting
 from headrace.model.alert import ALERT_TYPE
 from headrace.model.job import Job
 from headrace.model.status import Status
+from headrace.publishing.destinations import EmailOptions, convert_options
 from headrace.publishing.tasks import ALERTS
 from tests.alerts.conftest import an_app
 from tests.alerts.mail_server import PASSWORD, USER, MailServer
@@ -194,3 +195,10 @@ async def test_options_of_mail_that_make_no_sense(
     options: dict[str, object] = {"host": "localhost", "sender": FROM, "to": TO}
     with pytest.raises(InvalidSetting, match="destination 'mail'"):
         await app.put_destination("mail", "email", options | wrong)
+
+
+def test_addresses_of_mail_may_be_one_text_where_options_are_typed() -> None:
+    options = {"host": "localhost", "sender": FROM, "to": "a@b.c, d@e.f", "port": "25"}
+    made = convert_options("email", options, strict=False)
+    assert isinstance(made, EmailOptions)
+    assert (made.to, made.port) == (["a@b.c", "d@e.f"], 25)

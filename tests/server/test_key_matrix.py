@@ -17,6 +17,8 @@ OF_NO_QUEUE = (
     "/schedules",
     "/dead-letters",
     "/dispatchers",
+    "/alert-rules",
+    "/alerts",
     "/destinations",
     "/event-types",
     "/artifacts/kept",

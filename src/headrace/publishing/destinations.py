@@ -259,6 +259,8 @@ def convert_options(kind: str, options: dict[str, Any], *, strict: bool = True) 
     """
     if kind not in OPTIONS:
         raise InvalidSetting(unknown("kind", str(kind), OPTIONS))
+    if kind == "email" and not strict and isinstance(options.get("to"), str):
+        options = options | {"to": [each.strip() for each in options["to"].split(",")]}
     try:
         return msgspec.convert(options, OPTIONS[kind], strict=strict)
     except msgspec.ValidationError as error:

@@ -6,14 +6,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from headrace.api_types.alerts import AlertRuleView, AlertView
+from headrace.api_types.alerts import AlertRuleView
 from headrace.app import App
 from headrace.cli import backend as backends
+from headrace.cli.alerts.show import alert_columns, rule_state, show_rule
 from headrace.cli.command import argument, flag, group, option
 from headrace.cli.errors import notice
 from headrace.cli.filters import parts
-from headrace.cli.formatting import parse_span, parse_time, shown_time, span
-from headrace.cli.output import Columns, print_fields, print_json, print_line, print_section
+from headrace.cli.formatting import parse_span, parse_time, shown_time
+from headrace.cli.output import Columns, print_json, print_line, print_section
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 from headrace.model.alert import KINDS
@@ -42,14 +43,14 @@ async def list_rules(session: CliSession) -> None:
         "RULE": lambda each: each.name,
         "KIND": lambda each: each.kind,
         "SEVERITY": lambda each: each.severity,
-        "STATE": _state,
+        "STATE": rule_state,
         "TO": lambda each: ",".join(each.to),
         "PROBLEM": lambda each: each.problem,
     }
     none = "No rules: nobody is told of anything. See: headrace alerts add --help"
     session.show_list("alert_rules", rules, columns, empty=none)
     active = [each for each in found if each.phase != "ok"]
-    print_section(_alert_columns(now), active, title="Now:")
+    print_section(alert_columns(now), active, title="Now:")
 
 
 @commands.command("show")
@@ -66,8 +67,8 @@ async def show(session: CliSession, *, name: str) -> None:
     if session.json:
         print_json({"alert_rule": rule, "alerts": found})
         return
-    _show(rule)
-    print_section(_alert_columns(now), found, title="Alerts:")
+    show_rule(rule)
+    print_section(alert_columns(now), found, title="Alerts:")
 
 
 @commands.command("add")
@@ -113,7 +114,7 @@ async def add(
     if session.json:
         print_json(rule)
         return
-    _show(rule)
+    show_rule(rule)
 
 
 @commands.command("remove")
@@ -253,65 +254,3 @@ def _pair(text: str) -> tuple[str, Any]:
     if name in ("above", "free_below", "least") and value.replace(".", "", 1).isdecimal():
         return name, float(value) if "." in value else int(value)
     return name, value
-
-
-def _state(rule: AlertRuleView) -> str:
-    if not rule.enabled:
-        return "disabled"
-    if rule.firing:
-        words = f"{rule.firing} firing"
-    else:
-        words = f"{rule.waiting} waiting" if rule.waiting else "ok"
-    return f"{words}, silenced" if rule.silences else words
-
-
-def _alert_columns(now: datetime) -> Columns[AlertView]:
-    def since(alert: AlertView) -> str | None:
-        moment = alert.resolved_at or alert.since
-        return None if moment is None else span((now - moment).total_seconds())
-
-    return {
-        "RULE": lambda each: each.rule,
-        "SUBJECT": lambda each: each.subject,
-        "STATE": lambda each: "resolved" if each.phase == "ok" else each.phase,
-        ">SINCE": since,
-        "TOLD": lambda each: ",".join(each.told) or None,
-        "DETAIL": lambda each: each.detail,
-    }
-
-
-def _show(rule: AlertRuleView) -> None:
-    empty: tuple[object, ...] = (None, "", [], 0)
-    shown = {
-        "above": rule.above,
-        "free below": rule.free_below,
-        "queues": ", ".join(rule.queues),
-        "tasks": ", ".join(rule.tasks),
-        "names": ", ".join(rule.names),
-    }
-    if rule.kind in ("failure_rate", "wait_p95"):
-        shown |= {"by": rule.by, "window": span(rule.window), "least": rule.least}
-    print_fields(
-        [
-            ("rule", rule.name),
-            ("kind", rule.kind),
-            ("state", _state(rule)),
-            ("problem", rule.problem),
-            ("severity", rule.severity),
-            ("summary", rule.summary or None),
-            *((name, value) for name, value in shown.items() if value not in empty),
-            ("for", span(rule.for_) if rule.for_ else None),
-            ("repeat", None if rule.repeat is None else span(rule.repeat)),
-            ("to", ", ".join(rule.to)),
-            ("origin", rule.origin or None),
-            *(
-                ("silenced", f"{each.subject or 'all'} until {shown_time(each.until)}{_why(each)}")
-                for each in rule.silences
-            ),
-        ]
-    )
-
-
-def _why(silence: Any) -> str:
-    by = f" by {silence.by}" if silence.by else ""
-    return f"{by}: {silence.reason}" if silence.reason else by
