@@ -12,7 +12,9 @@ import headrace
 import headrace.bundles
 import headrace.server
 from headrace.admin.keys import create_key
+from headrace.client.errors import NotFound
 from headrace.server.http import problems
+from headrace.server.listen import listening
 from tests.bundles.conftest import client_of
 
 pytestmark = pytest.mark.usefixtures("forget")
@@ -237,3 +239,20 @@ def test_a_page_without_an_index_does_not_start(tmp_path: Path) -> None:
     app.load_bundle(headrace.Bundle("demo", summary="", page=page))
     with pytest.raises(headrace.InvalidSetting, match=r"has no index\.html"):
         headrace.server.create(app)
+
+
+async def test_a_client_calls_the_routes_of_a_bundle(app: headrace.App) -> None:
+    async with (
+        listening(app, host="127.0.0.1", port=0) as url,
+        headrace.Client(url) as client,
+    ):
+        begun = await client.call("POST", "/shelf/books", {"title": "Emma"})
+        await headrace.JobOrchestrator(app).run_until_idle()
+        found = await client.call("GET", "/shelf/books", params={"title": "Emma", "a": None})
+        assert [each["title"] for each in found] == ["Emma"]
+        assert found[0]["book_id"] == begun["job_id"]
+        assert await client.call("GET", "/shelf/books", params={"title": "x"}, type=list[str]) == []
+        with pytest.raises(NotFound, match="there is no book 7"):
+            await client.call("GET", "/shelf/books/7")
+        with pytest.raises(headrace.InvalidInput, match="titel"):
+            await client.call("POST", "/shelf/books", {"titel": "Emma"})

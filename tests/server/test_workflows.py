@@ -153,3 +153,13 @@ async def test_a_run_with_steps_in_other_queues_is_not_for_a_key_of_its_own(
         assert (await client.get(path, headers=bearer(every))).status_code == 200
         problem(await client.get(path, headers=bearer(some)), 404)
         problem(await client.post(f"{path}/retry", headers=bearer(some)), 404)
+
+
+async def test_a_run_may_have_a_priority_of_its_own(
+    app: headrace.App, client: httpx.AsyncClient
+) -> None:
+    asked = {"workflow_id": "sums", "params": {"a": 1}}
+    for body, priority in ((asked, 0), ({**asked, "priority": 7}, 7)):
+        run = (await client.post(EXECUTE, json=body)).json()["data"]["job_id"]
+        assert (await app.get(run)).priority == priority
+    problem(await client.post(EXECUTE, json={**asked, "priority": "high"}), 422)

@@ -277,3 +277,30 @@ async def test_many_jobs_of_a_step_are_counted_rather_than_read(
     assert await scene.app.workflows.look(job, exact=False) == exact
     assert [(step.done, step.jobs) for step in exact.steps] == [(2, 5), (0, 1)]
     assert len(read) == 1
+
+
+async def test_a_handler_waits_for_runs_as_for_other_children(scene: Scene) -> None:
+    app = scene.app
+    scene.workflow(
+        {"id": "one", "task": "say", "params": {"word": "${params.word}"}},
+        params={"word": {"type": "string"}},
+        queue="runs",
+        lane="one at a time",
+        output="${steps.one.output.length}",
+    )
+
+    @app.task
+    async def measure(ctx: headrace.Context, words: list[str]) -> list[int]:
+        runs = [app.workflows.job("w", {"word": word}, priority=3) for word in words]
+        return await ctx.gather(runs, group="words")
+
+    job = await measure.enqueue(words=["a", "bcd"])
+    await scene.work()
+    assert await app.result(job.id, 5) == [1, 3]
+    runs = (await app.list(JobFilter(parent=job.id, group="words"))).jobs
+    assert {(each.queue, each.lane, each.priority) for each in runs} == {
+        ("runs", "one at a time", 3)
+    }
+    assert [each.meta["workflow_id"] for each in runs] == ["w", "w"]
+    with pytest.raises(InvalidArguments, match="word"):
+        app.workflows.job("w", {})

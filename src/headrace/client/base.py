@@ -70,7 +70,7 @@ class BaseClient:
         body: Any = None,
         *,
         params: Mapping[str, Any] | None = None,
-        type: Any = Any,  # noqa: A002 - as with `ctx.wait`
+        type: Any = Any,
     ) -> Any:
         """Ask a route of a bundle, such as "GET", "/shelf/books", and return its answer as this
         type. `body` is sent as JSON, `params` that are None are left out. Requests that read are

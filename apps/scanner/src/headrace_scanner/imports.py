@@ -53,7 +53,7 @@ def read_json(name: str, text: str) -> list[ProductRow]:
         found = msgspec.json.decode(text)
         listed = found.get("products") if isinstance(found, dict) else found
         return msgspec.convert(listed, list[ProductRow])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidProduct(f"{name}: {error}") from None
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from headrace import App, ArtifactNotFound, Job, JobFilter, Status
+from headrace import App, ArtifactNotFound, Job, JobFilter, JobNotFound, Status
 from headrace_scanner.errors import InvalidProduct
 from headrace_scanner.imports import MOST_PRODUCTS, ProductRow
 from headrace_scanner.platforms import NAMES, SHOPS
-from headrace_scanner.platforms.model import LANE
+from headrace_scanner.platforms.model import LANE, STEP_LANE
 from headrace_scanner.reading.addresses import shown
 from headrace_scanner.reading.answers import HIGHEST_PRICE, LONGEST_NAME
 from headrace_scanner.scanning.agreement import Agreement
@@ -196,42 +196,56 @@ class Scanner:
 
     async def platforms(self) -> list[PlatformView]:
         """Return the eight platforms: who runs, who waits, how the last scan ended."""
-        units: dict[str, list[Job]] = {name: [] for name in NAMES}
-        steps: dict[str, str] = {}
-        for job in await self._jobs():
-            if job.lane == LANE:
-                units[job.queue].append(job)
-            elif job.parent is not None and job.status is Status.RUNNING:
-                steps[job.parent] = job.meta.get("step", job.task)
+        lanes = {lane.queue: lane for lane in await self._app.lanes(lane=LANE)}
+        units = {job.id: job for job in await self._jobs(LANE, UNFINISHED)}
+        steps = {
+            job.parent: job.meta.get("step", job.task)
+            for job in await self._jobs(STEP_LANE, (Status.RUNNING,))
+            if job.parent is not None
+        }
         counts = await self._service.products.counts()
         states = []
         for name in NAMES:
-            running, waiting = await self._held(units[name], steps)
-            states.append(await self._state(name, counts.get(name, 0), running, waiting))
+            holder = next(iter(lanes[name].holders), None) if name in lanes else None
+            held = await self._holder(holder, units)
+            waiting = [job for job in units.values() if job.queue == name and job is not held]
+            # One that holds the lane and has no token yet was not taken by a worker.
+            if held is not None and not held.token:
+                waiting, held = [held, *waiting], None
+            # Of very many only the newest are known here, so they are counted by their lane.
+            count = max(len(waiting), lanes[name].waiting if name in lanes else 0)
+            running = None if held is None else await self._running(held, steps.get(held.id))
+            states.append(await self._state(name, counts.get(name, 0), running, waiting, count))
         return states
 
-    async def _jobs(self) -> list[Job]:
-        wanted = JobFilter(queues=NAMES, statuses=UNFINISHED)
+    async def _jobs(self, lane: str, statuses: tuple[Status, ...]) -> list[Job]:
+        wanted = JobFilter(queues=NAMES, lane=lane, statuses=statuses)
         return list((await self._app.list(wanted, limit=MOST_JOBS)).jobs)
 
-    async def _held(
-        self, jobs: Sequence[Job], steps: dict[str, str]
-    ) -> tuple[RunState | None, list[Job]]:
-        """Return what holds the lane of a platform, and those who wait in their order."""
-        begun = [job for job in jobs if job.started_at is not None]
-        waiting = [job for job in jobs if job.started_at is None]
-        waiting.sort(key=lambda job: (-job.priority, job.id))
-        if not begun:
-            return None, waiting
-        job = min(begun, key=lambda each: each.id)
+    async def _holder(self, job_id: str | None, known: dict[str, Job]) -> Job | None:
+        if job_id is None:
+            return None
+        try:
+            job = known.get(job_id) or await self._app.get(job_id)
+        except JobNotFound:
+            return None
+        return None if job.status.final else job
+
+    async def _running(self, job: Job, step: str | None) -> RunState:
         scans = self._service.scans
         scan = await scans.get(job.id)
         done = 0 if scan is None else (await scans.progress([job.id])).get(job.id, 0)
-        return run_state(job, steps.get(job.id), scan, done), waiting
+        return run_state(job, step, scan, done)
 
     async def _state(
-        self, name: str, products: int, running: RunState | None, waiting: Sequence[Job]
+        self,
+        name: str,
+        products: int,
+        running: RunState | None,
+        waiting: list[Job],
+        waiting_count: int,
     ) -> PlatformView:
+        waiting.sort(key=lambda job: (-job.priority, job.id))
         platform = self._service.platform(name)
         last: list[Scan] = []
         if name in SHOPS:
@@ -245,7 +259,7 @@ class Scanner:
             products=products,
             running=running,
             waiting=[run_state(job, None, None, 0) for job in waiting[:WAITING_SHOWN]],
-            waiting_count=len(waiting),
+            waiting_count=waiting_count,
             last=None if ended is None else ScanView(**scan_fields(ended, ended.products)),
         )
 

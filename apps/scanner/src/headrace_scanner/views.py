@@ -173,7 +173,7 @@ def change_view(row: dict[str, Any]) -> ChangeView:
 def run_state(job: Job, step: str | None, scan: Scan | None, done: int) -> RunState:
     """Return a run as the API does."""
     params = job.args.get("params", job.args)
-    since = job.started_at or job.created_at
+    since = job.started_at or (job.created_at if scan is None else _time(scan.created_at))
     return RunState(
         job_id=job.id,
         name=job.meta.get("workflow_id") or job.task,

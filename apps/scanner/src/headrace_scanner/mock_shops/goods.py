@@ -41,5 +41,5 @@ def drifted(goods: Goods, shop: str, product: str, visits: int) -> Goods:
         return goods
     if chance.random() < 0.7:
         factor = chance.choice((0.7, 0.8, 0.9, 1.1, 1.2))
-        return replace(goods, price=max(round(goods.price * factor, -2), 100))
+        return replace(goods, price=max(int(goods.price * factor) // 100, 1) * 100)
     return replace(goods, status="sold_out" if goods.status == "on_sale" else "on_sale")

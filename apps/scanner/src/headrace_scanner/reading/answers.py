@@ -68,7 +68,7 @@ def read_json(platform: Platform, content: bytes) -> Seen:
     """Return what an API says."""
     try:
         document = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         raise Unreached("the shop answered with something that is not JSON") from None
     status = SaleStatus.ON_SALE
     if platform.status is not None:
@@ -103,7 +103,7 @@ def read_page(content: bytes) -> Seen:
     for script in page.css('script[type="application/ld+json"]'):
         try:
             document = msgspec.json.decode(script.text().encode())
-        except (msgspec.DecodeError, UnicodeError):
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue
         for product in _products(document):
             offer = _offer(product.get("offers"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import ssl
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -16,7 +18,6 @@ from headrace_scanner.reading.manners import Manners
 
 REFUSED = (401, 403, 429)
 GONE = (404, 410)
-STEPS = httpx.Timeout(15.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,17 @@ class HttpReader:
 
     def __init__(self, manners: Manners) -> None:
         self._manners = manners
+        self._client: httpx.AsyncClient
+
+    async def __aenter__(self) -> Self:
+        manners = self._manners
         self._client = httpx.AsyncClient(
+            # Certificates of authorities take their time to be read.
+            verify=await asyncio.to_thread(_trusted),
             follow_redirects=False,
             trust_env=False,
-            timeout=STEPS,
+            # A visit has one time limit, whatever takes so long.
+            timeout=None,  # noqa: S113
             # Connections end with their request: the next address is checked again.
             limits=httpx.Limits(max_keepalive_connections=0),
             headers={
@@ -44,8 +52,6 @@ class HttpReader:
                 "Accept-Language": "ko,en;q=0.8",
             },
         )
-
-    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -108,6 +114,11 @@ class HttpReader:
             if len(content) > self._manners.largest_page:
                 raise Unreached(f"{shown(url)} has more than {self._manners.largest_page:,} bytes")
         return Answer(bytes(content), response.headers.get("content-type", ""))
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def _seconds(headers: httpx.Headers) -> float | None:

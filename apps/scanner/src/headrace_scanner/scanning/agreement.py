@@ -41,6 +41,14 @@ class Agreement:
             await scans.prune(time() - self._service.settings.keep_days * DAY)
         return sum(before.status != now.status for before, now in zip(rows, settled, strict=True))
 
+    async def settle_one(self, scan_id: str) -> bool:
+        """Settle one scan; return whether its run has ended."""
+        row = await self._service.scans.get(scan_id)
+        if row is not None:
+            await self.settled(row)
+        job = await self._job(scan_id)
+        return job is None or job.status.final
+
     async def all_settled(self, rows: Sequence[Scan]) -> list[Scan]:
         """Return rows as they should be, and write those that are not."""
         gate = asyncio.Semaphore(AT_ONCE)

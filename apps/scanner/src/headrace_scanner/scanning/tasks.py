@@ -8,6 +8,7 @@ either on a platform, over all machines.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from headrace import (
@@ -19,6 +20,7 @@ from headrace import (
     NotRetryable,
     ParserError,
     RetryPolicy,
+    Snooze,
     ValidationError,
 )
 from headrace.bundles import Setup
@@ -40,6 +42,9 @@ WRITE, REPORT = "scanner.write", "scanner.report"
 SCAN_BROWSER, SCAN_API = "scanner.scan_browser", "scanner.scan_api"
 SETTLE = "scanner.settle"
 SETTLE_EVERY = "*/5 * * * *"
+SETTLE_AGAIN = 0.5
+# A run that has not ended by then was begun again.
+SETTLE_SECONDS = 60.0
 WORKFLOWS = "headrace_scanner.workflows"
 NEVER_RETRY: tuple[type[Exception], ...] = (
     ParserError,
@@ -57,10 +62,19 @@ def register(app: App, setup: Setup) -> None:
     _add_steps(app, service)
     _add_extraction(app, service)
 
-    @app.task(SETTLE, queue="default", lane=Lane(STEP_LANE), never_retry=BUGS)
-    async def settle() -> int:
-        """Bring the rows of scans into line with the jobs of their runs."""
-        return await Agreement(service).settle_all()
+    # Without a lane: it asks no shop, and must not hold up those who do.
+    @app.task(SETTLE, queue="default", never_retry=BUGS)
+    async def settle(ctx: Context, run: str | None = None) -> int:
+        """Bring the row of a scan, or of all, into line with the job of its run."""
+        agreement = Agreement(service)
+        if run is None:
+            return await agreement.settle_all()
+        if not await agreement.settle_one(run):
+            # The run has a failed step, and has not said so yet.
+            asked = (await app.get(ctx.job_id)).created_at
+            if (datetime.now(UTC) - asked).total_seconds() < SETTLE_SECONDS:
+                raise Snooze(SETTLE_AGAIN)
+        return 1
 
     app.add_schedule(settle, SETTLE_EVERY, name=SETTLE, allow_overlap=False)
     app.event_type(EVENT, ScanReport, summary="Products of a platform were scanned.")
@@ -77,45 +91,45 @@ def _add_steps(app: App, service: ScannerService) -> None:
     }
     scan = {**step, "timeout": SCAN_SECONDS}
 
-    def begin(ctx: Context) -> None:
+    def begin(ctx: Context, run: str) -> None:
         # Its time limit, and what it could not write, are written by another job.
-        settle = app.tasks[SETTLE].options(queue=ctx.queue).job()
+        settle = app.tasks[SETTLE].options(queue=ctx.queue).job(run=run)
         ctx.then(settle, on="failed")
 
     @app.task(LOAD, **step)
     async def load(ctx: Context, run: str, platform: str, set: str, products: list[Any]) -> Loaded:
         """Find the products of a run."""
-        begin(ctx)
+        begin(ctx, run)
         return await Steps(service, ctx, run, platform).load(set, products)
 
     @app.task(SCAN_BROWSER, isolate="process", **tree_limit(BROWSER_MEMORY), **scan)
     async def scan_browser(ctx: Context, run: str, platform: str, products: list[str]) -> BatchEnd:
         """Ask for products with a browser, in a process of its own."""
-        begin(ctx)
+        begin(ctx, run)
         return await BatchScan(service, ctx, run, platform).all(products)
 
     @app.task(SCAN_API, **scan)
     async def scan_api(ctx: Context, run: str, platform: str, products: list[str]) -> BatchEnd:
         """Ask for products without a browser."""
-        begin(ctx)
+        begin(ctx, run)
         return await BatchScan(service, ctx, run, platform).all(products)
 
     @app.task(COMPARE, **step)
     async def compare(ctx: Context, run: str, platform: str) -> Compared:
         """Compare what was seen with what is known."""
-        begin(ctx)
+        begin(ctx, run)
         return await Steps(service, ctx, run, platform).compare()
 
     @app.task(WRITE, **step)
     async def write(ctx: Context, run: str, platform: str) -> int:
         """Write what changed."""
-        begin(ctx)
+        begin(ctx, run)
         return await Steps(service, ctx, run, platform).write()
 
     @app.task(REPORT, **step)
     async def report(ctx: Context, run: str, platform: str) -> ScanReport:
         """Make the report of a run and complete its row."""
-        begin(ctx)
+        begin(ctx, run)
         return await Steps(service, ctx, run, platform).report()
 
 

@@ -131,7 +131,7 @@ class ProductRepository:
         """Return how many products each platform has."""
         query = sa.select(PRODUCTS.c.platform, sa.func.count()).group_by(PRODUCTS.c.platform)
         async with self._engine.connect() as connection:
-            return dict((await connection.execute(query)).tuples().all())
+            return dict((await connection.execute(query)).all())
 
     async def remove(self, set_name: str) -> bool:
         """Delete a set; its products stay. Return whether there was one."""

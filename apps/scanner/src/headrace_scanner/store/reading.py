@@ -50,7 +50,7 @@ class ScanReading:
         )
         async with self._engine.connect() as connection:
             rows = await connection.execute(query.group_by(OBSERVATIONS.c.outcome))
-            return Counter(dict(rows.tuples().all()))
+            return Counter(dict(rows.all()))
 
     async def changed_fields(self, scan_id: str) -> dict[str, int]:
         """Return how many changes of each field a scan has written."""
@@ -60,7 +60,7 @@ class ScanReading:
             .group_by(CHANGES.c.field)
         )
         async with self._engine.connect() as connection:
-            return dict((await connection.execute(query)).tuples().all())
+            return dict((await connection.execute(query)).all())
 
     async def get(self, scan_id: str) -> Scan | None:
         """Return a scan; None if there is none."""
@@ -100,7 +100,7 @@ class ScanReading:
             .group_by(OBSERVATIONS.c.scan_id)
         )
         async with self._engine.connect() as connection:
-            return dict((await connection.execute(query)).tuples().all())
+            return dict((await connection.execute(query)).all())
 
     async def observations(
         self, scan_id: str, limit: int = LARGEST_PAGE

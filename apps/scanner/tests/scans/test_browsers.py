@@ -1,0 +1,110 @@
+"""Platforms that need a browser: scripts have run before a price is read, and the whole process
+tree of a browser ends with its job, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import pytest
+from scanner_support.places import Place, Scanning, open_scanner
+from scanner_support.trees import MARK, alive, below, commands
+from tests.support.browser import NONE_FOUND, find_browser
+from tests.support.processes import until
+
+import headrace
+from headrace import Status
+from headrace_scanner.mock_shops import MockShops
+from headrace_scanner.reading.browser import find_chromium
+
+LIMIT = 300.0
+
+
+@asynccontextmanager
+async def a_worker(scanning: Scanning) -> AsyncIterator[headrace.JobOrchestrator]:
+    worker = headrace.JobOrchestrator(scanning.app)
+    await worker.start()
+    try:
+        yield worker
+    finally:
+        await worker.stop()
+
+
+@pytest.mark.timeout(700)
+async def test_prices_that_scripts_render_are_read(scanning: Scanning) -> None:
+    shops = scanning.shops
+    shops.put("oliveyoung", "2", status="sold_out")
+    shops.put("oliveyoung", "3", behaviour="gone")
+    shops.put("oliveyoung", "4", behaviour="blocked")
+    shops.put("oliveyoung", "5", behaviour="broken")
+    ids = {"oliveyoung": ["1", "2", "3", "4", "5"], "ably": ["1"], "kurly": ["1"]}
+    async with a_worker(scanning):
+        # Six at once would be fine; one after the other is kinder to this machine.
+        for platform, wanted in ids.items():
+            run = await scanning.execute(f"{platform}-validation-v2", {"products": wanted})
+            job = await scanning.finished(run)
+            assert job.status is Status.COMPLETED, job.error
+            scan = await scanning.get(run)
+            seen = {each["external_id"]: each for each in scan["items"]}
+            goods = shops.look(platform, "1")
+            assert (seen["1"]["name"], seen["1"]["price"]) == (goods.name, goods.price)
+            if platform == "oliveyoung":
+                assert seen["2"]["sale_status"] == "sold_out"
+                assert seen["3"]["sale_status"] == "gone"
+                assert (seen["4"]["outcome"], seen["5"]["outcome"]) == ("blocked", "failed")
+    assert {each.shop for each in shops.visits if each.script} == {*ids}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("browser", ["lightpanda", "chromium"])
+async def test_a_browser_ends_with_its_job(
+    browser: str, place: Place, shops: MockShops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if browser == "chromium":
+        if find_browser() is None:
+            pytest.skip(NONE_FOUND)
+        # A path goes through the same door as the name.
+        browser = find_chromium("chromium")
+    monkeypatch.setenv("HEADRACE_SCANNER_BROWSER", browser)
+    monkeypatch.setenv(MARK, uuid4().hex)
+    name = os.path.basename(browser)
+    async with open_scanner(place, shops) as scanning, a_worker(scanning):
+        # It reads; then it is cancelled while a page holds it; then its time is up.
+        good = await scanning.execute("kurly-validation-v2", {"products": ["1"]})
+        job = await scanning.finished(good)
+        assert job.status is Status.COMPLETED, job.error
+        assert (await scanning.get(good))["items"][0]["price"] == shops.look("kurly", "1").price
+        for end in ("cancel", "timeout"):
+            visits = len(shops.visits)
+            shops.hold("kurly")
+            if end == "timeout":
+                _limit(scanning, seconds=3.0)
+            run = await scanning.execute("kurly-validation-v2", {"products": ["2"]})
+            await until(lambda seen=visits: len(shops.visits) > seen, "the visit", LIMIT)  # type: ignore[misc]
+            tree = below(os.getpid())
+            programs = commands(tree)
+            assert any(name in each for each in programs), programs
+            browsers = {pid for pid in tree if any(name in each for each in commands({pid}))}
+            if end == "cancel":
+                await scanning.app.cancel(run)
+            await until(lambda all_=browsers: not alive(all_), "the end of the browser", LIMIT)  # type: ignore[misc]
+            job = await scanning.finished(run)
+            assert job.status in (Status.CANCELLED, Status.FAILED), job.error
+            shops.release()
+            row = await scanning.get(run)
+            assert row["status"] == "failed"
+            assert shops.visits[-1].ended is not None
+    await until(lambda: not alive(below(os.getpid())), "the end of all child processes", 30.0)
+
+
+def _limit(scanning: Scanning, seconds: float) -> None:
+    """Let browser scans have so many seconds, and one attempt."""
+    import msgspec
+
+    task = scanning.app.tasks["scanner.scan_browser"]
+    retry = headrace.RetryPolicy(retries=0)
+    task.policy = msgspec.structs.replace(task.policy, timeout=seconds, retry=retry)
+    task.max_attempts = 1
