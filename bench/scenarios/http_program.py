@@ -22,10 +22,11 @@ from fastapi import FastAPI, Request, Response
 import headrace
 from headrace.admin.keys import create_key
 from headrace.api_types.requests import FASTEST, JobRequest
+from headrace.loops.sockets import bind, url_of
 from headrace.model.ids import new_id
 from headrace.model.job import Job
 from headrace.model.status import State
-from headrace.server.listen import BACKLOG, HttpServer, bind, listening, url_of
+from headrace.server.listen import BACKLOG, HttpServer, listening
 from headrace.server.responses import Answers
 from headrace.task.redact import Redactor
 
