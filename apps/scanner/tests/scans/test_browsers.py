@@ -97,14 +97,27 @@ async def test_a_browser_ends_with_its_job(
             row = await scanning.get(run)
             assert row["status"] == "failed"
             assert shops.visits[-1].ended is not None
+        # All of its processes together need more than this.
+        _limit(scanning, seconds=600.0, memory=48 * 1024**2)
+        run = await scanning.execute("kurly-validation-v2", {"products": ["3"]})
+        job = await scanning.finished(run)
+        assert job.status is Status.FAILED
+        assert "tree_memory_limit is 50,331,648" in str(job.error)
     await until(lambda: not alive(below(os.getpid())), "the end of all child processes", 30.0)
 
 
-def _limit(scanning: Scanning, seconds: float) -> None:
-    """Let browser scans have so many seconds, and one attempt."""
+async def test_a_browser_and_all_that_it_starts_have_4_gib(scanning: Scanning) -> None:
+    policy = scanning.app.tasks["scanner.scan_browser"].policy
+    assert (policy.isolate, policy.tree_memory_limit) == ("process", 4 * 1024**3)
+
+
+def _limit(scanning: Scanning, seconds: float, memory: int = 4 * 1024**3) -> None:
+    """Let browser scans have so many seconds and so much memory, and one attempt."""
     import msgspec
 
     task = scanning.app.tasks["scanner.scan_browser"]
     retry = headrace.RetryPolicy(retries=0)
-    task.policy = msgspec.structs.replace(task.policy, timeout=seconds, retry=retry)
+    task.policy = msgspec.structs.replace(
+        task.policy, timeout=seconds, retry=retry, tree_memory_limit=memory
+    )
     task.max_attempts = 1

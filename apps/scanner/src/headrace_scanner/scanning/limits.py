@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
 
-BROWSER_MEMORY = "4GB"
-"""For the handler, its driver and all processes of its browser together."""
+BROWSER_MEMORY = 4 * 1024**3
+"""Bytes for the handler, its driver and all processes of its browser together."""
+TREE_LIMIT = BROWSER_MEMORY if sys.platform == "linux" else None
+"""Elsewhere the core cannot find the processes of a tree, and refuses to run the task."""
 SCAN_SECONDS = 1800.0
 STEP_SECONDS = 600.0
-
-
-def tree_limit(memory: str) -> dict[str, Any]:
-    """Return the options of a task whose whole process tree is limited in memory.
-
-    The one place that says so: with `memory_tree` in the core it is `{"memory_tree": memory}`.
-    """
-    del memory
-    return {}

@@ -27,12 +27,7 @@ from headrace.bundles import Setup
 from headrace_scanner.platforms.model import LANE, STEP_LANE
 from headrace_scanner.scanning.agreement import Agreement
 from headrace_scanner.scanning.extract import Extracted, Extraction, Offers, check_type
-from headrace_scanner.scanning.limits import (
-    BROWSER_MEMORY,
-    SCAN_SECONDS,
-    STEP_SECONDS,
-    tree_limit,
-)
+from headrace_scanner.scanning.limits import SCAN_SECONDS, STEP_SECONDS, TREE_LIMIT
 from headrace_scanner.scanning.scan import BatchEnd, BatchScan
 from headrace_scanner.scanning.steps import EVENT, Compared, Loaded, ScanReport, Steps
 from headrace_scanner.service import ScannerService
@@ -102,7 +97,7 @@ def _add_steps(app: App, service: ScannerService) -> None:
         begin(ctx, run)
         return await Steps(service, ctx, run, platform).load(set, products)
 
-    @app.task(SCAN_BROWSER, isolate="process", **tree_limit(BROWSER_MEMORY), **scan)
+    @app.task(SCAN_BROWSER, isolate="process", tree_memory_limit=TREE_LIMIT, **scan)
     async def scan_browser(ctx: Context, run: str, platform: str, products: list[str]) -> BatchEnd:
         """Ask for products with a browser, in a process of its own."""
         begin(ctx, run)
