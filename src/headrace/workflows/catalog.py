@@ -164,9 +164,7 @@ class Workflows:
         """
         workflow = self.find(workflow_id, version)
         given = complete_params(workflow, params or {})
-        return self._job(
-            workflow, given, key=None, priority=priority, source="workflow", meta=None
-        )
+        return self._job(workflow, given, key=None, priority=priority, source="workflow", meta=None)
 
     async def look(self, job: Job, *, exact: bool = True) -> RunView:
         """How far a run is, step by step. If it need not be `exact`, the work is bounded: of more
