@@ -189,7 +189,9 @@ def judge(visits: Sequence[Visit], name: str) -> list[str]:
     ]
     for shop in {each.shop for each in ours}:
         began = list(_runs(each for each in ours if each.shop == shop))
-        if began != ORDER:
+        # Those of `extract` were asked for while workers waited: the first may have begun.
+        begun_first = [0, RUNS - 1, *range(1, RUNS - 1)] if shop == "extract" else ORDER
+        if began not in (ORDER, begun_first):
             wrong.append(f"{shop}: runs {began}")
     return wrong
 

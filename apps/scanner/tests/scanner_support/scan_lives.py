@@ -48,7 +48,7 @@ POINTS = (
 )
 SLOTS = 2
 # A life that has not reached its point within so many seconds is a mistake of the test.
-LONGEST = 100.0
+LONGEST = 300.0
 STORED = sa.text(
     """
     SELECT s.scan_id, s.status, s.written, s.products, s.report,

@@ -56,7 +56,7 @@ async def test_the_page_shows_platforms_and_changes(scanning: Scanning, tmp_path
                 shops.release()
                 await scanning.finished(first.job_id)
                 await page.locator(".platform.busy").first.wait_for(state="detached")
-                await page.click("text=Scan >> nth=-1")
+                await page.get_by_role("button", name="Scan all products of Zigzag").click()
                 await page.locator("#note", has_text="was asked for").wait_for()
             await page.close()
         await browser.close()
