@@ -209,3 +209,27 @@ async def test_evaluating_and_delivering_needs_few_connections(
         await until(lambda: receiver.requests, "the message")
         assert await count() - before <= MOST
         await loop.stop()
+
+
+async def test_a_worker_and_a_server_in_one_process(
+    url: str, tmp_path: Path, clock: Clock, receiver: Receiver
+) -> None:
+    """As `headrace up` has them: each does its own work, and jobs of neither are lost."""
+    async with an_app(url, clock, tmp_path) as app:
+        await app.put_destination("ops", "webhook", {"url": receiver.url})
+        await app.put_alert_rule("long", "dead_letters", "ops", above=5)
+        loop = app.alert_loop()
+        async with headrace.JobOrchestrator(app, queues=["mail"], name="up"):
+            await loop.tick()
+            jobs = await app.enqueue_many([app.job("fine") for _ in range(30)])
+            tests = [await app.test_receiver("ops") for _ in range(5)]
+
+            async def over() -> bool:
+                found = await app.engine.get([each.id for each in (*jobs, *tests)])
+                return all(each.status is Status.COMPLETED for each in found)
+
+            await until(over, "the end of all jobs", 60)
+            done = await app.engine.get([each.id for each in tests])
+            assert {each.worker for each in done} == {loop.orchestrator.worker_name}
+            await loop.stop()
+        assert len(receiver.requests) == len(tests)
