@@ -106,7 +106,8 @@ class Server:
     def destroy(self) -> None:
         """Stop it and remove its data."""
         self.stop(signal.SIGKILL)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # A thousand stores of PostgreSQL are some sixty thousand files: rm is the fastest.
+        subprocess.run(["rm", "-rf", str(self.folder)], check=False)
 
 
 class PostgresServer(Server):
