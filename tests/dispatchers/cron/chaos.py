@@ -69,6 +69,7 @@ class FailingHost:
         self.settings: Settings = app.settings
         self.clock: Clock = app.clock
         self.tasks: dict[str, Task[..., Any]] = app.tasks
+        self.tracing = app.tracing
         self.engine = cast(Engine, FailingEngine(engine or app.engine, decide))
         self.schedules = Schedules(cast(AppLike, self))
 
