@@ -16,13 +16,14 @@ from fastapi import FastAPI
 from jinja2 import ChoiceLoader, DictLoader
 
 import headrace.server
+from headrace.loops.sockets import bind, url_of
 from headrace.server.auth.guard import LOCAL
 from headrace.server.dashboard import assets, words
 from headrace.server.dashboard.action import action
 from headrace.server.dashboard.page import Shown, all_pages
 from headrace.server.dashboard.render import LIVE, LONGEST_ON_LOOP, environment, render_parts
 from headrace.server.dashboard.visit import Visit
-from headrace.server.listen import HttpServer, bind, url_of
+from headrace.server.listen import HttpServer
 from headrace.server.service import Service
 from tests.dashboard.conftest import MakeSite, Site, Windows, is_live
 from tests.dashboard.proxy import proxy
