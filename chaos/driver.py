@@ -161,6 +161,8 @@ class Driver:
         while time.monotonic() < began + self.options.quiet_limit:
             self.tell("coming to rest")
             with contextlib.suppress(headrace.HeadraceError):
+                # A fault may have left the driver with an App that nobody has opened since.
+                await self.scene.app.open()
                 queues = await self.scene.app.engine.queues()
                 if not any(q.scheduled + q.waiting + q.ready + q.running for q in queues):
                     return time.monotonic() - began
@@ -169,6 +171,7 @@ class Driver:
 
     async def judge(self) -> None:
         """Compare the log with what the store says."""
+        await self.scene.app.open()
         engine = self.scene.app.engine
         lines = journal.read(self.scene.path)
         ids = list(dict.fromkeys(line.job for line in lines if line.job))
