@@ -72,16 +72,17 @@ async def test_a_browser_ends_with_its_job(
     monkeypatch.setenv(MARK, uuid4().hex)
     name = os.path.basename(browser)
     async with open_scanner(place, shops) as scanning, a_worker(scanning):
-        # It reads; then it is cancelled while a page holds it; then its time is up.
+        # It reads; then it is cancelled while a page holds it; then its time is up, which is the
+        # same for any browser and takes its time.
         good = await scanning.execute("kurly-validation-v2", {"products": ["1"]})
         job = await scanning.finished(good)
         assert job.status is Status.COMPLETED, job.error
         assert (await scanning.get(good))["items"][0]["price"] == shops.look("kurly", "1").price
-        for end in ("cancel", "timeout"):
+        for end in ("cancel", "timeout") if name == "lightpanda" else ("cancel",):
             visits = len(shops.visits)
             shops.hold("kurly")
             if end == "timeout":
-                _limit(scanning, seconds=3.0)
+                _limit(scanning, seconds=12.0)
             run = await scanning.execute("kurly-validation-v2", {"products": ["2"]})
             await until(lambda seen=visits: len(shops.visits) > seen, "the visit", LIMIT)  # type: ignore[misc]
             tree = below(os.getpid())
