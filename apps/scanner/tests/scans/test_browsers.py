@@ -72,7 +72,8 @@ async def test_a_browser_ends_with_its_job(
     monkeypatch.setenv(MARK, uuid4().hex)
     name = os.path.basename(browser)
     async with open_scanner(place, shops) as scanning, a_worker(scanning):
-        # It reads; then it is cancelled while a page holds it; then its time is up.
+        # It reads; then it is cancelled while a page holds it; then its time is up, which is the
+        # same for any browser and takes its time.
         good = await scanning.execute("kurly-validation-v2", {"products": ["1"]})
         job = await scanning.finished(good)
         assert job.status is Status.COMPLETED, job.error

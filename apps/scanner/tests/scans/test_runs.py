@@ -172,12 +172,14 @@ async def test_rows_follow_runs_that_fail_are_cancelled_or_begin_again(
         run = await scanning.execute("hwahae-validation-v2", {"products": ["1", "2"]})
 
         async def failed() -> bool:
-            # What settles the row may wait for its run.
-            await scanning.work()
             row = await scanning.service.scans.get(run)
             return row is not None and "the disk is full" in str(row.error)
 
-        await until(failed, "a row that failed, though nobody looks")
+        # What settles the row may wait for its run.
+        steady = headrace.JobOrchestrator(scanning.app)
+        await steady.start()
+        await until(failed, "a row that failed, though nobody looks", 100.0)
+        await steady.stop()
     # Begun again it does what is left, and its row goes along.
     await scanning.app.workflows.retry(await scanning.app.get(run))
     await scanning.work()
