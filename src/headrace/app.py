@@ -90,7 +90,8 @@ class App(BundleVerbs, AdminVerbs):
             await self._open()
         if "bundles" in vars(self):
             await self._prepare_bundles()
-        if "_publishing" in self.__dict__:
+        publishing = self.__dict__.get("_publishing")
+        if publishing is not None and publishing.types.stored_in is not self._engine:
             await self._store_event_types()
 
     # -- schedules -----------------------------------------------------------------------------

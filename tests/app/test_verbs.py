@@ -26,6 +26,7 @@ OF_A_SERVER = {
     "metrics": "a server exposes them; an App reads them from `telemetry`",
     "events": "a server streams them; an App waits with `result`, or asks with `get`",
     "audit": "the log of what was done over HTTP",
+    "call": "routes of bundles; whoever has the App has the bundle itself",
 }
 
 

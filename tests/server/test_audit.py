@@ -55,7 +55,12 @@ CHANGES = {
     ("POST", "/destinations/{name}/disable"): "destination.disable",
     ("POST", "/destinations/{name}/rotate"): "destination.rotate",
     ("POST", "/destinations/{name}/test"): "destination.test",
+    ("POST", "/destinations/{name}/test-alert"): "alert.test",
     ("DELETE", "/destinations/{name}"): "destination.remove",
+    ("PUT", "/alert-rules/{name}"): "alert-rule.put",
+    ("POST", "/alert-rules/{name}/silence"): "alert.silence",
+    ("POST", "/alert-rules/{name}/unsilence"): "alert.unsilence",
+    ("DELETE", "/alert-rules/{name}"): "alert-rule.remove",
     ("POST", "/keys"): "key.create",
     ("DELETE", "/keys/{key_id}"): "key.revoke",
 }
@@ -115,8 +120,14 @@ async def test_every_route_that_changes_something_writes_it_down(local_app: head
 
         hook = {"kind": "webhook", "options": {"url": "https://crm.example.com/hooks"}}
         await change("PUT", "/destinations/{name}", hook, name="crm")
-        for verb in ("disable", "enable", "rotate", "test"):
+        for verb in ("disable", "enable", "rotate", "test", "test-alert"):
             await change("POST", f"/destinations/{{name}}/{verb}", name="crm")
+
+        rule = {"kind": "queue_length", "above": 1_000, "to": ["crm"]}
+        await change("PUT", "/alert-rules/{name}", rule, name="long")
+        await change("POST", "/alert-rules/{name}/silence", {"for": 60}, name="long")
+        await change("POST", "/alert-rules/{name}/unsilence", name="long")
+        await change("DELETE", "/alert-rules/{name}", name="long")
         await change("DELETE", "/destinations/{name}", name="crm")
 
         other = (await change("POST", "/keys", {"name": "second"}))["id"]

@@ -88,7 +88,14 @@ async def play(url: str, programs: Processes, collector: Collector) -> Scene:
         job = await app.get(job_id)
         assert job.status is Status.COMPLETED, job.error
         assert job.result == 12
-        exposition = (await client.get(f"{address}/metrics")).text
+        counted = 'headrace_attempts_total{outcome="completed",queue="default",task="part"} 2.0'
+
+        async def told() -> str:
+            """Workers report what they have counted every two seconds."""
+            text = (await client.get(f"{address}/metrics")).text
+            return text if counted in text else ""
+
+        exposition = await until(told, "the attempts in /metrics", START_LIMIT)
         for program in (worker, server):
             program.terminate()
         for program in (worker, server):

@@ -16,7 +16,7 @@ RESERVED = frozenset(
         *("api", "artifacts", "audit", "dead-letters", "dispatchers", "docs", "event-types"),
         *("events", "healthz", "jobs", "keys", "lanes", "metrics", "openapi", "queues", "readyz"),
         *("destinations", "running", "schedules", "stats", "tasks", "ui", "workers", "workflows"),
-        *("bulk", "errors", "summary"),
+        *("alert-rules", "alerts", "bulk", "errors", "summary"),
         # commands
         *(
             "bench",
@@ -32,7 +32,7 @@ RESERVED = frozenset(
         *("series", "status", "top", "up", "version", "worker"),
         # settings
         *("allow", "app", "block", "connection", "grace", "history", "host", "lease", "max"),
-        *("payload", "port", "test", "url"),
+        *("log", "payload", "port", "probes", "test", "tracing", "url"),
     )
 )
 

@@ -61,7 +61,7 @@ class EventTypes:
     def __init__(self) -> None:
         self._declared: dict[str, EventType] = {}
         # The engine that has them all.
-        self._stored_in: Engine | None = None
+        self.stored_in: Engine | None = None
 
     def __len__(self) -> int:
         return len(self._declared)
@@ -86,7 +86,7 @@ class EventTypes:
                 "msgspec.Struct, a dataclass or a pydantic model"
             ) from None
         self._declared[name] = EventType(name, model, summary, schema, decoder)
-        self._stored_in = None
+        self.stored_in = None
 
     def data(self, name: str, encoded: bytes) -> msgspec.Raw:
         """Return the data of an event from the JSON of its body, with defaults filled in."""
@@ -107,7 +107,7 @@ class EventTypes:
 
     async def store(self, engine: Engine, now: datetime) -> None:
         """Store what the engine does not have yet. May be repeated."""
-        if self._stored_in is engine:
+        if self.stored_in is engine:
             return
         for declared in list(self._declared.values()):
             record = await engine.record_get(KIND, declared.name)
@@ -128,7 +128,7 @@ class EventTypes:
                 declared_at=now if before is None else before.declared_at,
             )
             await engine.record_put(KIND, declared.name, msgspec.json.encode(view))
-        self._stored_in = engine
+        self.stored_in = engine
 
 
 async def stored_types(engine: Engine) -> list[EventTypeView]:

@@ -124,7 +124,7 @@ def as_otlp(metrics: Iterable[Metric], resource: Any, now: int) -> MetricsData:
             data = export.Histogram(points, cumulative)
         else:
             numbers = [
-                export.NumberDataPoint(metric.at(place), UNKNOWN, now, float(value))
+                export.NumberDataPoint(metric.at(place), UNKNOWN, now, _number(value))
                 for place, value in metric.values
             ]
             data = export.Sum(numbers, cumulative, True) if metric.kind == "counter" else None
@@ -133,3 +133,8 @@ def as_otlp(metrics: Iterable[Metric], resource: Any, now: int) -> MetricsData:
             made.append(export.Metric(f"{PREFIX}{metric.name}", metric.words, "", data))
     scope = export.ScopeMetrics(InstrumentationScope("headrace", __version__), made, "")
     return export.MetricsData([export.ResourceMetrics(resource, [scope], "")])
+
+
+def _number(value: float) -> float:
+    """Return what is sent: yes and no are 1 and 0, counts stay whole numbers."""
+    return int(value) if isinstance(value, bool) else value

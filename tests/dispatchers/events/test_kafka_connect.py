@@ -89,6 +89,6 @@ def test_a_record_without_a_time_is_a_message_without_one(
     timestamp: int | None, sent_at: float | None
 ) -> None:
     adapter = KafkaAdapter(topics=["t"])
-    record: Any = SimpleNamespace(value=b"{}", offset=7, timestamp=timestamp)
+    record: Any = SimpleNamespace(value=b"{}", offset=7, timestamp=timestamp, headers=())
     [message] = adapter._hand_out({TopicPartition("t", 0): [record]})
     assert message.sent_at == sent_at

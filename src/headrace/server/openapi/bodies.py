@@ -11,9 +11,10 @@ import msgspec
 
 from headrace.api_types.responses import TaskView
 from headrace.errors import InvalidInput, MissingDriver
+from headrace.model.alert import ALERT_TYPE, COMMON, FIELDS
 from headrace.model.job import PRIORITY_LIMIT
 from headrace.model.policy import TaskPolicy
-from headrace.publishing.destinations import OPTIONS
+from headrace.publishing.destinations import FOR_ALERTS, OPTIONS
 from headrace.server.openapi.registry import REFERENCES, Schema, add_variants
 from headrace.task import Task
 from headrace.task.codec import schema_hook
@@ -56,6 +57,7 @@ def add_bodies(
         fields = schemas["ScheduleRequest"]["properties"]
         schedules.append((name, _schedule(task, arguments, fields)))
     runs = schemas["ExecuteRequest"]["properties"]
+    runs["priority"] = {"type": "integer", "minimum": -PRIORITY_LIMIT, "maximum": PRIORITY_LIMIT}
     known = [(each.id, _execution(each, runs)) for each in _workflows(workflows)]
     schemas["JobUpload"] = _any_upload(options)
     for kind, parts, word in (
@@ -68,6 +70,7 @@ def add_bodies(
     schemas["FilterRequest"]["minProperties"] = 1
     schemas["PauseRequest"]["not"] = _TWO_ENDS
     _add_destinations(schemas)
+    _add_alert_rules(schemas)
     return schemas
 
 
@@ -78,10 +81,36 @@ def _add_destinations(schemas: dict[str, Schema]) -> None:
     for kind, options in OPTIONS.items():
         [schema], found = msgspec.json.schema_components([options], ref_template=REFERENCES)
         schemas |= found
-        secret = {} if kind == "webhook" else {"secret": {"type": "null"}}
-        properties = {**fields, "kind": {"const": kind}, "options": schema, **secret}
+        more: Schema = {} if kind == "webhook" else {"secret": {"type": "null"}}
+        if kind in FOR_ALERTS:
+            alone = {"enum": ["*", ALERT_TYPE]}
+            more["types"] = {**fields["types"], "items": alone}
+        properties = {**fields, "kind": {"const": kind}, "options": schema, **more}
         choices.append((kind, _object(properties, ["kind", "options"])))
     add_variants(schemas, "DestinationRequest", choices, "oneOf")
+
+
+def _add_alert_rules(schemas: dict[str, Schema]) -> None:
+    """The schema of a request for an alert rule: each kind takes fields of its own."""
+    fields = schemas["AlertRuleRequest"]["properties"]
+    choices = []
+    for kind, taken in FIELDS.items():
+        needed = [name.rstrip("*") for name in taken if name.endswith("*")]
+        # What the engine uses, or what is free: one of both.
+        for alone in taken if kind == "engine_space" else (None,):
+            names = [name.rstrip("*") for name in taken] if alone is None else [alone]
+            required = needed if alone is None else [alone]
+            properties = {name: fields[name] for name in (*COMMON, *names)}
+            properties |= {name: _without_null(fields[name]) for name in required}
+            if kind == "failure_rate":
+                share = {
+                    each: value for each, value in properties["above"].items() if each != "maximum"
+                }
+                properties["above"] = {**share, "exclusiveMaximum": 1}
+            properties["kind"] = {"const": kind}
+            label = kind if alone is None else f"{kind}_{alone}"
+            choices.append((label, _object(properties, ["kind", "to", *required])))
+    add_variants(schemas, "AlertRuleRequest", choices, "oneOf")
 
 
 def _optional_integer(least: int, most: int) -> Schema:
