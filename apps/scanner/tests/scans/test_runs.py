@@ -12,6 +12,7 @@ import headrace
 from headrace import JobFilter, Status
 from headrace_scanner.scanner import UNFINISHED
 from headrace_scanner.scanning import tasks
+from headrace_scanner.scanning.agreement import Agreement
 from headrace_scanner.store.records import Observation, Outcome, SaleStatus
 from headrace_scanner.store.writing import Attempt
 
@@ -199,6 +200,31 @@ async def test_rows_follow_runs_that_fail_are_cancelled_or_begin_again(
     assert (shown["status"], shown["error"][:17]) == ("failed", "It was cancelled:")
     scanning.shops.release()
     await worker.stop()
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+async def test_a_run_that_ends_while_its_row_is_settled_is_not_taken_for_settled(
+    scanning: Scanning, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    run = await scanning.execute("hwahae-validation-v2", {"products": ["1"]})
+    scans, agreement = scanning.service.scans, Agreement(scanning.service)
+    await scans.begin(run, "hwahae", "", Attempt("job", 1))
+    look, seen = agreement._job, itertools.count(1)
+
+    async def looked(scan_id: str) -> headrace.Job | None:
+        job = await look(scan_id)
+        if next(seen) == looks:
+            await scanning.app.cancel(run)
+        return job
+
+    monkeypatch.setattr(agreement, "_job", looked)
+    for _ in range(2):
+        settled = await agreement.settle_one(run)
+        row = await scans.get(run)
+        assert row is not None
+        # Nobody comes again to a row that is said to be settled.
+        assert not settled or str(row.status) == "failed"
+    assert settled
 
 
 async def test_runs_of_a_platform_are_one_at_a_time_and_in_order(scanning: Scanning) -> None:

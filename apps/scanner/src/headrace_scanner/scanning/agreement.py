@@ -42,11 +42,12 @@ class Agreement:
         return sum(before.status != now.status for before, now in zip(rows, settled, strict=True))
 
     async def settle_one(self, scan_id: str) -> bool:
-        """Settle one scan; return whether its run has ended."""
+        """Settle one scan; return whether its run had ended, so that its row says so now."""
+        # Before the row is settled: a run that ends after that look is seen by the next one.
+        job = await self._job(scan_id)
         row = await self._service.scans.get(scan_id)
         if row is not None:
             await self.settled(row)
-        job = await self._job(scan_id)
         return job is None or job.status.final
 
     async def all_settled(self, rows: Sequence[Scan]) -> list[Scan]:
