@@ -38,6 +38,14 @@ def below(root: int) -> set[int]:
     return found
 
 
+def own(mark: str, before: set[int]) -> set[int]:
+    """Return the processes of one test: those that have its mark, wherever they are, and those
+    below this process that were not there `before`. Servers that other tests share do not count.
+    """
+    # A browser may write over its environment, so that it has no mark.
+    return marked(mark) | (below(os.getpid()) - before)
+
+
 def alive(pids: set[int]) -> set[int]:
     """Return those of these processes that have not ended."""
     return {pid for pid in pids if not _over(Path(f"/proc/{pid}"))}

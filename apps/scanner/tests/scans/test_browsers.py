@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 from scanner_support.places import Place, Scanning, open_scanner
-from scanner_support.trees import MARK, alive, below, commands
+from scanner_support.trees import MARK, alive, below, commands, own
 from tests.support.browser import NONE_FOUND, find_browser
 from tests.support.processes import until
 
@@ -69,7 +69,8 @@ async def test_a_browser_ends_with_its_job(
         # A path goes through the same door as the name.
         browser = find_chromium("chromium")
     monkeypatch.setenv("HEADRACE_SCANNER_BROWSER", browser)
-    monkeypatch.setenv(MARK, uuid4().hex)
+    mark, before = uuid4().hex, below(os.getpid())
+    monkeypatch.setenv(MARK, mark)
     name = os.path.basename(browser)
     async with open_scanner(place, shops) as scanning, a_worker(scanning):
         # It reads; then it is cancelled while a page holds it; then its time is up, which is the
@@ -79,7 +80,9 @@ async def test_a_browser_ends_with_its_job(
         assert job.status is Status.COMPLETED, job.error
         assert (await scanning.get(good))["items"][0]["price"] == shops.look("kurly", "1").price
         for end in ("cancel", "timeout"):
-            run, browsers = await _held(scanning, name, "2", limited=end == "timeout")
+            run = await _held(scanning, "2", limited=end == "timeout")
+            browsers = {pid for pid in own(mark, before) if name in "".join(commands({pid}))}
+            assert browsers, commands(own(mark, before))
             if end == "cancel":
                 await scanning.app.cancel(run)
             await until(lambda all_=browsers: not alive(all_), "the end of the browser", LIMIT)  # type: ignore[misc]
@@ -95,7 +98,7 @@ async def test_a_browser_ends_with_its_job(
         job = await scanning.finished(run)
         assert job.status is Status.FAILED
         assert "tree_memory_limit is 50,331,648" in str(job.error)
-    await until(lambda: not alive(below(os.getpid())), "the end of all child processes", 30.0)
+    await until(lambda: not alive(own(mark, before)), "the end of all child processes", 30.0)
 
 
 async def test_a_browser_and_all_that_it_starts_have_4_gib(scanning: Scanning) -> None:
@@ -103,11 +106,9 @@ async def test_a_browser_and_all_that_it_starts_have_4_gib(scanning: Scanning) -
     assert (policy.isolate, policy.tree_memory_limit) == ("process", 4 * 1024**3)
 
 
-async def _held(
-    scanning: Scanning, name: str, product: str, *, limited: bool
-) -> tuple[str, set[int]]:
-    """Begin a scan whose page holds its browser. Return its id and the browser's processes. One
-    that is `limited` ends by its time; on a busy machine that has to be longer for a visit.
+async def _held(scanning: Scanning, product: str, *, limited: bool) -> str:
+    """Begin a scan whose page holds its browser, and return its id. One that is `limited` ends by
+    its time; on a busy machine that has to be longer for a visit.
     """
     shops, seconds = scanning.shops, 3.0
     while True:
@@ -122,10 +123,7 @@ async def _held(
 
         await until(visited_or_over, "the visit", LIMIT)
         if len(shops.visits) > visits:
-            tree = below(os.getpid())
-            programs = commands(tree)
-            assert any(name in each for each in programs), programs
-            return run, {pid for pid in tree if any(name in each for each in commands({pid}))}
+            return run
         assert limited, (await scanning.app.get(run)).error
         shops.release()
         seconds *= 4
