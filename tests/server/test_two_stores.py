@@ -119,8 +119,12 @@ async def test_every_answer_is_the_same_with_another_queue_and_without(stores: l
     await with_.others()
     for store in stores:
         await store.wait()
-    expected, told = await without.answers(), await with_.answers()
-    assert len(told) > 60
+    for last in (False, False, True):
+        expected, told = await without.answers(), await with_.answers()
+        assert len(told) > 60
+        # Some answers may be of half a second ago, and so of a moment before the last job.
+        if told == expected and not last:
+            break
     for asked, answer in told.items():
         assert answer == expected[asked], asked
 

@@ -25,7 +25,7 @@ from headrace.model.times import LONGEST_WAIT
 Pattern = Annotated[str, Meta(min_length=1, max_length=128)]
 Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
 Receivers = Annotated[list[Name], Meta(min_length=1, max_length=MOST_RECEIVERS)]
-Amount = Annotated[float, Meta(ge=0, le=2**53)]
+Amount = Annotated[float, Meta(ge=0, le=10**15)]
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST_WAIT)]
 
 
