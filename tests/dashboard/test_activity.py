@@ -50,6 +50,7 @@ async def test_changes_are_told_in_words_with_links(site: Site) -> None:
         ("job.cancel", "01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11"),
         ("workflow.retry", "01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b12"),
         ("schedule.remove", "nightly"),
+        ("alert.silence", "long"),
         ("odd.thing", HOSTILE),
     )
     async with client(site) as browser:
@@ -57,6 +58,7 @@ async def test_changes_are_told_in_words_with_links(site: Site) -> None:
         page = (await browser.get("/ui/activity")).text
         assert [each for each in texts(page) if "enqueued" not in each] == [
             "odd thing &lt;script&gt;alert(1)&lt;/script&gt;\u202e🦊",
+            "silenced alerts of rule long",
             "removed schedule nightly",
             "began run 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b12 again",
             "cancelled job 01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b11",
@@ -68,6 +70,7 @@ async def test_changes_are_told_in_words_with_links(site: Site) -> None:
             "/ui/runs/01920a5e-7c3b-7d1a-9f00-3a5d1f0c2b12",
         ):
             assert f'href="{link}"' in page
+        assert '<a href="/ui/alerts">long</a>' in page
         assert "/ui/schedules/nightly" not in page
         assert "queue.pause" in page
 

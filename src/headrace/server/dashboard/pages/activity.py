@@ -48,6 +48,11 @@ WORDS = {
     "destination.rotate": "rotated the secret of destination {}",
     "destination.test": "sent a test to destination {}",
     "destination.remove": "removed destination {}",
+    "alert-rule.put": "set alert rule {}",
+    "alert-rule.remove": "removed alert rule {}",
+    "alert.silence": "silenced alerts of rule {}",
+    "alert.unsilence": "ended the silence of rule {}",
+    "alert.test": "sent a test alert to {}",
     "key.create": "made key {}",
     "key.revoke": "revoked key {}",
 }
@@ -61,6 +66,8 @@ PAGES = {
 }
 # These have no page of their own.
 LISTS = {
+    "alert": "/alerts",
+    "alert-rule": "/alerts",
     "key": "/keys",
     "destination": "/intake",
     "dead-letter": "/intake",
