@@ -22,7 +22,7 @@ from headrace.model.status import Status
 from headrace.monitor.search import fingerprint_of
 from headrace.server.dashboard.page import all_pages
 from tests.dashboard.conftest import Site, Windows
-from tests.dashboard.pictures import open_shop, sign_in
+from tests.dashboard.pictures import alerting, open_shop, sign_in
 from tests.dashboard.shop import Shop
 
 # Messages that make a job if they are replayed, one of them alone, one with its group.
@@ -56,6 +56,7 @@ async def open_tour(browser: Browser, folder: Path) -> AsyncIterator[Tour]:
 async def _add(app: headrace.App) -> None:
     """What the shop does not have, and what actions need."""
     engine = app.engine
+    await alerting(app)
     await app.put_destination("books", "webhook", {"url": "https://books.example.com/hooks"})
     await app.enqueue("send_receipt", {"order": 1, "to": LONG}, key=LONG, delay=600.0)
     await app.revoke_key((await app.create_key(name="contractor", scope="read")).id)
