@@ -150,7 +150,7 @@ async def test_a_pause_until_a_time_is_meant_on_the_clocks_of_its_zone(site: Sit
             ({"for": "until", "until": wall.isoformat(), "zone": "Mars/Base"}, "zone"),
             ({"for": "9"}, "for"),
             ({"for": "until", "until": "2020-01-01T00:00"}, "has passed"),
-            ({"reason": "x" * 1_001}, "reason must be one line"),
+            ({"reason": "x" * 1_001}, "Reason must be one line"),
         ):
             assert field in words(await who.send("/queues/mail/pause", 422, **wrong))
 

@@ -54,7 +54,7 @@ async def test_the_list_says_when_they_fire_and_how_it_went(site: Site) -> None:
 async def test_an_empty_list_says_what_to_do(site: Site) -> None:
     async with visitor(site) as who:
         assert "There are no schedules yet." in await who.words("/schedules")
-        assert "no schedule is called" in words(await who.get("/schedules/none", 404))
+        assert 'No schedule is called "none"' in words(await who.get("/schedules/none", 404))
 
 
 async def test_a_long_list_has_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,15 +80,24 @@ async def test_the_next_five_are_right_over_a_change_of_the_clocks(site: Site) -
     await a_schedule(site)
     to(site, datetime(2027, 3, 26, 12, tzinfo=UTC))
     async with visitor(site) as who:
-        said = await who.words("/schedules/nightly")
+        page = await who.get("/schedules/nightly")
+        said = words(page)
         # On the 28th there is no 02:30 in Berlin: it fires at the first moment after the jump.
         assert (
-            "Sat 2027-03-27 02:30 CET 2027-03-27 01:30:00 UTC 2027-03-27 01:30:00 UTC "
-            "Sun 2027-03-28 03:00 CEST 2027-03-28 01:00:00 UTC 2027-03-28 01:00:00 UTC "
-            "Mon 2027-03-29 02:30 CEST 2027-03-29 00:30:00 UTC 2027-03-29 00:30:00 UTC "
-            "Tue 2027-03-30 02:30 CEST 2027-03-30 00:30:00 UTC 2027-03-30 00:30:00 UTC "
-            "Wed 2027-03-31 02:30 CEST 2027-03-31 00:30:00 UTC"
+            "Sat 2027-03-27 02:30 CET 2027-03-27 01:30:00 UTC in 13 h "
+            "Sun 2027-03-28 03:00 CEST 2027-03-28 01:00:00 UTC in 1 d "
+            "Mon 2027-03-29 02:30 CEST 2027-03-29 00:30:00 UTC in 2 d "
+            "Tue 2027-03-30 02:30 CEST 2027-03-30 00:30:00 UTC in 3 d "
+            "Wed 2027-03-31 02:30 CEST 2027-03-31 00:30:00 UTC in 4 d"
         ) in said
+        # The script goes on counting from these.
+        assert re.findall(r'<time datetime="(2027-03-\S+)" data-relative>', page) == [
+            "2027-03-27T01:30:00.000Z",
+            "2027-03-28T01:00:00.000Z",
+            "2027-03-29T00:30:00.000Z",
+            "2027-03-30T00:30:00.000Z",
+            "2027-03-31T00:30:00.000Z",
+        ]
         assert "at 02:30 every day , in Europe/Berlin" in said
         tried = await who.words("/schedule-preview?expression=30+2+*+*+*&tz=Europe/Berlin")
         assert "Sun 2027-03-28 03:00 CEST 2027-03-28 01:00:00 UTC" in tried

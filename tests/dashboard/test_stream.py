@@ -157,7 +157,7 @@ async def test_an_engine_that_is_away_is_said_in_words(site: Site) -> None:
         assert "Traceback" not in parts["live-banner"]
         page = await browser.get("/ui/trial")
         assert page.status_code == 503
-        assert "the database does not answer" in page.text
+        assert "The database does not answer." in page.text
         TRIAL.error = None
         assert "problem" not in (await heard.parts())["live-banner"]
 

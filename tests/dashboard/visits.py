@@ -51,8 +51,9 @@ class Visitor:
 
 
 def words(page: str) -> str:
-    """Return the text of a page."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+    """Return the text of a page, without the style sheet and scripts that are in it."""
+    seen = re.sub(r"<(style|script)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", seen)).split())
 
 
 @asynccontextmanager
