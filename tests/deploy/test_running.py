@@ -202,4 +202,6 @@ async def judge_rules(prometheus: Prometheus) -> None:
         # What a worker scales by is one number, also while its queue is empty.
         if query.startswith("max(headrace_queue_"):
             assert len(await prometheus.ask(query)) == 1, query
-    assert await prometheus.ask("headrace:attempts:rate5m")
+    # A rate needs two scrapes, and then a turn of the rules.
+    rate = "headrace:attempts:rate5m"
+    await until(lambda: prometheus.ask(rate), "the rate of attempts", LIMIT)
