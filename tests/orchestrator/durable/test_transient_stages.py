@@ -7,6 +7,7 @@ import logging
 import pickle
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -241,8 +242,8 @@ def test_gone_says_what_it_is() -> None:
     for use in (encode, pickle.dumps, copy.copy):
         with pytest.raises(TypeError, match="what a transient stage returns"):
             use(headrace.GONE)
-    with pytest.raises(sqlite3.Error):
-        sqlite3.connect(":memory:").execute("SELECT ?", (headrace.GONE,))
+    with closing(sqlite3.connect(":memory:")) as connection, pytest.raises(sqlite3.Error):
+        connection.execute("SELECT ?", (headrace.GONE,))
 
 
 @pytest.mark.parametrize("wrong", ["parsing", 7, None])
