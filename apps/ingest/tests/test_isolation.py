@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ingest_support.pdf import bomb_pdf, nested_pdf, text_pdf
+from ingest_support.pdf import bomb_pdf, hanging_pdf, text_pdf
 
 from headrace import testing
 
@@ -33,7 +33,7 @@ async def run(app, task: str, path: Path, data: bytes):
 
 async def test_a_pdf_that_hangs_the_parser_is_killed_at_its_time(app, tmp_path: Path) -> None:
     begun = time.monotonic()
-    job = await run(app, "parse.limited", tmp_path / "a.pdf", nested_pdf())
+    job = await run(app, "parse.limited", tmp_path / "a.pdf", hanging_pdf())
     assert job.status == "timeout"
     assert time.monotonic() - begun < 30
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from ingest_support.pdf import nested_pdf
+from ingest_support.pdf import hanging_pdf
 
 from headrace import ParserError, ValidationError
 from headrace_ingest.parsing.pool import ParserPool
@@ -45,10 +45,19 @@ async def test_one_that_hangs_is_killed_and_the_next_document_is_read(pool: Pars
     assert await read(pool, b"one", "a.txt") == "one"
     pool.seconds = 1
     with pytest.raises(ParserError, match=r"was not read within 1 s"):
-        await read(pool, nested_pdf(), "hangs.pdf")
+        await read(pool, hanging_pdf(), "hangs.pdf")
     assert pool._idle == []
     pool.seconds = 20
     assert await read(pool, b"two", "b.txt") == "two"
+
+
+async def test_one_that_takes_all_memory_is_told_of_its_limit() -> None:
+    pool = ParserPool(1, seconds=60, memory_limit=700 * 2**20)
+    try:
+        with pytest.raises(ParserError, match=r"more than 700 MiB of memory|within 700 MiB"):
+            await read(pool, hanging_pdf(depth=12, pages=1), "grows.pdf")
+    finally:
+        await pool.close()
 
 
 async def test_a_process_sees_no_settings(

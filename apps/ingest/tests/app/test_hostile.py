@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 from ingest_support.office import make_docx, make_zip
-from ingest_support.pdf import nested_pdf
+from ingest_support.pdf import hanging_pdf
 from ingest_support.running import Running
 from tests.support.servers import free_port
 
@@ -57,7 +57,7 @@ def bomb() -> bytes:
     ("name", "content", "said"),
     [
         ("bomb.docx", bomb(), "would expand to"),
-        ("hangs.pdf", nested_pdf(), "was not read within 5 s and was given up"),
+        ("hangs.pdf", hanging_pdf(), "was not read within 5 s and was given up"),
     ],
 )
 def test_a_hostile_file_fails_once_and_the_next_is_processed(

@@ -46,11 +46,15 @@ def text_pdf(*lines: str) -> bytes:
     return make_pdf(objects)
 
 
-def nested_pdf(*, width: int = 10, depth: int = 12) -> bytes:
-    """Return a PDF whose page draws a form that draws a form …, `width ** depth` times in all."""
+def hanging_pdf(*, width: int = 10, depth: int = 4, pages: int = 20_000) -> bytes:
+    """Return a PDF that keeps a parser busy for hours: each page draws a form that draws a form …
+
+    What a page takes is given back before the next, so that it is its time that runs out and not
+    its memory, on a fast machine too.
+    """
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b"4 0 R " * pages, pages),
         FONT,
         b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 5 0 R "
         b"/Resources << /XObject << /X 6 0 R >> >> >>",

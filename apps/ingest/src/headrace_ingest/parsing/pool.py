@@ -59,8 +59,10 @@ class ParserPool:
                     f"{shown(name)} was not read within {self.seconds:g} s and was given up."
                 ) from None
             except (asyncio.IncompleteReadError, ConnectionError):
+                # A library that gets no more memory does not raise; it ends its process.
                 raise ParserError(
-                    f"{shown(name)} cannot be read: the program that reads it ended."
+                    f"{shown(name)} cannot be read: the program that reads it ended; it may need "
+                    f"more than {self.memory_limit // 2**20:,} MiB of memory."
                 ) from None
             else:
                 return self._result(child, msgspec.json.decode(answer, type=Answered), name)
