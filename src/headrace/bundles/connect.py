@@ -18,6 +18,8 @@ except ModuleNotFoundError as error:
     ) from error
 
 BUSY_SECONDS = 30.0
+# SQLite has one writer at a time; readers do not wait for it.
+SQLITE_CONNECTIONS = 4
 # Connections that idle this long may have been cut by a proxy.
 RECYCLE_SECONDS = 300
 
@@ -69,8 +71,9 @@ def _sqlite(address: TablesAddress) -> AsyncEngine:
         engine = create_async_engine(
             f"sqlite+aiosqlite:///{path}",
             connect_args={"timeout": BUSY_SECONDS},
-            pool_size=1,
-            max_overflow=3,
+            # Kept open: one that is opened for a statement starts a thread for it.
+            pool_size=SQLITE_CONNECTIONS,
+            max_overflow=0,
         )
         # Not before: whoever only looks whether there are tables must not make the file.
         event.listen(engine.sync_engine, "do_connect", lambda *_: make_private(path))

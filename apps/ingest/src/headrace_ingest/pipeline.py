@@ -30,6 +30,7 @@ from headrace_ingest.embedding import Vectors, embed_chunks
 from headrace_ingest.masking import MaskedChunks
 from headrace_ingest.names import shown
 from headrace_ingest.parsing.parsed import Parsed
+from headrace_ingest.row_progress import RowProgress
 from headrace_ingest.service import QUEUE, TASK, IngestService
 from headrace_ingest.store.records import DocumentRow, NewDocument, Outcome, Processed, Status
 
@@ -111,6 +112,7 @@ class _Attempt:
     def __post_init__(self) -> None:
         self.document_id = self.ctx.job_id
         self.repository = self.service.repository
+        self.progress = RowProgress(self.repository, self.document_id, self.ctx.token)
         self.seconds: dict[str, float] = {}
 
     async def run(self) -> DocumentProcessed:
@@ -121,7 +123,8 @@ class _Attempt:
             # The attempt before has stored it, and was killed before it could say so.
             return await self._finished(row)
         try:
-            return await self._process(row)
+            async with self.progress:
+                return await self._process(row)
         except _Gone as gone:
             return DocumentProcessed(document_id=self.document_id, outcome=gone.outcome)
         except Exception as error:
@@ -166,7 +169,7 @@ class _Attempt:
             texts = [chunk.text for chunk in chunks[start : start + size]]
             vectors += await embed_chunks(self.service.embedder, texts, batch_size=size)
             done = PROGRESS["embedding"] + span * len(vectors) // len(chunks)
-            await self._show("embedding", min(done, PROGRESS["embedded"] - 1))
+            self._show("embedding", min(done, PROGRESS["embedded"] - 1))
         return vectors
 
     async def _store(
@@ -229,17 +232,17 @@ class _Attempt:
                 # A bug is not worth a retry, and stays one under another text.
                 raise (type(error) if type(error) in BUGS else ProcessingError)(message) from None
 
-        await self._show(name, PROGRESS[name])
+        self._show(name, PROGRESS[name])
         began = time.monotonic()
         result = await self.ctx.stage(name, guarded, done=done, transient=True)
         self.seconds[name] = round(time.monotonic() - began, 3)
         if done in PROGRESS:
-            await self._show(done, PROGRESS[done])
+            self._show(done, PROGRESS[done])
         return result
 
-    async def _show(self, stage: str, progress: int) -> None:
+    def _show(self, stage: str, progress: int) -> None:
         self.ctx.progress(progress, stage)
-        self._check(await self.repository.show(self.document_id, self.ctx.token, stage, progress))
+        self._check(self.progress.show(stage, progress))
 
     def _is_last(self, error: Exception) -> bool:
         """Return whether no further attempt will follow this error."""

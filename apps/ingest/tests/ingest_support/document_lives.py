@@ -35,7 +35,7 @@ from headrace_ingest.store import repository
 from headrace_ingest.store.repository import Repository
 
 STAGES = ("parsing", "chunking", "masking", "embedding", "storing")
-# Where a life may end: each stage as its row shows it, the middle of each, and around the two
+# Where a life may end: each stage as it is shown, the middle of each, and around the two
 # steps that make it true: the commit of the tables and the outcome of the job.
 POINTS = (
     "parsing",
@@ -104,8 +104,8 @@ def watch(app: headrace.App) -> None:
     show, stage, finished = attempt._show, attempt._stage, attempt._finished
     store, count, exchange = Repository.store, repository.count_changes, app.engine.exchange
 
-    async def watched_show(self: Any, name: str, progress: int) -> None:
-        await show(self, name, progress)
+    def watched_show(self: Any, name: str, progress: int) -> None:
+        show(self, name, progress)
         fate.reach(name)
 
     async def watched_stage(
