@@ -80,7 +80,9 @@ WITH edge AS MATERIALIZED (
             WITH RECURSIVE above (id) AS (
                 SELECT h.parent
                 UNION
-                SELECT p.parent FROM above a JOIN history p ON p.id = a.id
+                -- OFFSET 0: one look-up for each, whatever the planner believes.
+                SELECT p.parent FROM above a
+                CROSS JOIN LATERAL (SELECT o.parent FROM history o WHERE o.id = a.id OFFSET 0) p
                 WHERE p.parent IS NOT NULL
             )
             SELECT a.id FROM above a
@@ -96,7 +98,7 @@ WITH edge AS MATERIALIZED (
     RETURNING id, task, key
 ), keys AS (
     DELETE FROM job_key k USING gone g
-    WHERE k.key = g.key AND k.task = g.task AND k.job_id = g.id
+    WHERE k.key = ANY (ARRAY[g.key]) AND k.task = g.task AND k.job_id = g.id
 ), entries AS (
     DELETE FROM entry WHERE job_id = ANY (ARRAY(SELECT id FROM doomed))
     RETURNING job_id, kind

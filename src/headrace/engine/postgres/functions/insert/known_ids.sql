@@ -12,11 +12,15 @@ BEGIN
         SELECT FROM history h
         WHERE h.id >= (SELECT u.id FROM unnest(p_id) AS u (id) ORDER BY u.id LIMIT 1)
     ) THEN
-        known := ARRAY(SELECT h.id FROM unnest(p_id) AS u (id) JOIN history h ON h.id = u.id);
+        known := ARRAY(
+            SELECT f.id FROM unnest(p_id) AS u (id)
+            CROSS JOIN LATERAL (SELECT h.id FROM history h WHERE h.id = u.id OFFSET 0) f
+        );
     END IF;
     IF p_unfinished THEN
         known := known || ARRAY(
-            SELECT j.id FROM unnest(p_id) AS u (id) JOIN job j ON j.id = u.id
+            SELECT f.id FROM unnest(p_id) AS u (id)
+            CROSS JOIN LATERAL (SELECT j.id FROM job j WHERE j.id = u.id OFFSET 0) f
         );
     END IF;
     RETURN known;

@@ -13,6 +13,6 @@ BEGIN
         FROM unnest(p_queue, p_lane, p_freed) AS u (queue, lane, freed)
         GROUP BY u.queue, u.lane
     ) k
-    JOIN lane l ON l.queue = k.queue AND l.lane = k.lane;
+    JOIN lane l ON l.queue = ANY (ARRAY[k.queue]) AND l.lane = ANY (ARRAY[k.lane]);
     RETURN promote_waiting(p_moment, queues, lanes, freed, free);
 END $$;

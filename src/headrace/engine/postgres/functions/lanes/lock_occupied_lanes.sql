@@ -11,7 +11,7 @@ BEGIN
     FROM (
         SELECT l.queue, l.lane, u.lane_jobs, l.width - l.used AS free
         FROM unnest(p_queue, p_lane, p_lane_jobs) AS u (queue, lane, lane_jobs)
-        JOIN lane l ON l.queue = u.queue AND l.lane = u.lane
+        JOIN lane l ON l.queue = ANY (ARRAY[u.queue]) AND l.lane = ANY (ARRAY[u.lane])
         ORDER BY l.queue, l.lane FOR NO KEY UPDATE OF l
     ) x;
 END $$;

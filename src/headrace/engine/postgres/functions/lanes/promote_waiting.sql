@@ -53,6 +53,6 @@ BEGIN
         ) x
         GROUP BY x.ordinal HAVING sum(x.amount) <> 0
     ) c
-    WHERE l.queue = c.queue AND l.lane = c.lane;
+    WHERE l.queue = ANY (ARRAY[c.queue]) AND l.lane = ANY (ARRAY[c.lane]);
     RETURN raised;
 END $$;

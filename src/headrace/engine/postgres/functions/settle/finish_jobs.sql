@@ -15,7 +15,7 @@ BEGIN
         DELETE FROM job j
         USING unnest(p_id, p_token, p_kind, p_result, p_error_type, p_error, p_entry)
             AS t (id, token, kind, result, error_type, error, entry)
-        WHERE j.id = t.id AND j.token = t.token AND j.state + 0 = 3
+        WHERE j.id = ANY (ARRAY[t.id]) AND j.token = t.token AND j.state + 0 = 3
             AND (j.lane IS NOT NULL) = p_laned
             AND (coalesce(t.kind, 4) >= 4 OR j.cancel_reason IS NOT NULL)
         RETURNING j.id, j.created_at, j.run_at, j.started_at, j.timeout, j.progress, j.token,

@@ -17,7 +17,7 @@ BEGIN
     FROM (
         SELECT j.queue, j.lane, max(j.width) AS width, count(*)::integer AS jobs
         FROM unnest(p_id, p_token) AS t (id, token)
-        JOIN job j ON j.id = t.id AND j.token = t.token
+        JOIN job j ON j.id = ANY (ARRAY[t.id]) AND j.token = t.token
         WHERE j.state + 0 = 3
         GROUP BY j.queue, j.lane
     ) x;

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION lock_running(p_laned boolean, p_id uuid[], p_token in
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM unnest(p_id, p_token) AS t (id, token)
-    JOIN job j ON j.id = t.id AND j.token = t.token
+    JOIN job j ON j.id = ANY (ARRAY[t.id]) AND j.token = t.token
     WHERE j.state + 0 = 3 AND (j.lane IS NOT NULL) = p_laned
-    ORDER BY j.id FOR UPDATE OF j;
+    ORDER BY t.id FOR UPDATE OF j;
 END $$;

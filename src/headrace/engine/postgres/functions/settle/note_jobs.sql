@@ -21,7 +21,7 @@ DECLARE
 BEGIN
     IF cardinality(p_id) > 1 THEN
         PERFORM FROM unnest(p_id, p_token) AS t (id, token)
-        JOIN job j ON j.id = t.id AND j.token = t.token
+        JOIN job j ON j.id = ANY (ARRAY[t.id]) AND j.token = t.token
         WHERE j.state + 0 = 3
         ORDER BY j.lane IS NOT NULL, j.id FOR NO KEY UPDATE OF j;
     END IF;
@@ -30,7 +30,7 @@ BEGIN
             progress = coalesce(t.progress, j.progress), message = coalesce(t.message, j.message)
         FROM unnest(p_id, p_token, p_stage, p_progress, p_message)
             WITH ORDINALITY AS t (id, token, stage, progress, message, ordinal)
-        WHERE j.id = t.id AND j.token = t.token AND j.state + 0 = 3
+        WHERE j.id = ANY (ARRAY[t.id]) AND j.token = t.token AND j.state + 0 = 3
         RETURNING t.ordinal
     )
     SELECT array_agg(t.ordinal::integer) INTO taken FROM taken t;
@@ -39,7 +39,7 @@ BEGIN
         SELECT e.job_id, e.token, e.kind, e.name, e.body, moment
         FROM unnest(p_entry_job, p_entry_token, p_kind, p_name, p_body)
             WITH ORDINALITY AS e (job_id, token, kind, name, body, ordinal)
-        JOIN job j ON j.id = e.job_id AND j.token = e.token
+        JOIN job j ON j.id = ANY (ARRAY[e.job_id]) AND j.token = e.token
         WHERE j.state + 0 = 3
         ORDER BY e.ordinal
         ON CONFLICT (job_id, kind, name) DO UPDATE

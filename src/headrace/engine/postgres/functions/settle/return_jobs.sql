@@ -36,7 +36,7 @@ BEGIN
             holder = NULL, worker = NULL, started_at = NULL
         FROM unnest(p_id, p_token, p_kind, p_delay, p_error_type, p_error, p_entry, p_awaits)
             AS t (id, token, kind, delay, error_type, error, entry, awaits)
-        WHERE j.id = t.id AND j.token = t.token AND j.state + 0 = 3
+        WHERE j.id = ANY (ARRAY[t.id]) AND j.token = t.token AND j.state + 0 = 3
             AND (j.lane IS NOT NULL) = p_laned
             AND t.kind < 4 AND j.cancel_reason IS NULL
         RETURNING j.id, j.state, j.queue, j.lane, j.pinned,
