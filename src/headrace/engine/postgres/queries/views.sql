@@ -59,13 +59,18 @@ SELECT name, coalesce(q.paused, false) AS paused, coalesce(j.scheduled, 0) AS sc
     r.tasks, r.amounts
 FROM queue q
 FULL JOIN (
-    SELECT queue AS name,
-        count(*) FILTER (WHERE state = 0) AS scheduled,
-        count(*) FILTER (WHERE state = 1) AS waiting,
-        count(*) FILTER (WHERE state = 2) AS ready,
-        count(*) FILTER (WHERE state = 3) AS running,
-        min(run_at) FILTER (WHERE state IN (1, 2)) AS pending_since
-    FROM job GROUP BY queue
+    SELECT s.queue AS name,
+        (sum(s.amount) FILTER (WHERE s.state = 0))::bigint AS scheduled,
+        (sum(s.amount) FILTER (WHERE s.state = 1))::bigint AS waiting,
+        (sum(s.amount) FILTER (WHERE s.state = 2))::bigint AS ready,
+        (sum(s.amount) FILTER (WHERE s.state = 3))::bigint AS running,
+        min(s.since) FILTER (WHERE s.state IN (1, 2)) AS pending_since
+    FROM (
+        -- All jobs are read here: as little as possible is done with each.
+        SELECT queue, state, count(*) AS amount, min(run_at) AS since FROM job
+        GROUP BY queue, state
+    ) s
+    GROUP BY s.queue
 ) j USING (name)
 LEFT JOIN (
     SELECT x.queue AS name, array_agg(x.task) AS tasks, array_agg(x.amount) AS amounts
