@@ -34,6 +34,8 @@ BOUNDS = (
 OTHERS = "(others)"
 # So many errors of a task are told apart; the rest is counted together.
 MOST_ERRORS = 50
+# Durations are added up in steps of this part of a second, about a microsecond.
+GRAIN = 2.0**20
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +48,9 @@ class Histogram:
     def observe(self, seconds: float) -> None:
         """Count one value."""
         self.counts[bisect_left(BOUNDS, seconds)] += 1
-        self.total += seconds
+        # Such numbers are added without rounding. Otherwise the sum over workers would change by a
+        # bit when what a gone worker has counted is added in another order: a counter went back.
+        self.total += seconds * GRAIN // 1.0 / GRAIN
 
     def add(self, other: Histogram) -> None:
         """Count what another one has counted."""
