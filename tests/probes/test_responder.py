@@ -100,6 +100,8 @@ async def test_it_answers(probes: Probes) -> None:
     head = await probes.send(b"HEAD /readyz HTTP/1.0\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")
     assert head.endswith(b"\r\n\r\n")
+    refused = await probes.send(b"PUT /readyz HTTP/1.1\r\n\r\n")
+    assert b"\r\nAllow: GET, HEAD\r\n" in refused
 
 
 @pytest.mark.parametrize(
@@ -209,6 +211,18 @@ async def test_metrics_are_made_once_for_all_who_ask(
     await until(refused)
     assert "could not be answered" in caplog.text
     assert (await probes.ask("/healthz")).status == 200
+
+
+async def test_one_who_goes_away_does_not_take_the_metrics_from_others(probes: Probes) -> None:
+    probes.process.go.clear()
+    async with probes.line(b"GET /metrics HTTP/1.1\r\n\r\n"):
+        await until(lambda: probes.process.made)
+        other = asyncio.create_task(probes.ask("/metrics"))
+        await until(lambda: open_connections() == 2)
+    await until(lambda: open_connections() == 1)
+    probes.process.go.set()
+    assert (await other).status == 200
+    assert probes.process.made == 1
 
 
 def test_where_to_listen() -> None:
