@@ -23,7 +23,7 @@ from tests.alerts.shared import CLOCK, RELEASE, ROUNDS, SharedClock
 FOLDER = Path(os.environ["ALERT_SCENE"])
 PAUSE = 0.3
 
-app = headrace.App("sqlite://", clock=SharedClock(FOLDER / CLOCK))  # --url says where
+app = headrace.App(clock=SharedClock(FOLDER / CLOCK))
 
 
 @app.task(queue="mail")
