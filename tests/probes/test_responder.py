@@ -25,11 +25,14 @@ class Fake:
     def __init__(self) -> None:
         self.wrong: str | None = None
         self.made = 0
+        self.asked = 0
         self.broken = False
         self.go = asyncio.Event()
         self.go.set()
 
     async def trouble(self) -> str | None:
+        self.asked += 1
+        await self.go.wait()
         return self.wrong
 
     async def metrics(self) -> bytes:
@@ -138,6 +141,19 @@ async def test_a_connection_has_one_request(probes: Probes) -> None:
         answer = await rest_of(reader)
     assert answer.count(b"HTTP/1.1") <= 1
     assert b'"ok"' not in answer
+
+
+async def test_what_is_sent_after_a_request_is_no_work(probes: Probes) -> None:
+    probes.process.go.clear()
+    async with probes.line(b"GET /readyz HTTP/1.1\r\n\r\n") as (reader, writer):
+        await until(lambda: probes.process.asked)
+        for _ in range(20):
+            writer.write(b"GET /readyz HTTP/1.1\r\n\r\n")
+            await writer.drain()
+            assert (await probes.send(GET)).startswith(b"HTTP/1.1 200 ")
+        probes.process.go.set()
+        await rest_of(reader)
+    assert probes.process.asked == 1
 
 
 @pytest.mark.parametrize(
