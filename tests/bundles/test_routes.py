@@ -221,6 +221,17 @@ async def test_the_page_is_served_with_strict_headers(app: headrace.App) -> None
         assert (await client.head("/shelf/")).status_code == 200
 
 
+async def test_every_page_has_what_asks_the_server(app: headrace.App, shelf: Path) -> None:
+    async with client_of(app) as client:
+        shared = await client.get("/shelf/headrace.js")
+        assert shared.status_code == 200
+        assert "javascript" in shared.headers["content-type"]
+        assert "script-src 'self'" in shared.headers["content-security-policy"]
+        assert "export async function ask" in shared.text
+        (shelf / "page" / "headrace.js").write_text("// its own")
+        assert (await client.get("/shelf/headrace.js")).text == "// its own"
+
+
 @pytest.mark.parametrize(
     "path",
     ["missing.js", "../bundle.py", "..%2fbundle.py", "%2e%2e/bundle.py", "%2fetc/passwd", ".git/x",

@@ -25,11 +25,14 @@ class Fake:
     def __init__(self) -> None:
         self.wrong: str | None = None
         self.made = 0
+        self.asked = 0
         self.broken = False
         self.go = asyncio.Event()
         self.go.set()
 
     async def trouble(self) -> str | None:
+        self.asked += 1
+        await self.go.wait()
         return self.wrong
 
     async def metrics(self) -> bytes:
@@ -100,6 +103,8 @@ async def test_it_answers(probes: Probes) -> None:
     head = await probes.send(b"HEAD /readyz HTTP/1.0\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")
     assert head.endswith(b"\r\n\r\n")
+    refused = await probes.send(b"PUT /readyz HTTP/1.1\r\n\r\n")
+    assert b"\r\nAllow: GET, HEAD\r\n" in refused
 
 
 @pytest.mark.parametrize(
@@ -136,6 +141,19 @@ async def test_a_connection_has_one_request(probes: Probes) -> None:
         answer = await rest_of(reader)
     assert answer.count(b"HTTP/1.1") <= 1
     assert b'"ok"' not in answer
+
+
+async def test_what_is_sent_after_a_request_is_no_work(probes: Probes) -> None:
+    probes.process.go.clear()
+    async with probes.line(b"GET /readyz HTTP/1.1\r\n\r\n") as (reader, writer):
+        await until(lambda: probes.process.asked)
+        for _ in range(20):
+            writer.write(b"GET /readyz HTTP/1.1\r\n\r\n")
+            await writer.drain()
+            assert (await probes.send(GET)).startswith(b"HTTP/1.1 200 ")
+        probes.process.go.set()
+        await rest_of(reader)
+    assert probes.process.asked == 1
 
 
 @pytest.mark.parametrize(
@@ -209,6 +227,18 @@ async def test_metrics_are_made_once_for_all_who_ask(
     await until(refused)
     assert "could not be answered" in caplog.text
     assert (await probes.ask("/healthz")).status == 200
+
+
+async def test_one_who_goes_away_does_not_take_the_metrics_from_others(probes: Probes) -> None:
+    probes.process.go.clear()
+    async with probes.line(b"GET /metrics HTTP/1.1\r\n\r\n"):
+        await until(lambda: probes.process.made)
+        other = asyncio.create_task(probes.ask("/metrics"))
+        await until(lambda: open_connections() == 2)
+    await until(lambda: open_connections() == 1)
+    probes.process.go.set()
+    assert (await other).status == 200
+    assert probes.process.made == 1
 
 
 def test_where_to_listen() -> None:

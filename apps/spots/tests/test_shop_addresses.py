@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from spots_support.places import Spots, open_spots
 
-from headrace_spots.crawling.hosts import check_named, is_public, resolve
+from headrace.bundles import is_public
+from headrace_spots.crawling.hosts import check_named, resolve
 from headrace_spots.crawling.urls import clean_url, is_below, lane_of, linked
 from headrace_spots.errors import InvalidAddress
 from headrace_spots.mock_shop.plans import ShopPlan

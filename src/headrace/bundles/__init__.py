@@ -20,6 +20,7 @@ from headrace.bundles.setup import Setup
 
 if TYPE_CHECKING:
     from headrace.bundles.request import BundleRequest as Request
+    from headrace.publishing.addresses import is_public
 
 __all__ = [
     "Bundle",
@@ -34,6 +35,7 @@ __all__ = [
     "Session",
     "Setup",
     "Tables",
+    "is_public",
 ]
 
 
@@ -43,4 +45,8 @@ def __getattr__(name: str) -> Any:
         from headrace.bundles.request import BundleRequest  # noqa: PLC0415
 
         return BundleRequest
+    if name == "is_public":
+        from headrace.publishing.addresses import is_public  # noqa: PLC0415 - few ask anybody
+
+        return is_public
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("headrace.tracing")
 
 # What is not sent yet when a process ends is given so long.
-FLUSH_MILLISECONDS = 5_000
+FLUSH_SECONDS = 5.0
 _PROTOCOLS = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
 
@@ -37,7 +38,18 @@ def exporting(mode: str, service: str) -> Iterator[None]:
         yield
     finally:
         if provider is not None:
-            provider.force_flush(FLUSH_MILLISECONDS)
+            _send_last(provider)
+
+
+def _send_last(provider: Any) -> None:
+    """Send what is left. A collector that hangs must not hold up the end of the process, and the
+    SDK waits for it as long as its exporter does: so this is done by a thread that may be left.
+    """
+    sending = threading.Thread(target=provider.force_flush, name="headrace-last-spans", daemon=True)
+    sending.start()
+    sending.join(FLUSH_SECONDS)
+    if sending.is_alive():
+        log.warning("The last spans were not sent within %g s: they are lost", FLUSH_SECONDS)
 
 
 @contextlib.contextmanager
@@ -69,7 +81,8 @@ def set_up(mode: str, service: str) -> Any:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingDriver(f"traces need {error.name}; {INSTALL}") from None
-    provider = TracerProvider(resource=resource(service))
+    # At the exit of the process the SDK would wait for the collector once more.
+    provider = TracerProvider(resource=resource(service), shutdown_on_exit=False)
     for exporter in exporters("traces"):
         provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)

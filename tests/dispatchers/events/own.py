@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,7 @@ from uuid import uuid4
 
 from headrace.dispatchers.events.adapter import QueueAdapter
 from tests.dispatchers.events.harness import Topic
-from tests.support.processes import ROOT
-
-FILE = ROOT / "examples" / "folder_adapter.py"
-
-
-def load() -> Any:
-    """The class as it stands in the examples."""
-    spec = importlib.util.spec_from_file_location("folder_adapter", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.FolderAdapter
+from tests.support.example_adapter import load
 
 
 class OwnTopic(Topic):

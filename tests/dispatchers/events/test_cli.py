@@ -11,8 +11,8 @@ import pytest
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.message_parser import MessageParser
 from tests.cli.conftest import Cli
-from tests.dispatchers.events.own import FILE
 from tests.dispatchers.events.scene import Scene, message
+from tests.support.example_adapter import FILE
 from tests.support.processes import Processes, until
 
 APP = ("--app", "tests.dispatchers.events.program")

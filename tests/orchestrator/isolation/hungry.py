@@ -89,6 +89,23 @@ def share(mebibytes: int, copies: int, seconds: float) -> int:
     return copies
 
 
+@app.task(isolate="process", tree_memory_limit=LIMIT)
+def leave(mebibytes: int) -> int:
+    """A program is left running."""
+    left = eat(mebibytes)
+    assert left.stdout is not None
+    left.stdout.read(1)
+    return left.pid
+
+
+@app.task(isolate="process", tree_memory_limit=LIMIT)
+def modest(mebibytes: int) -> str:
+    """Within the limit by itself."""
+    _ = bytearray(b"x") * (mebibytes * MEBIBYTE)
+    time.sleep(1.0)
+    return "modest"
+
+
 @app.task(isolate="process", tree_memory_limit=MEBIBYTE)
 def starved() -> None: ...
 

@@ -13,14 +13,17 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headrace
+from headrace.errors import InvalidSetting
 from headrace.model.retry import retryable
 from headrace.model.status import Status
 from headrace.orchestrator.isolation import ProcessPool, tree_memory
 from headrace.orchestrator.isolation.supervisor import _stat
+from headrace.orchestrator.isolation.tree_limit import TreeLimit
 from headrace.orchestrator.isolation.tree_memory import Watched, delegated, limit_tree
 from tests.orchestrator.isolation import hungry
 from tests.orchestrator.isolation.conftest import Run, gone, pids_in
@@ -76,6 +79,14 @@ async def test_a_modest_handler_is_left_alone(run: Run, tmp_path: Path) -> None:
     fed = run(hungry.feast, file=str(tmp_path / "p"), programs=2, mebibytes=20, seconds=0.5)
     shared = run(hungry.share, mebibytes=80, copies=4, seconds=1.0)
     assert [*await asyncio.gather(fed, shared)] == ["fed", 4]
+
+
+async def test_what_a_handler_leaves_running_counts_and_ends_with_its_process(run: Run) -> None:
+    assert await run(hungry.modest, mebibytes=80) == "modest"
+    left = int(await run(hungry.leave, mebibytes=110))
+    with pytest.raises(MemoryError, match="tree_memory_limit"):
+        await run(hungry.modest, mebibytes=80)
+    assert gone(left)
 
 
 async def test_a_limit_that_is_too_small_for_loading_says_so(run: Run) -> None:
@@ -149,6 +160,48 @@ def test_looking_is_a_small_part_of_the_work(eaters: list[int]) -> None:
     for _ in range(1_000):
         tree.check()  # woken by the ends of other processes
     assert len(looks) <= 2 + (time.monotonic() - began) / (0.02 * tree_memory.SHARE)
+
+
+def test_there_is_a_look_each_second_however_long_it_takes(eaters: list[int]) -> None:
+    def find() -> list[int]:
+        time.sleep(0.1)
+        return eaters
+
+    tree = Watched(1_000 * hungry.MEBIBYTE, find)
+    assert not tree.check()
+    assert tree.pause is not None
+    assert tree.pause <= tree_memory.LONGEST_SECONDS < 0.1 * tree_memory.SHARE
+
+
+def test_what_was_swapped_out_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "status").write_text("VmPeak:\t 900 kB\nVmRSS:\t 30 kB\nVmSwap:\t 12 kB\n")
+    (tmp_path / "7" / "smaps_rollup").write_text(
+        "Rss: 30 kB\nPss: 20 kB\nSwap: 12 kB\nSwapPss: 6 kB\n"
+    )
+    monkeypatch.setattr(tree_memory, "PROCESSES", str(tmp_path))
+    assert tree_memory.resident(7) == 42 * 1_024
+    assert tree_memory.proportional(7) == 26 * 1_024
+
+
+def test_elsewhere_than_on_linux_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(InvalidSetting, match=r"tree_memory_limit 1,000 needs Linux.*memory_limit"):
+        TreeLimit(1_000)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tree_memory_limit": 1_000}, 'tree_memory_limit needs isolate="process"'),
+        ({"tree_memory_limit": 0, "isolate": "process"}, "must be a number of bytes, got 0"),
+        ({"tree_memory_limit": "4g", "isolate": "process"}, "must be a number of bytes, got '4g'"),
+        ({"tree_memory_limit": float("inf"), "isolate": "process"}, "must be a number of bytes"),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidSetting, match=re.escape(words)):
+        headrace.App("sqlite://").task(**options)(hungry.starved.function)
 
 
 def test_processes_that_have_ended_use_nothing(eaters: list[int]) -> None:

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 MARK = "HEADRACE_TEST_MARK"
+LIMIT = "SCANNER_TEST_TREE_LIMIT"
+"""Names the bytes that a browser may use, for `limited.py`."""
 
 
 def marked(mark: str) -> set[int]:

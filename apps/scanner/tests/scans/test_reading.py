@@ -11,7 +11,7 @@ from headrace import InvalidSetting
 from headrace_scanner.errors import InvalidProduct, Unreached
 from headrace_scanner.imports import read_file
 from headrace_scanner.platforms import NAMES, load_platforms
-from headrace_scanner.reading.addresses import check_url, is_public, resolve
+from headrace_scanner.reading.addresses import check_url, resolve
 from headrace_scanner.reading.answers import read_json, read_name, read_page, read_price
 from headrace_scanner.store.records import (
     Observation,
@@ -122,7 +122,7 @@ async def test_private_addresses_are_refused() -> None:
         with pytest.raises(InvalidProduct, match="private address"):
             await resolve(f"http://{host}/", allow_private=False)
     assert await resolve("http://127.0.0.1/", allow_private=True) == ["127.0.0.1"]
-    assert is_public("8.8.8.8")
+    assert await resolve("http://8.8.8.8/", allow_private=False) == ["8.8.8.8"]
 
 
 def test_platforms_know_their_addresses() -> None:

@@ -20,6 +20,7 @@ DELEGATED = ("user.delegate", "trusted.delegate")
 PREFIX = "headrace-"
 KIBIBYTE = 1_024
 REMOVE_SECONDS = 1.0
+PROCESSES = "/proc"
 
 
 class Watched:
@@ -73,14 +74,14 @@ class Watched:
 
 def resident(pid: int) -> int:
     """Return the bytes of a process that are in memory or swapped out, shared ones included."""
-    return _added(f"/proc/{pid}/status", (b"VmRSS:", b"VmSwap:")) or 0
+    return _added(f"{PROCESSES}/{pid}/status", (b"VmRSS:", b"VmSwap:")) or 0
 
 
 def proportional(pid: int) -> int | None:
     """Return the same with its part of what it shares; None if that may not be read, or if the
     kernel does not tell.
     """
-    return _added(f"/proc/{pid}/smaps_rollup", (b"Pss:", b"SwapPss:"))
+    return _added(f"{PROCESSES}/{pid}/smaps_rollup", (b"Pss:", b"SwapPss:"))
 
 
 def _added(path: str, names: tuple[bytes, ...]) -> int | None:

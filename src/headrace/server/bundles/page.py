@@ -16,6 +16,8 @@ from headrace.errors import InvalidSetting
 from headrace.server.bundles.route import BundleRoute, bundle_route
 
 INDEX = "index.html"
+# What every page may import: asking the server, with a key where it wants one.
+SHARED = Path(__file__).with_name("headrace.js")
 # Its own scripts, styles and pictures, its own server, and nothing else; nothing inline.
 POLICY = "; ".join(
     (
@@ -69,7 +71,9 @@ def _file(folder: Path, name: str) -> Response:
     # `resolve` follows links and ..: what it leads to has to be a file of the page.
     path = (folder / name.replace("\0", "")).resolve()
     hidden = any(part.startswith((".", "__")) for part in Path(name).parts)
-    if hidden or path.suffix in _HIDDEN or not path.is_relative_to(folder) or not path.is_file():
+    if name == SHARED.name and not path.is_file():
+        path = SHARED
+    elif hidden or path.suffix in _HIDDEN or not path.is_relative_to(folder) or not path.is_file():
         raise Refusal(404, f"the page has no file {name[:100]!r}")
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return FileResponse(path, media_type=kind, headers={"Content-Security-Policy": POLICY})

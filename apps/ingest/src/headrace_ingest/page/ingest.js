@@ -1,6 +1,7 @@
-// The page of the bundle. No framework and no build: the browser reads this file as it is.
+// The page of the bundle. No framework and no build: the browser reads these files as they are.
 
-const $ = (id) => document.getElementById(id);
+import { $, action, ask, make, many, read } from "./headrace.js";
+
 const PAGE = 50;
 const EVERY = 1000;
 const AT_ONCE = 4;
@@ -10,46 +11,11 @@ let shown = [];
 let cursor = null;
 let timer = null;
 
-// -- asking the server ---------------------------------------------------------------------------
-
-async function ask(path, options = {}) {
-  const headers = new Headers(options.headers);
-  const key = sessionStorage.getItem("headrace-key");
-  if (key) headers.set("Authorization", `Bearer ${key}`);
-  const answer = await fetch(path, { ...options, headers });
-  if (answer.status === 401 && (await signIn())) return ask(path, options);
-  if (!answer.ok) throw new Error(await problem(answer));
-  return answer;
-}
-
-async function problem(answer) {
-  const body = await answer.json().catch(() => null);
-  return body?.detail || body?.title || `The server answered ${answer.status}.`;
-}
-
-let signingIn = null;
-
-function signIn() {
-  signingIn ??= new Promise((resolve) => {
-    const dialog = $("sign-in");
-    dialog.addEventListener("close", () => {
-      const key = $("key").value.trim();
-      $("key").value = "";
-      signingIn = null;
-      if (key) sessionStorage.setItem("headrace-key", key);
-      resolve(Boolean(key));
-    }, { once: true });
-    dialog.showModal();
-  });
-  return signingIn;
-}
-
 // -- what is there -------------------------------------------------------------------------------
 
 async function about() {
   try {
-    const info = await (await ask("info")).json();
-    const many = (count, what) => `${count.toLocaleString()} ${what}${count === 1 ? "" : "s"}`;
+    const info = await read("info");
     $("about").textContent = `${many(info.documents, "document")}, ${many(info.chunks, "chunk")}. `
       + `Meaning by ${info.model}; vectors ${info.vectors}.`;
     $("paths").replaceChildren(...info.paths.map((path) => make("option", { value: path })));
@@ -64,7 +30,7 @@ async function list({ more = false } = {}) {
   if ($("list-status").value) wanted.set("status", $("list-status").value);
   if (more && cursor) wanted.set("cursor", cursor);
   try {
-    const page = await (await ask(`documents?${wanted}`)).json();
+    const page = await read(`documents?${wanted}`);
     shown = more ? [...shown, ...page.documents] : page.documents;
     cursor = page.next;
     show();
@@ -213,7 +179,7 @@ async function search(event) {
   $("search-note").textContent = "Searching …";
   const began = performance.now();
   try {
-    const { hits } = await (await ask(`search?${wanted}`)).json();
+    const { hits } = await read(`search?${wanted}`);
     const seconds = ((performance.now() - began) / 1000).toFixed(2);
     $("search-note").textContent = hits.length
       ? `${hits.length} best matches in ${seconds} s`
@@ -236,19 +202,7 @@ function hitOf(hit) {
   return make("li", {}, title, make("span", { className: "quiet" }, ` ${hit.path} · ${hit.score.toFixed(2)}`), text);
 }
 
-// -- small things --------------------------------------------------------------------------------
-
-function make(tag, properties, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
-
-function action(text, label, act) {
-  const button = make("button", { type: "button", className: "plain", onclick: act }, text);
-  button.setAttribute("aria-label", label);
-  return button;
-}
+// -- what people do ------------------------------------------------------------------------------
 
 $("search").addEventListener("submit", search);
 $("upload").addEventListener("submit", (event) => event.preventDefault());

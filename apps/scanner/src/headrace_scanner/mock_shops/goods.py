@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Behaviour = Literal["", "blocked", "busy", "slow", "broken", "gone", "no_price"]
+Behaviour = Literal["", "blocked", "busy", "slow", "broken", "gone", "no_price", "hungry"]
 
 KINDS = (
     ("Green Tea", ("Toner", "Cleansing Oil", "Night Cream", "Sheet Mask", "Sun Stick")),

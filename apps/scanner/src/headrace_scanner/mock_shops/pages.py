@@ -78,6 +78,15 @@ def script_page(shop: str, product: str) -> bytes:
     ).encode()
 
 
+def hungry_page() -> bytes:
+    """Return a page whose script takes more and more memory, 20 MB at a time."""
+    return (
+        b"<!doctype html><meta charset=utf-8><main>Loading ...</main><script>const taken = [];"
+        b"const take = () => { taken.push(new Uint8Array(2e7).fill(7)); setTimeout(take, 20); };"
+        b"take();</script>"
+    )
+
+
 def blocked_page() -> bytes:
     """Return the page of a shop that takes us for a robot."""
     return b"<!doctype html><meta charset=utf-8><div id=challenge>Are you a robot?</div>"

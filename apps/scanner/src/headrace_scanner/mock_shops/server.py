@@ -133,12 +133,12 @@ class MockShops:
     def hold(self, *shops: str) -> None:
         """Let requests to these shops wait."""
         self.held |= set(shops)
-        self._released.clear()
 
-    def release(self) -> None:
-        """Answer those who wait."""
-        self.held.clear()
+    def release(self, *shops: str) -> None:
+        """Answer those who wait at these shops; at all of them if none is named."""
+        self.held -= set(shops or NAMES)
         self._released.set()
+        self._released = asyncio.Event()
 
     # -- serving -------------------------------------------------------------------------------
 
@@ -207,7 +207,8 @@ class MockShops:
         if shop not in pages.BROWSER_SHOPS:
             return _Answer(200, pages.json_of(shop, goods), "application/json")
         if not visit.script:
-            return _Answer(200, pages.script_page(shop, product))
+            hungry = goods.behaviour == "hungry"
+            return _Answer(200, pages.hungry_page() if hungry else pages.script_page(shop, product))
         if goods.behaviour == "no_price":
             return _Answer(200, b'{"price": null}', "application/json")
         return _Answer(200, pages.script_data(shop, goods), "application/json")

@@ -1,6 +1,6 @@
 // The page of the bundle. No framework and no build: the browser reads these files as they are.
 
-import { $, action, ask, make, many, read } from "./ask.js";
+import { $, action, ask, make, many, read } from "./headrace.js";
 
 const BUSY = 1000;
 const IDLE = 6000;

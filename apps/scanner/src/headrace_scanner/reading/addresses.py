@@ -5,10 +5,10 @@ the services behind the firewall.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from urllib.parse import urlsplit
 
+from headrace.bundles import is_public
 from headrace_scanner.errors import InvalidProduct, Unreached
 
 LONGEST_URL = 2000
@@ -41,19 +41,6 @@ def origin_of(url: str) -> str:
     parts = urlsplit(url)
     port = parts.port or PORTS[parts.scheme]
     return f"{parts.scheme}://{parts.hostname}:{port}"
-
-
-def is_public(text: str) -> bool:
-    """Return whether an address is one of the internet, as far as one can tell from it."""
-    address = ipaddress.ip_address(text.partition("%")[0])
-    if isinstance(address, ipaddress.IPv6Address):
-        # An IPv4 address in another form must not pass because of the form.
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is not None:
-            address = inner
-        elif address.teredo is not None or address in ipaddress.ip_network("64:ff9b::/96"):
-            return False
-    return address.is_global and not address.is_multicast
 
 
 async def resolve(url: str, *, allow_private: bool) -> list[str]:

@@ -1,16 +1,12 @@
-// Asking the server, with a key where it wants one; and small things that all parts use.
+// Asking the server for more than JSON.
 
-export const $ = (id) => document.getElementById(id);
+import { $, ask as request } from "./headrace.js";
+export { $, make, read as ask } from "./headrace.js";
+
 const KEY = "headrace-key";
 
-export async function ask(path, options = {}) {
-  return (await request(path, options)).json();
-}
-
 export async function send(path, method, body) {
-  const options = { method };
-  if (body) Object.assign(options, { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
-  const answer = await request(path, options);
+  const answer = await request(path, { method, body: body ? JSON.stringify(body) : undefined });
   return answer.status === 204 ? null : answer.json();
 }
 
@@ -34,42 +30,4 @@ export async function source(player, path) {
   }
 }
 
-async function request(path, options = {}) {
-  const headers = new Headers(options.headers);
-  const key = sessionStorage.getItem(KEY);
-  if (key) headers.set("Authorization", `Bearer ${key}`);
-  const answer = await fetch(path, { ...options, headers });
-  if (answer.status === 401 && (await signIn())) return request(path, options);
-  if (!answer.ok) throw new Error(await problem(answer));
-  return answer;
-}
-
-async function problem(answer) {
-  const body = await answer.json().catch(() => null);
-  return body?.detail || body?.title || `The server answered ${answer.status}.`;
-}
-
-let signingIn = null;
-
-function signIn() {
-  signingIn ??= new Promise((resolve) => {
-    const dialog = $("sign-in");
-    dialog.addEventListener("close", () => {
-      const key = $("key").value.trim();
-      $("key").value = "";
-      signingIn = null;
-      if (key) sessionStorage.setItem(KEY, key);
-      resolve(Boolean(key));
-    }, { once: true });
-    dialog.showModal();
-  });
-  return signingIn;
-}
-
 $("not-now").addEventListener("click", () => { $("key").value = ""; $("sign-in").close(); });
-
-export function make(tag, properties, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}

@@ -5,29 +5,13 @@ services behind the firewall.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 
+from headrace.bundles import is_public
 from headrace_spots.crawling.urls import shown
 from headrace_spots.errors import CrawlFailed, InvalidAddress
 
-IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-# IPv4 addresses that a gateway translates.
-_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 REMEDY = "set HEADRACE_SPOTS_ALLOW_PRIVATE=true for all workers if that is wanted"
-
-
-def is_public(text: str) -> bool:
-    """Return whether an address is one of the internet, as far as one can tell from it."""
-    address: IPAddress = ipaddress.ip_address(text.partition("%")[0])
-    if isinstance(address, ipaddress.IPv6Address):
-        # An IPv4 address in another form must not pass because of the form.
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is not None:
-            address = inner
-        elif address.teredo is not None or address in _TRANSLATED:
-            return False
-    return address.is_global and not address.is_multicast
 
 
 def check_named(host: str) -> None:

@@ -1,12 +1,14 @@
 // The page of the bundle. No framework and no build: the browser reads these files as they are.
 
-import { $, action, ask, make, many, read, stars } from "./ask.js";
+import { $, action, ask, make, many, read } from "./headrace.js";
 import { aspectBar, ratingPlot, sentimentPlot, starsPlot } from "./plots.js";
 
 const PAGE = 30;
 const EVERY = 1000;
 const STAGES = ["queued", "crawling", "crawled", "parsing", "parsed", "analyzing", "embedding", "completed"];
 const FINAL = ["completed", "failed"];
+
+const stars = (rating) => (rating === null || rating === undefined ? "no rating" : `${rating.toFixed(2)} of 5`);
 
 let shown = [];
 let cursor = null;

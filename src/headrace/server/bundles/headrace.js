@@ -1,12 +1,16 @@
-// Asking the server, and small things that every part of the page needs.
+// For pages of bundles: `import { ask, read } from "./headrace.js"`. Asks the server, with a key
+// where it wants one; the page has a dialog `sign-in` with an input `key`.
 
 export const $ = (id) => document.getElementById(id);
 
+const KEY = "headrace-key";
+
 export async function ask(path, options = {}) {
   const headers = new Headers(options.headers);
-  const key = sessionStorage.getItem("headrace-key");
+  const key = sessionStorage.getItem(KEY);
   if (key) headers.set("Authorization", `Bearer ${key}`);
-  if (options.body) headers.set("Content-Type", "application/json");
+  // The browser says by itself what a form is.
+  if (typeof options.body === "string") headers.set("Content-Type", "application/json");
   const answer = await fetch(path, { ...options, headers });
   if (answer.status === 401 && (await signIn())) return ask(path, options);
   if (!answer.ok) throw new Error(await problem(answer));
@@ -31,7 +35,7 @@ function signIn() {
       const key = $("key").value.trim();
       $("key").value = "";
       signingIn = null;
-      if (key) sessionStorage.setItem("headrace-key", key);
+      if (key) sessionStorage.setItem(KEY, key);
       resolve(Boolean(key));
     }, { once: true });
     dialog.showModal();
@@ -45,11 +49,10 @@ export function make(tag, properties, ...children) {
   return element;
 }
 
+export const many = (count, what) => `${count.toLocaleString()} ${what}${count === 1 ? "" : "s"}`;
+
 export function action(text, label, act) {
   const button = make("button", { type: "button", className: "plain", onclick: act }, text);
   button.setAttribute("aria-label", label);
   return button;
 }
-
-export const many = (count, what) => `${count.toLocaleString()} ${what}${count === 1 ? "" : "s"}`;
-export const stars = (rating) => (rating === null || rating === undefined ? "no rating" : `${rating.toFixed(2)} of 5`);
