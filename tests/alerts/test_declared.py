@@ -12,7 +12,7 @@ import headrace
 from headrace.alerts.file import AlertsFile, read_alerts
 from headrace.clock import Clock
 from headrace.errors import InvalidSetting
-from headrace.model.alert import make_rule, parse_size
+from headrace.model.alerts.rule import make_rule, parse_size
 from tests.alerts.conftest import an_app
 
 GOOD = """\

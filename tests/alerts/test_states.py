@@ -12,7 +12,7 @@ from headrace.alerts.evaluate import KEPT, MOST_SUBJECTS, Evaluator
 from headrace.alerts.state import Condition, step
 from headrace.alerts.store import STATE
 from headrace.errors import EngineUnavailable, InvalidInput
-from headrace.model.alert import AlertRule
+from headrace.model.alerts.rule import AlertRule
 from headrace.model.status import Status
 from tests.alerts.conftest import Alerts
 from tests.alerts.provoke import empty, heartbeat, three_jobs

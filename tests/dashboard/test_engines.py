@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from headrace.model.job import JobFilter
-from headrace.model.schedule import Schedule
+from headrace.model.schedules.schedule import Schedule
 from headrace.model.status import Status
 from headrace.model.views import JobCount
 from headrace.monitor import kept_reads

@@ -155,7 +155,7 @@ class AdminVerbs(JobVerbs, OverviewVerbs):
     ) -> ScheduleView:
         """Add a schedule, or change the one of this name. It fires from its next time on."""
         schedules = self.schedules
-        from headrace.model.schedule import Schedule  # noqa: PLC0415
+        from headrace.model.schedules.schedule import Schedule  # noqa: PLC0415
 
         params = dict(options.pop("params", None) or {})
         source, replace = options.pop("source", "app"), options.pop("replace", True)

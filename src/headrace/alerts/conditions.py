@@ -9,7 +9,7 @@ import msgspec
 
 from headrace.alerts.state import Condition
 from headrace.errors import InvalidSetting
-from headrace.model.alert import AlertRule, RuleKind, fits
+from headrace.model.alerts.rule import AlertRule, RuleKind, fits
 from headrace.model.views import Finding
 from headrace.monitor.findings import dispatchers, lanes, schedules, workers
 from headrace.monitor.findings.facts import Facts

@@ -12,7 +12,7 @@ import msgspec
 
 from headrace.alerts.store import AlertRecords, KeptRule
 from headrace.errors import InvalidSetting, MissingDriver
-from headrace.model.alert import AlertRule, make_rule
+from headrace.model.alerts.rule import AlertRule, make_rule
 from headrace.publishing.store import DestinationRecords
 from headrace.task.app_like import AppLike
 

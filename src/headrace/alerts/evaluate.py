@@ -16,7 +16,8 @@ from headrace.alerts.conditions import FROM_SERIES, PARTS, Seen, conditions
 from headrace.alerts.state import AlertState, Condition, Step, over, step
 from headrace.alerts.store import STATE, AlertRecords, Silence, Versioned, key_of
 from headrace.errors import RecordConflict
-from headrace.model.alert import ALERT_TYPE, AlertNotice, AlertRule
+from headrace.model.alerts.notice import ALERT_TYPE, AlertNotice
+from headrace.model.alerts.rule import AlertRule
 from headrace.model.job import NewJob
 from headrace.model.times import moment_of
 from headrace.model.views import RecordChange

@@ -12,7 +12,8 @@ from datetime import datetime
 
 import msgspec
 
-from headrace.model.alert import AlertNotice, AlertRule, NoticeStatus, Phase, Severity
+from headrace.model.alerts.notice import AlertNotice, NoticeStatus
+from headrace.model.alerts.rule import AlertRule, Phase, Severity
 from headrace.model.ids import new_id
 from headrace.model.times import moment_of
 from headrace.publishing.events import delivery_id

@@ -13,7 +13,7 @@ import msgspec
 
 from headrace.alerts.state import AlertState
 from headrace.errors import InvalidSetting, RecordConflict, UnknownAlertRule
-from headrace.model.alert import AlertRule
+from headrace.model.alerts.rule import AlertRule
 from headrace.model.names import check_name
 from headrace.model.views import Record
 from headrace.suggest import similar_or_first

@@ -237,7 +237,7 @@ def _times_of(
 ) -> ScheduleTimes:
     _ = App(settings=session.settings).schedules  # says what to install if the extra is missing
     from headrace.dispatchers.cron.views import schedule_times  # noqa: PLC0415 - an extra
-    from headrace.model.schedule import Schedule  # noqa: PLC0415 - an extra
+    from headrace.model.schedules.schedule import Schedule  # noqa: PLC0415 - an extra
 
     schedule = Schedule(name="tried", expression=expression, task="none", tz=tz).checked()
     return schedule_times(schedule, now, count)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.errors import HeadraceError, WorkerUnhealthy
-from headrace.model.worker import Renewal, WorkerInfo, renewal_seconds
+from headrace.model.lease import renewal_seconds
+from headrace.model.worker import Renewal, WorkerInfo
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
 from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks

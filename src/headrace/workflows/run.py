@@ -15,8 +15,8 @@ from headrace.engine.base import Engine
 from headrace.engine.parts import parts
 from headrace.errors import InvalidInput, JobConflict, NotRetryable, UnknownWorkflow
 from headrace.job_tree import complete_rerun
-from headrace.model.context import Context
 from headrace.model.durable.awaited import AwaitedChildren
+from headrace.model.durable.context import Context
 from headrace.model.durable.entries import CHILDREN, STAGE, ChildrenRecord
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.ids import nth_id

@@ -22,7 +22,7 @@ from headrace.errors import ArtifactNotFound, Suspended
 from headrace.model.artifact import Artifact, Artifacts, Content, KeptFile
 from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.children import EndedChild
-from headrace.model.durable.transient import Transient
+from headrace.model.durable.transient_stages import Transient
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob, NewJob
 from headrace.orchestrator.durable.context import DurableContext

@@ -17,7 +17,7 @@ from headrace.cli.formatting import parse_span, parse_time, shown_time
 from headrace.cli.output import Columns, print_json, print_line, print_section
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
-from headrace.model.alert import KINDS
+from headrace.model.alerts.rule import KINDS
 
 RULE = argument("name", "RULE", "The name of the rule.")
 SUBJECT = option("--subject", "TEXT", "Only for this queue, task, worker, … (default all).")

@@ -24,7 +24,7 @@ from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.session import CliSession
 from headrace.engine.text import redacted
 from headrace.errors import WorkerUnhealthy
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.model.job import ClaimedJob
 from headrace.model.names import check_name
 from headrace.orchestrator import CallNext, JobOrchestrator, run_worker

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from headrace.errors import InvalidSetting
-from headrace.model.schedule import KeptSchedule, Schedule
+from headrace.model.schedules.schedule import KeptSchedule, Schedule
 
 
 class OtherOwner(InvalidSetting):

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from headrace.errors import ChildFailed, InvalidInput, InvalidSetting, NotRetryable, Suspended
-from headrace.model.context import Context
 from headrace.model.durable.children import EndedChild, FailedChild, OnFailure
+from headrace.model.durable.context import Context
 from headrace.model.durable.entries import CHILDREN, SLEEP, WAIT, named, stage_name
 from headrace.model.durable.followers import FOLLOW_ON, FollowOn
-from headrace.model.durable.transient import check_transient
+from headrace.model.durable.transient_stages import check_transient
 from headrace.model.ids import parse_id
 from headrace.model.job import NewJob
 from headrace.model.names import check_text

@@ -19,7 +19,7 @@ from headrace.errors import (
     Snooze,
     StageTimedOut,
 )
-from headrace.model.durable.transient import GONE, GONE_TEXT
+from headrace.model.durable.transient_stages import GONE, GONE_TEXT
 from headrace.model.policy import check_timeout
 from headrace.model.retry import NeverRetry, RetryPolicy, delay_after
 from headrace.orchestrator.durable.step_names import CURRENT_STAGE

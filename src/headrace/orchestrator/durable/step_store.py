@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.durable.children import EndedChild
-from headrace.model.durable.transient import Transient
+from headrace.model.durable.transient_stages import Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.children import ChildJobs
 from headrace.orchestrator.durable.stage_call import StageRetry

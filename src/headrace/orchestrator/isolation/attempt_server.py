@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from headrace.errors import HeadraceError, Suspended
-from headrace.model.durable.transient import GONE, Transient
+from headrace.model.durable.transient_stages import GONE, Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
 from headrace.orchestrator.durable.stage_call import ELSEWHERE

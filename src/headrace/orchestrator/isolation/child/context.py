@@ -15,7 +15,7 @@ import msgspec
 
 from headrace.errors import InvalidInput
 from headrace.model.durable.children import EndedChild
-from headrace.model.durable.transient import GONE, Transient
+from headrace.model.durable.transient_stages import GONE, Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
 from headrace.orchestrator.durable.spans import stage_span

@@ -11,9 +11,9 @@ import msgspec
 
 from headrace.api_types.responses import ScheduleRun, ScheduleTimes, ScheduleView
 from headrace.errors import InvalidSetting
-from headrace.model.cron import find_zone, parse_cron
 from headrace.model.names import check_name
-from headrace.model.schedule import RUNS_KEPT, Schedule
+from headrace.model.schedules.cron import find_zone, parse_cron
+from headrace.model.schedules.schedule import RUNS_KEPT, Schedule
 from headrace.server.dashboard.charts import dots
 from headrace.server.dashboard.findings import links as finding_links
 from headrace.server.dashboard.page import Shown, page

@@ -24,6 +24,8 @@ from cronsim import CronSim, CronSimError
 from headrace.errors import InvalidSetting
 from headrace.suggest import nearest
 
+LEAST_INTERVAL = 60.0
+"""The fewest seconds between two times of an expression, unless a dispatcher's settings say so."""
 LONGEST = 200
 DAY = 86_400
 SECOND = timedelta(seconds=1)

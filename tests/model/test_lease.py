@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.loops.loop import around
-from headrace.model.worker import renewal_seconds, sweep_pause
+from headrace.model.lease import renewal_seconds, sweep_pause
 
 
 @pytest.mark.parametrize("lease_seconds", [1.0, 3.0, 20.0, 30.0, 600.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal, get_args
 
@@ -30,7 +29,6 @@ RuleKind = Literal[
 KINDS: tuple[RuleKind, ...] = get_args(RuleKind)
 Severity = Literal["info", "warning", "critical"]
 Phase = Literal["ok", "waiting", "firing"]
-NoticeStatus = Literal["firing", "repeated", "resolved", "test"]
 
 MOST_RECEIVERS = 20
 MOST_PATTERNS = 100
@@ -38,8 +36,7 @@ LONGEST_SUMMARY = 500
 # Series tell whole minutes, and an hour of them is read at once.
 SHORTEST_WINDOW, LONGEST_WINDOW = 60.0, 3_600.0
 SHORTEST_REPEAT = 60.0
-ALERT_TYPE = "headrace.alert.v1"
-"""The type of the event that receivers get."""
+
 
 # What each kind takes beside what all take; what has a star is needed.
 FIELDS: dict[RuleKind, tuple[str, ...]] = {
@@ -219,47 +216,3 @@ def parse_size(name: str, text: str) -> float:
         raise InvalidInput(
             f"{name} {text!r} is not a size; write bytes (500000), or 500kB, 20MB, 1.5GB"
         ) from None
-
-
-class AlertNotice(msgspec.Struct, kw_only=True, frozen=True):
-    """What a receiver is told: the data of the event. `episode` is the same for all notices from
-    the first to the resolution.
-    """
-
-    status: NoticeStatus
-    rule: str
-    kind: str
-    subject: str
-    severity: Severity
-    detail: str
-    remedy: str = ""
-    summary: str = ""
-    episode: str = ""
-    since: datetime | None = None
-    resolved_at: datetime | None = None
-    number: int = 1
-
-    @property
-    def title(self) -> str:
-        """One line: what it is about."""
-        if self.status == "resolved":
-            word = "resolved"
-        elif self.status == "test":
-            word = "test"
-        else:
-            word = self.severity
-        return f"[{word}] {self.summary or self.detail}"
-
-    @property
-    def lines(self) -> list[str]:
-        """What else there is to say, a line each."""
-        told = [self.detail] if self.summary else []
-        if self.status == "repeated":
-            told.append(f"Told for the {self.number}. time.")
-        if self.remedy and self.status != "resolved":
-            told.append(self.remedy)
-        if self.since is not None:
-            told.append(f"Since {self.since:%Y-%m-%d %H:%M:%S} UTC.")
-        if self.resolved_at is not None:
-            told.append(f"Over at {self.resolved_at:%Y-%m-%d %H:%M:%S} UTC.")
-        return [*told, f"Rule {self.rule} ({self.kind})."]

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from headrace.errors import InvalidSetting
-from headrace.model.cron import Cron, find_zone, parse_cron
 from headrace.model.names import check_name
+from headrace.model.schedules.cron import Cron, find_zone, parse_cron
 
 Missed = Literal["skip", "latest", "all"]
 Reason = Literal["missed", "overlap"]
