@@ -13,6 +13,7 @@ from headrace.app import App
 from headrace.server.bundles import add_bundles
 from headrace.server.dashboard.mount import mount_dashboard
 from headrace.server.http import problems
+from headrace.server.http.body_limits import UPLOAD_LIMIT
 from headrace.server.http.incoming import BODY_SECONDS, IncomingBodies
 from headrace.server.http.traced import TracedRequests
 from headrace.server.openapi import page
@@ -31,7 +32,7 @@ from headrace.server.routes import (
     workflows,
 )
 from headrace.server.routing import Prefix, SecurityHeaders
-from headrace.server.service import MEBIBYTE, Service, ServicePerLoop
+from headrace.server.service import Service, ServicePerLoop
 from headrace.task.redact import DEFAULT
 from headrace.tracing import find_tracing
 from headrace.version import __version__
@@ -57,7 +58,7 @@ def create(
     *,
     redact: Sequence[str] = DEFAULT,
     rate: float = 2_000.0,
-    upload_limit: int = 32 * MEBIBYTE,
+    upload_limit: int = UPLOAD_LIMIT,
     user_argument: str | None = "user_id",
     most_streams: int = 2_000,
     dashboard: bool = True,

@@ -80,7 +80,7 @@ async def create_many(call: Call) -> Response:
     `created` tells for each job whether it is new, or was there already by its key.
     """
     service, caller = call.service, call.caller
-    batch = await read_json(call, BatchRequest, limit=service.batch_limit)
+    batch = await read_json(call, BatchRequest, limit=service.body_limits.batch)
     service.rate_limit.check_batch(caller.key_id, len(batch.jobs))
     new = []
     for index, wanted in enumerate(batch.jobs):
