@@ -26,7 +26,7 @@ RECEIVERS = "alerts file"
 """The origin of destinations that a file of alerts has."""
 
 
-class OtherOwner(InvalidSetting):
+class RuleOfOtherOwner(InvalidSetting):
     """A rule of this name belongs to another service."""
 
 
@@ -100,7 +100,7 @@ class DeclaredAlerts:
         for rule in rules:
             try:
                 made = await self.records.change(rule.name, self._declaration(rule, place))
-            except OtherOwner as error:
+            except RuleOfOtherOwner as error:
                 log.error("%s", error)  # noqa: TRY400 - it is told whole
                 continue
             if made != before.get(rule.name):
@@ -135,7 +135,7 @@ class DeclaredAlerts:
             if before is None:
                 return KeptRule(**said, created_at=now, changed_at=now)
             if before.owner not in (None, owner):
-                raise OtherOwner(
+                raise RuleOfOtherOwner(
                     f'alert rule "{rule.name}" of {place} is not stored: one of this name belongs '
                     f'to "{before.owner}" ({before.origin}); give this one another name'
                 )

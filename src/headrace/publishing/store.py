@@ -19,7 +19,7 @@ Change = Callable[[Destination | None], Destination]
 _decoder = msgspec.json.Decoder(Destination)
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredDestination(msgspec.Struct, frozen=True):
     """A destination with the version of its record."""
 
     destination: Destination
@@ -44,11 +44,13 @@ class DestinationRecords:
                 return found
             after = records[-1].key
 
-    async def find(self, name: str) -> Stored | None:
+    async def find(self, name: str) -> StoredDestination | None:
         """Return one, or None."""
         await self._host.open()
         record = await self._host.engine.record_get(KIND, check_name("destination", name))
-        return None if record is None else Stored(_decoder.decode(record.body), record.version)
+        if record is None:
+            return None
+        return StoredDestination(_decoder.decode(record.body), record.version)
 
     async def get(self, name: str) -> Destination:
         """Return one. Raises `UnknownDestination`."""

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from headrace.dispatchers.cron.declaration import OtherOwner, declaration
+from headrace.dispatchers.cron.declaration import ScheduleOfOtherOwner, declaration
 from headrace.dispatchers.cron.store import ScheduleRecords
 from headrace.engine.parts import parts
 from headrace.enqueue import stored
@@ -122,7 +122,7 @@ class Schedules:
         for schedule in declared.values():
             try:
                 await self._change(schedule.name, declaration(schedule, place, owner))
-            except OtherOwner as error:
+            except ScheduleOfOtherOwner as error:
                 refused[schedule.name] = str(error)
         for kept in await self.records.all():
             if kept.schedule.name not in {*declared, *elsewhere}:

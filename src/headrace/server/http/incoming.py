@@ -47,7 +47,7 @@ class IncomingBodies:
             )
             await refusal.response()(scope, receive, send)
             return
-        body = _Body(headers, receive, self._seconds)
+        body = _IncomingBody(headers, receive, self._seconds)
 
         async def send_after_body(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] >= 400:
@@ -57,7 +57,7 @@ class IncomingBodies:
         await self.app(scope, body.receive, send_after_body)
 
 
-class _Body:
+class _IncomingBody:
     """The body of one request, as far as it has come."""
 
     def __init__(self, headers: Headers, receive: Receive, seconds: float) -> None:
