@@ -21,7 +21,7 @@ from headrace.api_types.filters import filter_fields
 from headrace.api_types.job import JobBody
 from headrace.api_types.requests import FilterRequest
 from headrace.engine.base import Engine
-from headrace.engine.parts import parts, records_of
+from headrace.engine.bounded_reads import parts, records_of
 from headrace.errors import HeadraceError, JobConflict, RecordConflict
 from headrace.model.ids import new_id, parse_id
 from headrace.model.job import Job, JobFilter

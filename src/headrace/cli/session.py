@@ -15,7 +15,7 @@ from headrace.cli.errors import notice
 from headrace.cli.output import Columns, is_terminal, print_json, print_line, print_table
 from headrace.config import Settings, load
 from headrace.engine.sqlite.connection.address import parse_address
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import msgspec
 
 from headrace import job_tree
 from headrace.engine.base import Engine
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.errors import InvalidInput, JobConflict
 from headrace.job_tree import rerun_without
 from headrace.model.durable.entries import CHILDREN, STAGE

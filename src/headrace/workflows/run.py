@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headrace.engine.base import Engine
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.errors import InvalidInput, JobConflict, NotRetryable, UnknownWorkflow
 from headrace.job_tree import complete_rerun
 from headrace.model.durable.awaited import AwaitedChildren

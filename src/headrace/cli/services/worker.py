@@ -22,7 +22,7 @@ from headrace.cli.output import print_json_line
 from headrace.cli.services.logs import log_format_option, log_to_stderr
 from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.session import CliSession
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import WorkerUnhealthy
 from headrace.model.durable.context import Context
 from headrace.model.job import ClaimedJob

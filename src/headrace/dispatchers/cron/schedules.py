@@ -11,7 +11,7 @@ import msgspec
 
 from headrace.dispatchers.cron.declaration import ScheduleOfOtherOwner, declaration
 from headrace.dispatchers.cron.store import ScheduleRecords
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.enqueue import stored
 from headrace.errors import HeadraceError, InvalidSetting, JobConflict, RecordConflict
 from headrace.model.ids import new_id

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.engine.parts import MOST_JOBS, PART_BYTES
+from headrace.engine.bounded_reads import MOST_JOBS, PART_BYTES
 from headrace.enqueue import batches
 from headrace.errors import InvalidInput, NotRetryable
 from headrace.model.durable.awaited import AwaitedChildren

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 from headrace.admin.bulk import BulkNotFound, find
 from headrace.api_types.bulk import BulkAction, BulkView
 from headrace.api_types.requests import BulkRequest
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.model.job import JobFilter
 from headrace.server.auth.caller import Caller
 from headrace.server.auth.reach import Reach

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from headrace.engine.following import followers
+from headrace.engine.follower_steps import followers
 from headrace.engine.postgres.columns import insert_columns, once, settlement_columns
 from headrace.engine.postgres.connection.connection import Link
 from headrace.engine.postgres.keys_in_doubt import KeysInDoubt, keys_of

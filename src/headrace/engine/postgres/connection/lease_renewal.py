@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.clock import Clock
-from headrace.engine.lease import LoopLeaseKeeper
+from headrace.engine.lease_renewal import LoopLeaseKeeper
 from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.connection.connection import LOOK_UP, Link
 from headrace.engine.postgres.sql import sql

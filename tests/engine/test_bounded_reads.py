@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.engine.base import Engine
-from headrace.engine.parts import SHORT_BYTES
+from headrace.engine.bounded_reads import SHORT_BYTES
 from headrace.model.ids import new_id
 from headrace.model.job import Job
 from tests.support.verbs import a_job, a_worker, claim, complete

@@ -1,4 +1,4 @@
--- stretch: records of some jobs, of those in the states asked for.
+-- records_by_state: records of some jobs, of those in the states asked for.
 -- KEYS jobs errors
 -- `first` is where in ARGV the states begin: numbers in one text ('' all), then the number of error
 -- types (0 any) and these. `answer` is added to: id and record of each job in turn that is in one of the

@@ -1,4 +1,4 @@
--- seen: jobs as people see them.
+-- shown_jobs: jobs as people see them.
 -- KEYS jobs bodies results errors logs notes waiting awaits admitted
 -- Answers for each id that exists: id  record  body  result  error  log  note  awaits  when it was
 -- admitted to its lane ('' where none), with the state of a job that waits for its lane, which only

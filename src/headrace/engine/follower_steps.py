@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from headrace.engine.text import is_id
+from headrace.engine.stored_text import is_id
 from headrace.errors import InvalidInput
 from headrace.model.job import NewJob
 from headrace.model.outcome import Settlement

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- collect: the ids of all jobs in some states, if they are few.
+-- few_ids_by_state: the ids of all jobs in some states, if they are few.
 -- KEYS due ready reserved waiting held finished
 -- USES clock
 -- ARGV 1 offset  2 how many are few  then words: scheduled, pending, running, finished

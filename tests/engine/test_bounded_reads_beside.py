@@ -12,8 +12,8 @@ from chaos.proxy import Direction, Proxy
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
+from headrace.engine.bounded_reads import PART_BYTES
 from headrace.engine.open import open_engine
-from headrace.engine.parts import PART_BYTES
 from tests.conftest import ENGINES, Servers, store_url
 from tests.support.verbs import a_worker, claim, complete, enqueue
 
