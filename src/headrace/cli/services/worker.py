@@ -28,7 +28,7 @@ from headrace.model.durable.context import Context
 from headrace.model.job import ClaimedJob
 from headrace.model.names import check_name
 from headrace.orchestrator import CallNext, JobOrchestrator, run_worker
-from headrace.orchestrator.process import UNHEALTHY, exit_worker
+from headrace.orchestrator.worker_program import UNHEALTHY, exit_worker
 from headrace.tracing.set_up import exporting
 from headrace.version import __version__
 

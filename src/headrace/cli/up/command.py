@@ -33,7 +33,7 @@ from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
 from headrace.model.job import Job
 from headrace.model.status import Status
 from headrace.orchestrator import JobOrchestrator
-from headrace.orchestrator.process import exit_worker
+from headrace.orchestrator.worker_program import exit_worker
 from headrace.tracing.set_up import exporting
 from headrace.version import __version__
 

@@ -22,7 +22,7 @@ from headrace.errors import (
 from headrace.model.durable.transient_stages import GONE, GONE_TEXT
 from headrace.model.policy import check_timeout
 from headrace.model.retry import NeverRetry, RetryPolicy, delay_after
-from headrace.orchestrator.durable.step_names import CURRENT_STAGE
+from headrace.orchestrator.durable.entry_names import CURRENT_STAGE
 from headrace.orchestrator.settling.attempt_log import error_text
 from headrace.task.codec import encode_exact
 from headrace.task.returned import called_function, decoder_of

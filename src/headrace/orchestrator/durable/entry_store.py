@@ -1,4 +1,4 @@
-"""The interface for recording durable steps.
+"""The interface for storing entries: stages, sleeps, waits, children, followers.
 
 It is implemented in the worker and, as a proxy, in child processes.
 """
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
 
 
-class StepStore(ABC):
-    """Records durable steps. Each call has the name that its step is recorded by."""
+class EntryStore(ABC):
+    """Stores entries. Each call has the name that its entry is stored by."""
 
     @abstractmethod
     async def stage(
         self,
-        step_name: str,
+        entry_name: str,
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
@@ -38,15 +38,15 @@ class StepStore(ABC):
         """
 
     @abstractmethod
-    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
+    async def sleep(self, entry_name: str, seconds: float | None, until: float | None) -> None:
         """Sleep for `seconds`, or until a time in seconds since the epoch."""
 
     @abstractmethod
-    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, entry_name: str, event: str, timeout: float | None) -> bytes:
         """Wait for a signal and return its body."""
 
     @abstractmethod
-    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
+    async def spawn(self, entry_name: str, jobs: list[NewJob]) -> list[str]:
         """Create child jobs and return their ids."""
 
     @abstractmethod
@@ -62,7 +62,7 @@ class StepStore(ABC):
         """Have an event published with the outcome, and return its id. The same way."""
 
 
-class WorkerStepStore(StepStore):
+class WorkerEntryStore(EntryStore):
     """Records in the engine. All but the function of a stage runs on the worker's event loop."""
 
     def __init__(self, context: JobContext) -> None:
@@ -73,26 +73,26 @@ class WorkerStepStore(StepStore):
 
     async def stage(
         self,
-        step_name: str,
+        entry_name: str,
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
         transient: Transient = None,
     ) -> Any:
         return await self._stages.run(
-            step_name, call, done=done, stage_retry=stage_retry, transient=transient
+            entry_name, call, done=done, stage_retry=stage_retry, transient=transient
         )
 
-    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
-        await self._context.on_worker_loop(self._sleep_and_wait.sleep(step_name, seconds, until))
+    async def sleep(self, entry_name: str, seconds: float | None, until: float | None) -> None:
+        await self._context.on_worker_loop(self._sleep_and_wait.sleep(entry_name, seconds, until))
 
-    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, entry_name: str, event: str, timeout: float | None) -> bytes:
         return await self._context.on_worker_loop(
-            self._sleep_and_wait.wait(step_name, event, timeout)
+            self._sleep_and_wait.wait(entry_name, event, timeout)
         )
 
-    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
-        return await self._context.on_worker_loop(self._children.spawn(step_name, jobs))
+    async def spawn(self, entry_name: str, jobs: list[NewJob]) -> list[str]:
+        return await self._context.on_worker_loop(self._children.spawn(entry_name, jobs))
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         return await self._context.on_worker_loop(self._children.gather(ids))

@@ -16,11 +16,12 @@ from headrace.model.worker import Renewal, WorkerInfo
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
 from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
+from headrace.orchestrator.health import is_healthy
 from headrace.orchestrator.lease_thread import LeaseThread
 from headrace.orchestrator.middleware import Chain
 from headrace.orchestrator.running.attempt import Reason, monotonic
 from headrace.orchestrator.running.context import Services
-from headrace.orchestrator.running.executor import Executor
+from headrace.orchestrator.running.executor import executor_kind
 from headrace.orchestrator.running.loop_monitor import LoopBlockMonitor
 from headrace.orchestrator.running.slots import Slots
 from headrace.orchestrator.running.threads import Threads
@@ -79,7 +80,7 @@ class WorkerRuntime:
             engine=self.engine, telemetry=telemetry, on_refused=self.lose_lease_of
         )
         self.family_updates = FamilyUpdates(engine=self.engine)
-        self.executor = _executor_kind(host)(
+        self.executor = executor_kind(host)(
             tasks=host.tasks,
             services=Services(
                 engine=self.engine,
@@ -129,7 +130,7 @@ class WorkerRuntime:
             ),
             telemetry=telemetry,
             running=lambda: self.slots.busy,
-            healthy=lambda: self.healthy,
+            healthy=lambda: is_healthy(self),
             on_renewal=self._renewed,
             on_hang=on_hang,
             on_death=self._lease_thread_ended,
@@ -157,29 +158,6 @@ class WorkerRuntime:
     @property
     def name(self) -> str:
         return self.info.name
-
-    @property
-    def healthy(self) -> bool:
-        """Return whether the engine is reached and the lease is renewed."""
-        lapsed = monotonic() - self.lease_thread.renewed_at > self.renewal_seconds
-        return (
-            self.dispatcher.healthy
-            and self.lease_thread.alive
-            and not (lapsed or self.lease_thread.hung)
-        )
-
-    @property
-    def trouble(self) -> str | None:
-        """Return why it takes no jobs now, in words; None if it does."""
-        if (trouble := self.dispatcher.trouble) is not None:
-            return trouble
-        if self.lease_thread.hung:
-            return "a handler has blocked the event loop for too long"
-        if not self.healthy:
-            return f"its lease of {self.settings.lease_seconds:g} s could not be renewed in time"
-        if self.dispatcher.worker_id is None:
-            return "its lease was lost, and it has not registered with the engine again yet"
-        return None
 
     async def start(self) -> None:
         """Register the worker and start its loops."""
@@ -353,12 +331,3 @@ class WorkerRuntime:
             self.dispatcher.drain()
             self._lose_all("settles nothing any more")
             self._on_death(error)
-
-
-def _executor_kind(host: AppLike) -> type[Executor]:
-    """Return what runs attempts: one that notes which job runs only where somebody asks for it."""
-    if host.tracing is None and host.settings.log_format != "json":
-        return Executor
-    from headrace.orchestrator.running.observed import ObservedExecutor  # noqa: PLC0415 - optional
-
-    return ObservedExecutor
