@@ -16,9 +16,9 @@ import msgspec
 
 from headrace.api_types.requests import FASTEST, Scope
 from headrace.api_types.responses import KeyView, NewKey
+from headrace.app_lifecycle import AppLifecycle
 from headrace.errors import HeadraceError, InvalidInput, RecordConflict
 from headrace.model.names import check_name, check_text
-from headrace.opening import Opening
 
 SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
 KIND = "key"
@@ -56,7 +56,7 @@ _decoder = msgspec.json.Decoder(Key)
 
 
 async def create_key(
-    app: Opening,
+    app: AppLifecycle,
     *,
     name: str,
     scope: str = "read",
@@ -85,7 +85,7 @@ async def create_key(
     return key, f"hr_{key.id}_{secret}"
 
 
-async def list_keys(app: Opening) -> list[Key]:
+async def list_keys(app: AppLifecycle) -> list[Key]:
     """All keys, also revoked ones, the oldest first."""
     await app.open()
     keys: list[Key] = []
@@ -99,7 +99,7 @@ async def list_keys(app: Opening) -> list[Key]:
     return sorted(keys, key=lambda key: (key.created_at, key.id))
 
 
-async def revoke_key(app: Opening, key_id: str) -> Key:
+async def revoke_key(app: AppLifecycle, key_id: str) -> Key:
     """Let a key be refused from now on. Revoking twice is fine."""
     await app.open()
     while True:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from headrace.engine.stored_text import redacted
 from headrace.errors import InvalidSetting
-from headrace.installed import variable_prefix
+from headrace.installed_bundles import variable_prefix
 
 LONGEST_SCHEMA = 63
 FORMS = "sqlite:///path.db or postgresql://user@host/database"

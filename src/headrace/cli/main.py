@@ -13,7 +13,7 @@ from click import shell_completion
 from headrace.cli.command import SETTINGS, CommandGroup, root_options
 from headrace.cli.errors import report
 from headrace.cli.services.first_process import leave_the_first_process
-from headrace.installed import installed
+from headrace.installed_bundles import installed
 from headrace.version import __version__
 
 # In the order of the help: where a command is, and what it does. Only the module of the command

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TOUR = "headrace.cli.up.tour:app"
 # An App for those who name bundles only.
-BUNDLES = "headrace.cli.bundles.only:app"
+BUNDLES = "headrace.cli.bundles.app_without_tasks:app"
 # How often a request is repeated while a server is away: a person waits, so fail soon.
 RETRIES = 2
 

@@ -20,8 +20,8 @@ from headrace.monitor.series.depths import DepthSampler
 from headrace.monitor.series.read import SeriesReader
 from headrace.monitor.snapshot import Snapshots
 from headrace.server.auth.audit import AuditLog
+from headrace.server.auth.bound_key_counts import own_depths
 from headrace.server.auth.keys import Keyring, RateLimit
-from headrace.server.auth.own_numbers import own_depths
 from headrace.server.http.body_limits import body_limits
 from headrace.server.responses import Answers
 from headrace.task.redact import Redactor

@@ -23,7 +23,7 @@ from headrace.model.outcome import (
     Settlement,
     TimedOut,
 )
-from headrace.upkeep.store import EngineLoop
+from headrace.upkeep.job_loops import EngineLoop
 
 log = logging.getLogger("headrace.sweep")
 

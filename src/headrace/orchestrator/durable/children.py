@@ -58,8 +58,8 @@ class ChildJobs:
             if record.count != len(jobs):
                 raise NotRetryable(
                     f"children {entry_name!r} were {record.count} at first and are {len(jobs)} "
-                    "now; a handler has to make the same ones in each attempt: keep what they depend "
-                    "on in a stage"
+                    "now; a handler has to make the same ones in each attempt: keep what they "
+                    "depend on in a stage"
                 )
         ids = [nth_id(record.base, index) for index in range(record.count)]
         group = Group(

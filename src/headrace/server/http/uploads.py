@@ -19,8 +19,8 @@ from starlette.types import Message
 
 from headrace.api_types.requests import JobRequest
 from headrace.artifacts.content import CHUNK
-from headrace.artifacts.handed_in import Upload, enqueue_with_files, file_name
 from headrace.artifacts.index import HandedIn
+from headrace.artifacts.job_uploads import Upload, enqueue_with_files, file_name
 from headrace.model.job import Job, NewJob
 from headrace.server.auth.caller import Caller
 from headrace.server.auth.reach import enqueue

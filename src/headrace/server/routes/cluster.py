@@ -23,7 +23,7 @@ from headrace.model.worker import Worker
 from headrace.monitor.findings.facts import workers_within
 from headrace.monitor.running import running as find_running
 from headrace.monitor.snapshot import dispatchers
-from headrace.server.auth.own_numbers import own_depths
+from headrace.server.auth.bound_key_counts import own_depths
 from headrace.server.auth.reach import Reach
 from headrace.server.bundles.route import BundleRoute
 from headrace.server.filters import Limit, Text, Time, parse_time

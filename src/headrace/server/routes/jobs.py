@@ -18,7 +18,7 @@ from headrace.model.job import Job, JobFilter
 from headrace.model.views import JobCount
 from headrace.monitor.paging import fitting, weight
 from headrace.monitor.search import find as find_jobs
-from headrace.server.auth.own_numbers import own_count
+from headrace.server.auth.bound_key_counts import own_count
 from headrace.server.auth.reach import enqueue, enqueue_all
 from headrace.server.build_job import check_request, make_job
 from headrace.server.filters import Cursor, Limit, Mark, body_filter, job_cursor, job_filter

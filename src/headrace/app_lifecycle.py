@@ -1,4 +1,4 @@
-"""Opening and closing: an App's engine, on one event loop of one process at a time.
+"""Opening and closing an App: its engine, on one event loop of one process at a time.
 
 What holds at every moment, whatever is awaited meanwhile:
 
@@ -54,7 +54,7 @@ LONGEST_FAREWELL = 1.0
 _inherited: list[object] = []
 
 
-class Opening(Registry):
+class AppLifecycle(Registry):
     """Tasks, and an engine that is opened when it is needed."""
 
     settings: Settings

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace.artifacts import kept, pending_uploads
-from headrace.artifacts.kept import KIND
+from headrace.artifacts import kept_files, pending_uploads
+from headrace.artifacts.kept_files import KIND
 from headrace.clock import Clock
 from headrace.errors import ArtifactNotFound, LeaseLost
 from headrace.upkeep import Files
@@ -231,7 +231,7 @@ async def test_an_upload_without_a_job_can_be_kept(app: headrace.App) -> None:
 
 
 async def test_kept_files_are_listed_in_pages(app: headrace.App, monkeypatch: Any) -> None:
-    monkeypatch.setattr(kept, "PAGE", 2)
+    monkeypatch.setattr(kept_files, "PAGE", 2)
     paths = await files_of_a_job(app)
     for path in paths:
         for owner in ("lake", "shop"):
@@ -282,7 +282,7 @@ async def test_a_prune_while_a_file_is_being_kept(app: headrace.App, verb: str) 
     paths = await files_of_a_job(app)
     engine: Any = Pausing(app.engine, verb, lambda: prune(app))
     try:
-        await kept.keep(engine, app.artifact_store, paths[0], owner="shop")
+        await kept_files.keep(engine, app.artifact_store, paths[0], owner="shop")
         assert await there(app, paths[0]) == [True]
     except ArtifactNotFound:
         assert await there(app, paths[0]) == [False]
@@ -340,7 +340,7 @@ async def test_two_keep_what_the_last_owner_releases(app: headrace.App, verb: st
         await asyncio.gather(keep("second"), keep("third"))
 
     engine: Any = Pausing(app.engine, verb, both)
-    await kept.release(engine, app.artifact_store, path, owner="first")
+    await kept_files.release(engine, app.artifact_store, path, owner="first")
     assert await there(app, path) == [bool(acknowledged)]
     assert len(await records(app)) == len(acknowledged)
 
@@ -350,9 +350,11 @@ async def test_keeps_that_vouch_for_each_other_are_refused(app: headrace.App) ->
     path = (await files_of_a_job(app))[0]
     await app.artifacts.keep(path, owner="first")
     await prune(app)
-    unconfirmed = kept.KeptRecord(path, "second")
-    await app.engine.record_put(KIND, kept._key(path, "second"), kept._encode(unconfirmed))
-    await app.engine.record_delete(KIND, kept._key(path, "first"))
+    unconfirmed = kept_files.KeptRecord(path, "second")
+    await app.engine.record_put(
+        KIND, kept_files._key(path, "second"), kept_files._encode(unconfirmed)
+    )
+    await app.engine.record_delete(KIND, kept_files._key(path, "first"))
     with pytest.raises(ArtifactNotFound):
         await app.artifacts.keep(path, owner="third")
     # The one that was killed half-way still holds the file: it is listed, and can be released.
@@ -403,6 +405,6 @@ async def test_kept_again_while_its_only_owner_releases_it_is_refused(
 
     engine: Any = Pausing(app.engine, verb, release)
     with pytest.raises(ArtifactNotFound):
-        await kept.keep(engine, app.artifact_store, path, owner="shop")
+        await kept_files.keep(engine, app.artifact_store, path, owner="shop")
     assert await there(app, path) == [False]
     assert await records(app) == []
