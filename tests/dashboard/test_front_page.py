@@ -248,7 +248,7 @@ async def test_looks_within_a_second_ask_the_store_once(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However busy this machine is.
-    monkeypatch.setattr("headrace.monitor.kept_reads.TIMES", 1e9)
+    monkeypatch.setattr("headrace.monitor.cached_reads.TIMES", 1e9)
     await failed_jobs(site.app.engine, "send", unreachable(30))
     counted = Counted(site.app.engine)
     monkeypatch.setattr(site.app, "_engine", counted)

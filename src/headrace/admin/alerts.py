@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from headrace.alerts.declared import DeclaredAlerts
+    from headrace.alerts.declared_rules import DeclaredAlerts
     from headrace.alerts.loop import AlertLoop
     from headrace.alerts.store import KeptRule
     from headrace.alerts.views import AlertViews
@@ -35,7 +35,7 @@ class AlertVerbs(PublishingVerbs):
 
     @functools.cached_property
     def _declared_alerts(self) -> DeclaredAlerts:
-        from headrace.alerts.declared import DeclaredAlerts  # noqa: PLC0415 - many have none
+        from headrace.alerts.declared_rules import DeclaredAlerts  # noqa: PLC0415 - many have none
 
         return DeclaredAlerts(cast("AppLike", self))  # nothing but an App has these verbs
 

@@ -21,7 +21,7 @@ from headrace.model.alerts.rule import AlertRule
 from headrace.model.job import NewJob
 from headrace.model.times import moment_of
 from headrace.model.views import RecordChange
-from headrace.monitor.findings.letters import MOST as MOST_LETTERS
+from headrace.monitor.findings.dead_letters import MOST as MOST_LETTERS
 from headrace.monitor.findings.read import FactsReader
 from headrace.monitor.series.read import SeriesReader
 from headrace.monitor.snapshot import Snapshots

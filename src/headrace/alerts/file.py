@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace.alerts.declared import RECEIVERS
+from headrace.alerts.declared_rules import RECEIVERS
 from headrace.dispatchers.events.config import QueueConfig, fill_variables, load_document
 from headrace.errors import InvalidInput, InvalidSetting
 from headrace.model.alerts.notice import ALERT_TYPE

@@ -35,7 +35,7 @@ COMMANDS = {
     "enqueue": ("enqueue.command:enqueue", "Enqueue a job and print its id."),
     "jobs": ("jobs.list:commands", "List, show, watch, cancel and retry jobs."),
     "bulk": (
-        "jobs.background:commands",
+        "jobs.bulk:commands",
         "List, show, stop and resume bulk actions in the background.",
     ),
     "artifacts": ("admin.artifacts:commands", "List, download and keep the files of jobs."),

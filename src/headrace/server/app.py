@@ -14,8 +14,8 @@ from headrace.server.bundles import add_bundles
 from headrace.server.dashboard.mount import mount_dashboard
 from headrace.server.http import problems
 from headrace.server.http.body_limits import UPLOAD_LIMIT
-from headrace.server.http.incoming import BODY_SECONDS, IncomingBodies
-from headrace.server.http.traced import TracedRequests
+from headrace.server.http.incoming_bodies import BODY_SECONDS, IncomingBodies
+from headrace.server.http.request_spans import TracedRequests
 from headrace.server.openapi import page
 from headrace.server.openapi.document import document
 from headrace.server.otlp import metrics_export

@@ -20,9 +20,9 @@ from headrace.model.durable.entries import CHILDREN, STAGE
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.model.status import Status
-from headrace.workflows.ends import Ends, output_stage
 from headrace.workflows.model import Workflow
 from headrace.workflows.run import TASK, child_ids, get_all, parts_of, record_of
+from headrace.workflows.step_ends import Ends, output_stage
 
 OTHER_QUEUES = (
     "job {} belongs to a workflow that uses other queues as well; retry it with a key for all of "

@@ -28,9 +28,9 @@ from headrace.task import Task
 from headrace.task.app_like import AppLike
 from headrace.task.codec import encode
 from headrace.workflows.conditions import Condition
-from headrace.workflows.ends import OUTPUT, StepEnd
 from headrace.workflows.model import Step, Workflow
 from headrace.workflows.references import resolve
+from headrace.workflows.step_ends import OUTPUT, StepEnd
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext

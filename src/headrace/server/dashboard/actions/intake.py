@@ -8,8 +8,8 @@ from datetime import datetime
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import InvalidInput, JobConflict
 from headrace.server.dashboard.action import Act, Done, action
+from headrace.server.dashboard.pages.intake.dead_letters import LetterFinder, group_of
 from headrace.server.dashboard.pages.intake.intake import given_cursor
-from headrace.server.dashboard.pages.intake.letters import LetterFinder, group_of
 from headrace.server.http.problems import invalid
 from headrace.server.routes.admin import replay_letter
 

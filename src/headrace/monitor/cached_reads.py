@@ -17,11 +17,11 @@ MOST = 64
 
 
 @dataclass(slots=True)
-class _Kept(Generic[T]):
+class _CachedRead(Generic[T]):
     """One read: its result is fresh until `until`, which is set when it has succeeded."""
 
     task: asyncio.Task[T]
-    before: _Kept[T] | None = None
+    before: _CachedRead[T] | None = None
     until: float | None = None
 
     def late(self) -> float:
@@ -35,7 +35,7 @@ class _Kept(Generic[T]):
         return time.monotonic() - self.until
 
 
-class KeptReads(Generic[T]):
+class CachedReads(Generic[T]):
     """Results by key, each at most `seconds` old, or `TIMES` as long as it took to read. One that
     was fresh up to `meanwhile` seconds ago is returned while it is read anew, so that nobody waits.
     """
@@ -43,7 +43,7 @@ class KeptReads(Generic[T]):
     def __init__(self, seconds: float, *, meanwhile: float = 0.0) -> None:
         self._seconds = seconds
         self._meanwhile = meanwhile
-        self._kept: dict[Hashable, _Kept[T]] = {}
+        self._kept: dict[Hashable, _CachedRead[T]] = {}
 
     async def get(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return what was read lately, or read it. Concurrent callers share a read."""
@@ -62,15 +62,15 @@ class KeptReads(Generic[T]):
         return await asyncio.shield(kept.task)
 
     def _begin(
-        self, read: Callable[[], Coroutine[Any, Any, T]], before: _Kept[T] | None
-    ) -> _Kept[T]:
+        self, read: Callable[[], Coroutine[Any, Any, T]], before: _CachedRead[T] | None
+    ) -> _CachedRead[T]:
         async def timed() -> T:
             began = time.monotonic()
             result = await read()
             kept.until = began + max(self._seconds, TIMES * (time.monotonic() - began))
             return result
 
-        kept = _Kept(asyncio.create_task(timed(), name="headrace read"), before)
+        kept = _CachedRead(asyncio.create_task(timed(), name="headrace read"), before)
         # Nobody may wait for one that is read anew: asking for its error is enough.
         kept.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return kept

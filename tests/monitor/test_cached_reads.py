@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from headrace.monitor import kept_reads
-from headrace.monitor.kept_reads import KeptReads
+from headrace.monitor import cached_reads
+from headrace.monitor.cached_reads import CachedReads
 
 
 class Store:
@@ -41,7 +41,7 @@ class Seconds:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Seconds:
     clock = Seconds()
-    monkeypatch.setattr(kept_reads, "time", clock)
+    monkeypatch.setattr(cached_reads, "time", clock)
     return clock
 
 
@@ -52,7 +52,7 @@ async def some_turns() -> None:
 
 
 async def test_callers_share_a_read_until_it_is_old(time: Seconds) -> None:
-    store, reads = Store(), KeptReads[int](2.0)
+    store, reads = Store(), CachedReads[int](2.0)
     both = await asyncio.gather(reads.get("a", store.read), reads.get("a", store.read))
     assert [*both] == [1, 1]
     time.now += 1.9
@@ -62,7 +62,7 @@ async def test_callers_share_a_read_until_it_is_old(time: Seconds) -> None:
 
 
 async def test_an_old_result_is_returned_while_it_is_read_anew(time: Seconds) -> None:
-    store, reads = Store(), KeptReads[int](2.0, meanwhile=10.0)
+    store, reads = Store(), CachedReads[int](2.0, meanwhile=10.0)
     assert await reads.get("a", store.read) == 1
     time.now += 3.0
     store.go_on.clear()
@@ -76,7 +76,7 @@ async def test_an_old_result_is_returned_while_it_is_read_anew(time: Seconds) ->
 
 
 async def test_a_result_that_is_too_old_is_waited_for(time: Seconds) -> None:
-    store, reads = Store(), KeptReads[int](2.0, meanwhile=10.0)
+    store, reads = Store(), CachedReads[int](2.0, meanwhile=10.0)
     assert await reads.get("a", store.read) == 1
     time.now += 12.5
     assert await reads.get("a", store.read) == 2
@@ -93,7 +93,7 @@ async def test_a_result_that_is_too_old_is_waited_for(time: Seconds) -> None:
 
 
 async def test_a_read_that_failed_is_told_and_not_kept(time: Seconds) -> None:
-    store, reads = Store(), KeptReads[int](2.0, meanwhile=10.0)
+    store, reads = Store(), CachedReads[int](2.0, meanwhile=10.0)
     assert await reads.get("a", store.read) == 1
     time.now += 3.0
     store.broken = True
