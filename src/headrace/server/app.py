@@ -20,15 +20,19 @@ from headrace.server.openapi import page
 from headrace.server.openapi.document import document
 from headrace.server.otlp import metrics_export
 from headrace.server.routes import (
-    admin,
     alerts,
     bulk,
-    cluster,
+    dead_letters,
     job,
     jobs,
     kept_files,
+    keys_and_audit,
     monitoring,
     publishing,
+    queues,
+    schedules,
+    server,
+    workers,
     workflows,
 )
 from headrace.server.routing import Prefix, SecurityHeaders
@@ -43,10 +47,14 @@ ROUTES = (
     *job.routes,
     *bulk.routes,
     *kept_files.routes,
-    *cluster.routes,
+    *queues.routes,
+    *workers.routes,
     *monitoring.routes,
+    *server.routes,
     *page.routes,
-    *admin.routes,
+    *schedules.routes,
+    *dead_letters.routes,
+    *keys_and_audit.routes,
     *publishing.routes,
     *alerts.routes,
     *workflows.routes,
