@@ -18,12 +18,12 @@ from headrace.model.durable.transient_stages import check_transient
 from headrace.model.ids import parse_id
 from headrace.model.job import NewJob
 from headrace.model.names import check_text
-from headrace.model.retry import RetryPolicy
+from headrace.model.retry import NeverRetry, RetryPolicy
 from headrace.model.times import check_delay, check_moment
 from headrace.orchestrator.durable.entry_names import CURRENT_STAGE, EntryNames
 from headrace.orchestrator.durable.entry_store import EntryStore
 from headrace.orchestrator.durable.running_stages import RunningStages
-from headrace.orchestrator.durable.stage_call import NeverRetry, make_stage_retry
+from headrace.orchestrator.durable.stage_call import make_stage_retry
 from headrace.task import Task
 from headrace.task.codec import decode_hook, encode_body
 from headrace.task.returned import decoder_of
