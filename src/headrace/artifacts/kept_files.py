@@ -26,6 +26,7 @@ from headrace.artifacts.index import files_of
 from headrace.artifacts.names import check_path
 from headrace.artifacts.store import ArtifactStore
 from headrace.engine.base import Engine
+from headrace.engine.bounded_reads import records_of
 from headrace.errors import ArtifactNotFound, EngineError, InvalidInput, RecordConflict
 from headrace.model.artifact import KeptFile, KeptPage
 from headrace.model.names import check_name
@@ -166,15 +167,7 @@ async def _others(engine: Engine, path: str, owner: str | None) -> list[KeptReco
 
 
 async def _records(engine: Engine, prefix: str) -> list[Record]:
-    found: list[Record] = []
-    after = prefix
-    while True:
-        records = await engine.record_list(KIND, after=after, limit=PAGE)
-        ours = [record for record in records if record.key.startswith(prefix)]
-        found += ours
-        if len(ours) < PAGE:
-            return found
-        after = ours[-1].key
+    return await records_of(engine, KIND, prefix=prefix, page=PAGE)
 
 
 def _key(path: str, owner: str) -> str:

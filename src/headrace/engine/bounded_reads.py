@@ -25,13 +25,25 @@ async def parts(engine: Viewing, ids: Sequence[str]) -> AsyncIterator[list[Job]]
             yield jobs
 
 
-async def records_of(engine: Records, kind: str) -> list[Record]:
-    """All records of a kind by key, however many. For kinds of which there are not too many."""
+async def records_of(
+    engine: Records,
+    kind: str,
+    *,
+    prefix: str = "",
+    page: int = MOST_RECORDS,
+    most: int | None = None,
+) -> list[Record]:
+    """All records of a kind by key, however many. For kinds of which there are not too many.
+
+    With `prefix` those whose key begins with it and is longer. `page` are read at once; no further
+    ones when there are `most`.
+    """
     found: list[Record] = []
-    while some := await engine.record_list(
-        kind, after=found[-1].key if found else "", limit=MOST_RECORDS
-    ):
-        found += some
-        if len(some) < MOST_RECORDS:
-            break
-    return found
+    after = prefix
+    while True:
+        some = await engine.record_list(kind, after=after, limit=page)
+        ours = [record for record in some if record.key.startswith(prefix)]
+        found += ours
+        if len(ours) < page or (most is not None and len(found) >= most):
+            return found
+        after = ours[-1].key

@@ -190,11 +190,9 @@ async def test(session: CliSession, *, receiver: str) -> None:
     """
     async with session.backend() as backend:
         job = await backend.test_receiver(receiver)
-    if session.json:
-        print_json(job.to_dict())
-        return
-    print_line(job.id)
-    notice(f"A server or a worker delivers it; see: headrace jobs show {job.id}")
+    session.show(job.to_dict(), job.id)
+    if not session.json:
+        notice(f"A server or a worker delivers it; see: headrace jobs show {job.id}")
 
 
 @commands.command("check")
