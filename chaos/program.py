@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace
-import headrace.opening as opening_module
+import headrace.app_lifecycle as opening_module
 from chaos import tasks
 from chaos.clocks import CLOCK, follow
 from chaos.journal import Journal, Line, from_environment

@@ -14,7 +14,7 @@ from typing import Any
 from chaos.clocks import CLOCK, follow
 
 import headrace
-import headrace.opening as opening_module
+import headrace.app_lifecycle as opening_module
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from headrace.model.outcome import Cancelled, Completed, Failed, Settlement, TimedOut

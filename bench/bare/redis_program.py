@@ -11,7 +11,7 @@ import redis.asyncio
 from bench.bare.bare import BATCH, Bare, number_in, parts
 from bench.program import main, recorder
 from headrace.engine.redis.codec import insert_arguments
-from headrace.engine.redis.connection.address import Address
+from headrace.engine.redis.connection.address import RedisAddress
 from headrace.engine.redis.connection.store import call_of
 from headrace.engine.redis.scripts import script
 from headrace.model.ids import new_id
@@ -22,7 +22,7 @@ class Redis(Bare):
     async def open(self) -> None:
         self.client: Any = redis.asyncio.Redis.from_url(self.url, single_connection_client=True)
         await self.client.initialize()
-        self.address = Address.parse(self.url)
+        self.address = RedisAddress.parse(self.url)
         for name in ("insert", "exchange"):
             await self.client.script_load(script(name).source)
 

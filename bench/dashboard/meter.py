@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import headrace
-from headrace import opening
+from headrace import app_lifecycle
 from headrace.engine.open import open_engine
 from headrace.server import app as factory
 
@@ -107,7 +107,7 @@ def install(meter: Meter) -> None:
         api.add_middleware(MeteredRequests, meter=meter)
         return api
 
-    opening.open_engine = opened  # type: ignore[attr-defined]
+    app_lifecycle.open_engine = opened  # type: ignore[attr-defined]
     factory.create = created
 
 

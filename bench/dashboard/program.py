@@ -23,7 +23,7 @@ from headrace.loops.free_memory import keep_what_is_loaded
 from headrace.monitor.counters import worker_metrics
 from headrace.monitor.series import write
 from headrace.monitor.series.records import DEPTHS, MINUTE
-from headrace.orchestrator.process import run_worker
+from headrace.orchestrator.worker_program import run_worker
 from headrace.server.listen import listening
 
 PLACE, GO, READY = "place", "go", "ready"

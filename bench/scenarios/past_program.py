@@ -26,7 +26,7 @@ from headrace.model.job import NewJob
 from headrace.model.outcome import Completed, Settlement
 from headrace.model.worker import WorkerInfo
 from headrace.upkeep import Prune, Sweep
-from headrace.upkeep.store import STEP_PAUSE
+from headrace.upkeep.job_loops import STEP_PAUSE
 
 ROUND_SECONDS = 60.0
 RETENTION_SECONDS = 30.0

@@ -20,7 +20,7 @@ import headrace
 from bench.recorder import Recorder, Ticks
 from headrace.model.ids import new_id
 from headrace.model.job import Inserted, NewJob
-from headrace.orchestrator.process import run_worker
+from headrace.orchestrator.worker_program import run_worker
 
 BATCH = 1_000
 HOT = "hot"

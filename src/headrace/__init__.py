@@ -49,9 +49,9 @@ from headrace.errors import (
     WorkerUnhealthy,
 )
 from headrace.model.artifact import Artifact, KeptFile
-from headrace.model.context import Context
 from headrace.model.durable.children import FailedChild
-from headrace.model.durable.transient import GONE
+from headrace.model.durable.context import Context
+from headrace.model.durable.transient_stages import GONE
 from headrace.model.job import Job, JobFilter
 from headrace.model.lane import Lane
 from headrace.model.retry import BUGS, RetryPolicy

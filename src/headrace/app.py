@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from headrace.dispatchers.cron.schedules import ScheduleOptions, Schedules
     from headrace.loops.loop import Loop
     from headrace.model.artifact import File
-    from headrace.model.schedule import Schedule
+    from headrace.model.schedules.schedule import Schedule
     from headrace.telemetry import Telemetry
     from headrace.workflows.catalog import Workflows
     from headrace.workflows.code import WorkflowBuilder

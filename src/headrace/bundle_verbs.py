@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, cast
 
-from headrace.opening import Opening
+from headrace.app_lifecycle import AppLifecycle
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headrace.config import Settings
 
 
-class BundleVerbs(Opening):
+class BundleVerbs(AppLifecycle):
     """Bundles are loaded before the App is opened, and closed with it."""
 
     @functools.cached_property

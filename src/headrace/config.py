@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from headrace.errors import InvalidSetting
-from headrace.installed import bundle_names, bundle_of, older_variables
+from headrace.installed_bundles import bundle_names, bundle_of, older_variables
 from headrace.loops.sockets import parse_address
 from headrace.suggest import unknown
 

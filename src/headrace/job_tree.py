@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import msgspec
 
 from headrace.engine.base import Engine
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.errors import InvalidInput, JobConflict, RecordConflict
 from headrace.model.durable.awaited import EVENT
 from headrace.model.durable.entries import CHILDREN, SLEEP, STAGE, WAIT, ChildrenRecord, stage_view

@@ -42,11 +42,11 @@ from headrace.dispatchers.cron.schedules import ScheduleOptions
 from headrace.engine.base import Engine
 from headrace.enqueue import OnProgress
 from headrace.loops.loop_thread import LoopThread
-from headrace.model.alert import AlertRule
+from headrace.model.alerts.rule import AlertRule
 from headrace.model.artifact import Artifact, File, KeptFile, KeptPage
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter, NewJob, Source
-from headrace.model.schedule import Schedule
+from headrace.model.schedules.schedule import Schedule
 from headrace.model.views import Delivery, JobCount, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.task import Task

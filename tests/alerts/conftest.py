@@ -12,7 +12,7 @@ import pytest
 import headrace
 from headrace.alerts.evaluate import Evaluator
 from headrace.clock import Clock
-from headrace.model.alert import ALERT_TYPE
+from headrace.model.alerts.notice import ALERT_TYPE
 from headrace.model.job import Job, JobFilter
 from headrace.publishing.tasks import ALERT, ALERTS
 from tests.conftest import Servers, store_url

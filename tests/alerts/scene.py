@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 import headrace
-from headrace.model.alert import KINDS
+from headrace.model.alerts.rule import KINDS
 from headrace.model.job import Job, JobFilter, NewJob
 from headrace.publishing.tasks import ALERT
 from tests.alerts.shared import CLOCK, ROUNDS, SharedClock

@@ -17,7 +17,7 @@ import headrace
 from headrace.alerts import loop as alert_loop
 from headrace.alerts.evaluate import Evaluator
 from headrace.dispatchers import heartbeat
-from headrace.orchestrator import lease_thread
+from headrace.model import lease
 from tests.alerts.shared import CLOCK, RELEASE, ROUNDS, SharedClock
 
 FOLDER = Path(os.environ["ALERT_SCENE"])
@@ -64,4 +64,4 @@ async def _counted(evaluator: Evaluator) -> int:
 setattr(Evaluator, "round", _counted)  # noqa: B010
 setattr(alert_loop, "around", _next_moment)  # noqa: B010
 setattr(heartbeat, "PAUSE", PAUSE)  # noqa: B010
-setattr(lease_thread, "LONGEST_INTERVAL", PAUSE)  # noqa: B010
+setattr(lease, "LONGEST_RENEWAL_PAUSE", PAUSE)  # noqa: B010

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.model.alert import KINDS
+from headrace.model.alerts.rule import KINDS
 from tests.alerts.scene import SECRET, SUBJECTS, Scene
 from tests.alerts.shared import OPEN, RELEASE
 from tests.publishing.receiver import Receiver

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.model import alert
+from headrace.model.alerts import rule
 from headrace.model.status import Status
 from tests.alerts.conftest import Alerts
 from tests.alerts.provoke import KINDS
 
 
 def test_every_kind_is_provoked() -> None:
-    assert set(KINDS) == set(alert.KINDS)
+    assert set(KINDS) == set(rule.KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)

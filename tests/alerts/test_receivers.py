@@ -12,7 +12,7 @@ import pytest
 import headrace
 from headrace.clock import Clock
 from headrace.errors import InvalidSetting
-from headrace.model.alert import ALERT_TYPE
+from headrace.model.alerts.notice import ALERT_TYPE
 from headrace.model.job import Job
 from headrace.model.status import Status
 from headrace.publishing.destinations import EmailOptions, convert_options

@@ -15,7 +15,7 @@ import headrace
 from headrace.client import Client
 from headrace.clock import Clock
 from headrace.errors import UnknownAlertRule, UnknownDestination
-from headrace.model.alert import ALERT_TYPE
+from headrace.model.alerts.notice import ALERT_TYPE
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
 from headrace.publishing.tasks import ALERT

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from headrace.alerts.evaluate import KEPT, MOST_SUBJECTS, Evaluator
-from headrace.alerts.state import Condition, step
+from headrace.alerts.state import AlertCondition, step
 from headrace.alerts.store import STATE
 from headrace.errors import EngineUnavailable, InvalidInput
-from headrace.model.alert import AlertRule
+from headrace.model.alerts.rule import AlertRule
 from headrace.model.status import Status
 from tests.alerts.conftest import Alerts
 from tests.alerts.provoke import empty, heartbeat, three_jobs
@@ -229,9 +229,9 @@ def test_facts_that_are_not_newer_change_nothing() -> None:
     """A server with older facts must not undo what one with newer facts has seen."""
     rule = AlertRule(name="r", kind="queue_length", to=("ops",), above=1)
     known = frozenset({"ops"})
-    seen = Condition(subject="mail", detail="long")
+    seen = AlertCondition(subject="mail", detail="long")
 
-    def moved(before: Any, condition: Condition | None, facts_at: float, now: float) -> Any:
+    def moved(before: Any, condition: AlertCondition | None, facts_at: float, now: float) -> Any:
         return step(
             rule, before, condition, facts_at=facts_at, now=now, silenced=False, known=known
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headrace import installed
+from headrace import installed_bundles
 from headrace.config import load
 from headrace.errors import InvalidSetting
 
@@ -113,7 +113,7 @@ def test_a_bundle_may_read_the_variable_of_an_older_system(
 ) -> None:
     """Only where it is chosen, and only if nothing else is set."""
     found = (("REDIS_URL", "shelf", "url"), ("OTHER", "other", "url"))
-    monkeypatch.setattr(installed, "_older_variables", lambda: found)
+    monkeypatch.setattr(installed_bundles, "_older_variables", lambda: found)
     older = {"REDIS_URL": "redis://localhost/3", "OTHER": "redis://localhost/4"}
     assert load(environment=older, folder=tmp_path).url == "sqlite:///headrace.db"
     chosen = {**older, "HEADRACE_BUNDLES": "shelf"}

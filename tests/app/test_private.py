@@ -13,7 +13,7 @@ import pytest
 import headrace
 from headrace.cli.output import JsonList, print_json, print_json_line
 from headrace.cli.services.logs import _Format
-from headrace.engine.text import one_line, redacted
+from headrace.engine.stored_text import one_line, redacted
 from headrace.errors import InvalidSetting
 from headrace.workflows.conditions import BadCondition, Condition
 

@@ -13,7 +13,7 @@ import pytest
 
 import headrace
 import headrace.sync
-from headrace.artifacts import handed_in, pending_uploads
+from headrace.artifacts import job_uploads, pending_uploads
 from headrace.artifacts.index import HandedIn
 from headrace.artifacts.names import place
 from headrace.clock import Clock
@@ -118,10 +118,10 @@ async def test_the_second_of_one_name_gets_a_number(app: headrace.App) -> None:
 
 
 def test_names_are_told_apart_and_composed() -> None:
-    assert handed_in.told_apart(["a", "a", ".b", ".b", "x.tar.gz", "x.tar.gz", "a (2)"]) == [
+    assert job_uploads.told_apart(["a", "a", ".b", ".b", "x.tar.gz", "x.tar.gz", "a (2)"]) == [
         *("a", "a (2)", ".b", ".b (2)", "x.tar.gz", "x.tar (2).gz", "a (2) (2)")
     ]
-    assert handed_in.file_name(unicodedata.normalize("NFD", "규정.docx")) == "규정.docx"
+    assert job_uploads.file_name(unicodedata.normalize("NFD", "규정.docx")) == "규정.docx"
 
 
 async def test_what_is_refused_leaves_nothing(app: headrace.App, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[headrace.App], Counted
     def opened(url: str, *, clock: Clock | None = None, migrate: Migrate = "auto") -> Counted:
         return Counted(open_engine(url, clock=clock, migrate=migrate))
 
-    monkeypatch.setattr("headrace.opening.open_engine", opened)
+    monkeypatch.setattr("headrace.app_lifecycle.open_engine", opened)
 
     def counter(app: headrace.App) -> Counted:
         assert isinstance(app.engine, Counted)

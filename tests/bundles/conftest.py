@@ -14,7 +14,7 @@ import pytest
 
 import headrace
 import headrace.server
-from headrace import installed
+from headrace import installed_bundles
 from tests.conftest import ENGINES, Servers, store_url
 from tests.support.processes import ROOT
 
@@ -61,8 +61,8 @@ def _forget() -> None:
     imported them, and a module that is imported twice is two modules.
     """
     importlib.invalidate_caches()
-    installed.installed.cache_clear()
-    installed.made.intersection_update(APPLICATIONS)
+    installed_bundles.installed.cache_clear()
+    installed_bundles.made.intersection_update(APPLICATIONS)
     own = {f"headrace_{name}" for name in APPLICATIONS}
     for name in list(sys.modules):
         package = name.split(".")[0]

@@ -210,10 +210,10 @@ async def test_a_bundle_that_cannot_be_loaded_is_reported_and_the_rest_goes_on(
 async def test_a_child_process_of_a_worker_loads_the_bundle(
     app: headrace.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headrace.cli.bundles import only
+    from headrace.cli.bundles import app_without_tasks
 
     await app.close()
-    monkeypatch.setattr(only, "app", app)
+    monkeypatch.setattr(app_without_tasks, "app", app)
     job = await app.enqueue("shelf.weigh", {"title": "Emma"})
     orchestrator = headrace.JobOrchestrator(app)
     await orchestrator.start()

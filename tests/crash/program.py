@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import headrace
-import headrace.opening as opening_module
+import headrace.app_lifecycle as opening_module
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.open import Migrate, open_engine

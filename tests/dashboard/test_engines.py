@@ -9,10 +9,10 @@ from urllib.parse import quote
 import pytest
 
 from headrace.model.job import JobFilter
-from headrace.model.schedule import Schedule
+from headrace.model.schedules.schedule import Schedule
 from headrace.model.status import Status
 from headrace.model.views import JobCount
-from headrace.monitor import kept_reads
+from headrace.monitor import cached_reads
 from headrace.monitor.search import fingerprint_of
 from headrace.server.dashboard.page import all_pages
 from tests.conftest import ENGINES, Servers, store_url
@@ -98,7 +98,7 @@ async def test_what_a_page_has_told_is_not_counted_again(
         return await count(filter, **options)
 
     monkeypatch.setattr(engine, "count_jobs", counting)
-    monkeypatch.setattr(kept_reads, "TIMES", 1e9)  # however slow this machine is
+    monkeypatch.setattr(cached_reads, "TIMES", 1e9)  # however slow this machine is
     async with visitor(site) as visit:
         assert "3 jobs" in await visit.words("/jobs?error_type=KeyError")
         assert counted == []

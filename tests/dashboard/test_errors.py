@@ -17,7 +17,7 @@ from headrace.server.dashboard.jobs.query import typed_time
 from headrace.server.dashboard.shared_reads import TRACEBACK_CHARACTERS
 from tests.dashboard.conftest import MakeSite, Site, Windows, is_live
 from tests.dashboard.scenes import failed_jobs, unreachable
-from tests.dashboard.test_now import shown
+from tests.dashboard.test_front_page import shown
 from tests.dashboard.test_session import client, signed_in
 from tests.server.conftest import a_key, make_app, run_jobs
 

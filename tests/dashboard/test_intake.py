@@ -19,7 +19,7 @@ from headrace.dispatchers.events.dead_letters import DeadLetters
 from headrace.dispatchers.events.message_parser import RejectedMessage
 from headrace.monitor.snapshot import DISPATCHER
 from headrace.server.dashboard.actions import intake as actions
-from headrace.server.dashboard.pages.intake import letters
+from headrace.server.dashboard.pages.intake import dead_letters
 from headrace.server.dashboard.pages.intake.intake import dispatcher_state
 from tests.dashboard.conftest import (
     MakeSite,
@@ -66,7 +66,7 @@ async def left(app: headrace.App) -> list[str]:
 
 async def group_id(browser: httpx.AsyncClient, site: Site, letter_id: str) -> str:
     letter = await DeadLetters(site.app).get(letter_id)
-    found = letters.group_of(letter)
+    found = dead_letters.group_of(letter)
     assert f'id="group-{found}"' in (await browser.get("/ui/intake")).text
     return found
 
@@ -127,12 +127,12 @@ async def test_letters_are_grouped_by_cause(site: Site) -> None:
 async def test_groups_and_pages_are_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     await put(site.app, [f"kafka:{number:03}" for number in range(30)])
     await put(site.app, ["zz"], topic="last")
-    monkeypatch.setattr(letters, "COUNTED", 10)
-    monkeypatch.setattr(letters, "LOOK", 10)
+    monkeypatch.setattr(dead_letters, "COUNTED", 10)
+    monkeypatch.setattr(dead_letters, "LOOK", 10)
     async with client(site) as browser:
         page = (await browser.get("/ui/intake")).text
         assert "only the first 10 by id are counted" in page
-        group = letters.group_of(await DeadLetters(site.app).get("zz"))
+        group = dead_letters.group_of(await DeadLetters(site.app).get("zz"))
         page = (await browser.get("/ui/intake", params={"group": group})).text
         assert "Look further" in page
         assert 'id="letter-' not in page
@@ -261,7 +261,7 @@ async def test_scopes_are_those_of_the_api(make_site: MakeSite) -> None:
             assert "<summary class=" not in page
             assert 'action="/ui/intake' not in page
         trial = form_token((await browser.get("/ui/trial")).text)
-        group = letters.group_of(await DeadLetters(site.app).get("one"))
+        group = dead_letters.group_of(await DeadLetters(site.app).get("one"))
         for path in (
             "letters/one/replay",
             "letters/one/remove",

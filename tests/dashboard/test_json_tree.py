@@ -14,7 +14,7 @@ from headrace.server.dashboard.jobs.json_tree import (
     MOST_HTML,
     SHOWN_BYTES,
     TREE_BYTES,
-    Document,
+    JsonDocument,
     exact,
     tree,
 )
@@ -93,7 +93,7 @@ def test_the_text_of_a_form_is_the_document(value: Any) -> None:
 @patient
 @given(some.binary(max_size=2_000) | documents.map(lambda each: json.dumps(each).encode()))
 def test_whatever_there_is_becomes_bounded_html(encoded: bytes) -> None:
-    made = Document(encoded)
+    made = JsonDocument(encoded)
     assert made.tree is None or len(str(made.tree).encode()) <= MOST_HTML + 1_000
     assert len(made.beginning.encode()) <= SHOWN_BYTES
 
@@ -121,7 +121,7 @@ def test_numbers_are_shown_as_they_were_written(written: str) -> None:
     ],
 )
 def test_large_and_deep_documents_are_bounded(encoded: bytes) -> None:
-    made = Document(encoded)
+    made = JsonDocument(encoded)
     html = str(made.tree or made.beginning)
     assert len(html.encode()) <= MOST_HTML + 1_000
 

@@ -26,7 +26,7 @@ from headrace.model.job import JobFilter
 from headrace.monitor.counters.worker_metrics import KIND, encode
 from headrace.server.dashboard.action import all_actions
 from headrace.server.dashboard.page import DashboardPage, all_files, all_pages
-from headrace.server.dashboard.pages.intake.letters import group_of
+from headrace.server.dashboard.pages.intake.dead_letters import group_of
 from headrace.telemetry import Telemetry
 from tests.dashboard.conftest import MakeSite, Site
 from tests.dashboard.test_session import client, signed_in, token

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.config import load
 from headrace.errors import InvalidSetting
-from headrace.installed import bundle_of, installed, variable_prefix
+from headrace.installed_bundles import bundle_of, installed, variable_prefix
 from tests.deploy.files import DEPLOY, Use, env_file, uses
 from tests.docs.test_commands import check, root
 

@@ -9,7 +9,7 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import HeadraceError, InvalidSetting
 from tests.support.verbs import enqueue, the_job
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from headrace.errors import InvalidSetting, ParserError
-from headrace.model.retry import BUGS, LONGEST_DELAY, RetryPolicy, retryable
+from headrace.errors import InvalidSetting, ParserError, RetryLater
+from headrace.model.retry import BUGS, LONGEST_DELAY, RetryPolicy, delay_after, retryable
 
 
 def test_the_default_waits_5_10_and_20_seconds() -> None:
@@ -66,3 +68,20 @@ def test_bugs_are_never_retried(error: Exception) -> None:
 )
 def test_errors_that_may_come_from_data_or_deployment_are_no_bugs(error: Exception) -> None:
     assert retryable(error, BUGS)
+
+
+def test_an_error_decides_together_with_the_policy() -> None:
+    policy = RetryPolicy(base=5, factor=2)
+    assert delay_after(ConnectionError(), policy, 2) == 10
+    assert delay_after(ParserError(), policy, 2) is None
+    assert delay_after(KeyError("x"), policy, 2, never_retry=("KeyError",)) is None
+
+
+def test_the_delay_that_an_error_asks_for_counts_first() -> None:
+    policy = RetryPolicy(base=5, factor=2)
+    assert delay_after(RetryLater(delay=90), policy, 1) == 90
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    assert delay_after(RetryLater(at=at), policy, 1, now=at.timestamp() - 7) == 7
+    assert delay_after(RetryLater(at=at), policy, 1, now=at.timestamp() + 7) == 0
+    assert delay_after(RetryLater(), policy, 3) == 20
+    assert delay_after(RetryLater(delay=1e12), policy, 1) == LONGEST_DELAY

@@ -15,7 +15,7 @@ from headrace.errors import EngineUnavailable
 from headrace.monitor.counters import total, write
 from headrace.monitor.counters.total import KIND, add_left_behind, read_counters
 from headrace.monitor.counters.write import CounterWriter
-from headrace.monitor.metrics.counted import MOST_HISTOGRAMS, counted_metrics
+from headrace.monitor.metrics.counters import MOST_HISTOGRAMS, counted_metrics
 from headrace.monitor.metrics.text import text_of
 from headrace.telemetry import OTHERS, Telemetry
 

@@ -16,6 +16,7 @@ import headrace
 from headrace.clock import Clock
 from headrace.model.outcome import Failure, Retry, Settlement
 from headrace.model.status import Status
+from headrace.orchestrator.health import is_healthy
 from headrace.orchestrator.lease_thread import LeaseThread
 from tests.orchestrator.conftest import Worker, ended, until
 
@@ -328,7 +329,7 @@ async def test_a_worker_is_unhealthy_as_soon_as_its_lease_thread_says_that_it_en
     # The thread says so from its last lines, so it may still be seen for a moment.
     orchestrator._runtime.lease_thread._over(SystemExit("the end"))
     assert orchestrator._runtime.lease_thread._thread.is_alive()
-    assert not orchestrator._runtime.healthy
+    assert not is_healthy(orchestrator._runtime)
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace
-from headrace.orchestrator.process import exit_worker, run_worker
+from headrace.orchestrator.worker_program import exit_worker, run_worker
 
 
 def make_app(url: str, folder: Path, **settings: Any) -> headrace.App:

@@ -15,8 +15,8 @@ from headrace.clock import Clock
 from headrace.monitor.counters import worker_metrics
 from headrace.monitor.counters.total import MOST_NAMED
 from headrace.monitor.counters.worker_metrics import Pairs
-from headrace.monitor.metrics.counted import counted_metrics
-from headrace.monitor.metrics.own import OwnCounters
+from headrace.monitor.metrics.counters import counted_metrics
+from headrace.monitor.metrics.one_worker import OwnCounters
 from headrace.monitor.metrics.text import Metric, counter, gauge, text_of
 from headrace.telemetry import OTHERS, Histogram, Telemetry
 from tests.probes.conftest import samples_of

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from headrace.errors import InvalidSetting
-from headrace.loops.sockets import Address, parse_address
+from headrace.loops.sockets import SocketAddress, parse_address
 from headrace.probes import probes_on, responder
 from headrace.probes.listen import FRESH_SECONDS
 from tests.probes.conftest import Asked, ask
@@ -242,9 +242,9 @@ async def test_one_who_goes_away_does_not_take_the_metrics_from_others(probes: P
 
 
 def test_where_to_listen() -> None:
-    assert parse_address("probes", "9100") == Address("127.0.0.1", 9100)
-    assert parse_address("probes", "0.0.0.0:0") == Address("0.0.0.0", 0)
-    assert parse_address("probes", "[::1]:9100") == Address("::1", 9100)
+    assert parse_address("probes", "9100") == SocketAddress("127.0.0.1", 9100)
+    assert parse_address("probes", "0.0.0.0:0") == SocketAddress("0.0.0.0", 0)
+    assert parse_address("probes", "[::1]:9100") == SocketAddress("::1", 9100)
     assert parse_address("probes", "off") is None
 
 

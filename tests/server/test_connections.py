@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 import headrace
 from headrace.server.connections import OTHER_FILES, ConnectionLimits
-from headrace.server.http import incoming
+from headrace.server.http import incoming_bodies
 from tests.server.conftest import a_key, address_of, bearer, client_of, make_app
 from tests.support.processes import Processes, until
 
@@ -127,7 +127,7 @@ async def test_a_body_is_not_late_because_its_reader_is() -> None:
     async def send(_: Message) -> None: ...
 
     headers = [(b"transfer-encoding", b"chunked")]
-    await incoming.IncomingBodies(reads, seconds=0.05)(
+    await incoming_bodies.IncomingBodies(reads, seconds=0.05)(
         {"type": "http", "headers": headers}, receive, send
     )
     assert got == parts
@@ -215,7 +215,7 @@ async def test_a_body_that_is_too_large_is_answered(tmp_path: Path) -> None:
 async def test_what_is_left_of_a_body_is_read_within_bounds(
     local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incoming, "REST_BYTES", 1_000)
+    monkeypatch.setattr(incoming_bodies, "REST_BYTES", 1_000)
     huge = POST + b"Content-Length: 9000000000\r\n\r\n"
     async with client_of(local_app) as client:
         async with line_to(client, huge) as (reader, _):

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 import headrace
-from headrace.server.http.body import DEEPEST, too_deep
+from headrace.server.http.body import too_deep
+from headrace.server.http.body_limits import DEEPEST
 from tests.server.conftest import client_of, problem
 
 TEXTS = [

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from headrace.monitor.metrics.counted import MOST_HISTOGRAMS
+from headrace.monitor.metrics.counters import MOST_HISTOGRAMS
 from headrace.telemetry import BOUNDS, OTHERS
 from tests.server.conftest import address_of
 from tests.support.processes import Process, Processes, until

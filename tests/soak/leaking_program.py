@@ -7,7 +7,7 @@ from typing import Any
 
 from soak.program import app
 
-import headrace.opening as opening_module
+import headrace.app_lifecycle as opening_module
 from headrace.engine.base import Engine
 from headrace.model.outcome import Settlement
 from headrace.model.views import Exchange

@@ -12,7 +12,7 @@ from headrace.config import Settings
 from headrace.engine.base import Engine
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
-from headrace.upkeep import DueJobs, Prune, Sweep, loops, store
+from headrace.upkeep import DueJobs, Prune, Sweep, job_loops, loops
 from tests.support.verbs import LEASE, a_job, a_worker, claim, complete, enqueue, status, the_job
 
 
@@ -76,7 +76,7 @@ async def test_a_job_that_kills_its_workers_is_set_aside(engine: Engine, clock: 
 async def test_prune_works_in_bounded_steps(
     engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "PRUNE_BATCH", 10)
+    monkeypatch.setattr(job_loops, "PRUNE_BATCH", 10)
     loop = Prune(engine=engine, history_seconds=100, history_count=None)
     worker = await a_worker(engine)
     await engine.insert([a_job() for _ in range(25)])

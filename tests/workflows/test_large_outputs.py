@@ -11,7 +11,7 @@ import pytest
 from headrace.model.durable.entries import CHILDREN, STAGE
 from headrace.model.job import Job
 from headrace.model.status import Status
-from headrace.workflows.ends import Ends
+from headrace.workflows.step_ends import Ends
 from tests.workflows.scene import Scene, say
 
 

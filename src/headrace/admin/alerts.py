@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from headrace.alerts.declared import DeclaredAlerts
+    from headrace.alerts.declared_rules import DeclaredAlerts
     from headrace.alerts.loop import AlertLoop
     from headrace.alerts.store import KeptRule
     from headrace.alerts.views import AlertViews
     from headrace.api_types.alerts import AlertRuleOptions, AlertRuleView, AlertView, SilenceView
-    from headrace.model.alert import AlertRule
+    from headrace.model.alerts.rule import AlertRule
     from headrace.model.job import Job
     from headrace.task.app_like import AppLike
 
@@ -35,7 +35,7 @@ class AlertVerbs(PublishingVerbs):
 
     @functools.cached_property
     def _declared_alerts(self) -> DeclaredAlerts:
-        from headrace.alerts.declared import DeclaredAlerts  # noqa: PLC0415 - many have none
+        from headrace.alerts.declared_rules import DeclaredAlerts  # noqa: PLC0415 - many have none
 
         return DeclaredAlerts(cast("AppLike", self))  # nothing but an App has these verbs
 
@@ -87,7 +87,7 @@ class AlertVerbs(PublishingVerbs):
     ) -> AlertRuleView:
         """Add a rule, or change the one of this name."""
         from headrace.alerts.store import KeptRule  # noqa: PLC0415
-        from headrace.model.alert import make_rule  # noqa: PLC0415
+        from headrace.model.alerts.rule import make_rule  # noqa: PLC0415
 
         receivers = to if isinstance(to, str) else list(to)
         rule = make_rule(name, {"kind": kind, "to": receivers, **options})
@@ -167,7 +167,7 @@ class AlertVerbs(PublishingVerbs):
         again. Raises `UnknownDestination`.
         """
         from headrace.alerts.evaluate import event_of  # noqa: PLC0415
-        from headrace.model.alert import AlertNotice  # noqa: PLC0415
+        from headrace.model.alerts.notice import AlertNotice  # noqa: PLC0415
         from headrace.model.ids import new_id  # noqa: PLC0415
 
         destination = await self._publishing.records.get(name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.artifacts import kept
-from headrace.artifacts.handed_in import Upload, file_name, put, told_apart
+from headrace.artifacts import kept_files
 from headrace.artifacts.index import HANDED_IN_LAYER, HANDED_IN_TOKEN, check_media_type, files_of
+from headrace.artifacts.job_uploads import Upload, file_name, put, told_apart
 from headrace.artifacts.names import check_path, place
 from headrace.artifacts.pending_uploads import expect
 from headrace.errors import ArtifactNotFound, JobConflict, JobNotFound
@@ -102,7 +102,7 @@ class AppArtifacts:
         """
         _, job_id = check_path(path)
         await self._host.open()
-        if path in await kept.kept_paths(self._host.engine, job_id):
+        if path in await kept_files.kept_paths(self._host.engine, job_id):
             raise JobConflict(f"file {path} is kept; release it instead")
         await self._host.artifact_store.remove(path)
 
@@ -113,21 +113,25 @@ class AppArtifacts:
         """
         await self._host.open()
         host = self._host
-        return await kept.keep(host.engine, host.artifact_store, path, owner=owner, reason=reason)
+        return await kept_files.keep(
+            host.engine, host.artifact_store, path, owner=owner, reason=reason
+        )
 
     async def release(self, path: str, *, owner: str) -> bool:
         """End what `keep` began; return False if `owner` did not keep it. When nobody keeps it any
         longer, the file goes with its job, or at once if that is gone.
         """
         await self._host.open()
-        return await kept.release(self._host.engine, self._host.artifact_store, path, owner=owner)
+        return await kept_files.release(
+            self._host.engine, self._host.artifact_store, path, owner=owner
+        )
 
     async def kept(
         self, owner: str | None = None, *, cursor: str | None = None, limit: int = 50
     ) -> KeptPage:
         """Return a page of kept files, of all owners or one, by job."""
         await self._host.open()
-        return await kept.kept(self._host.engine, owner=owner, cursor=cursor, limit=limit)
+        return await kept_files.kept(self._host.engine, owner=owner, cursor=cursor, limit=limit)
 
     async def _exists(self, path: str) -> bool:
         try:

@@ -21,8 +21,9 @@ from headrace.api_types.filters import filter_fields
 from headrace.api_types.job import JobBody
 from headrace.api_types.requests import FilterRequest
 from headrace.engine.base import Engine
-from headrace.engine.parts import parts, records_of
-from headrace.errors import HeadraceError, JobConflict, RecordConflict
+from headrace.engine.bounded_reads import parts, records_of
+from headrace.engine.record_changes import change_record
+from headrace.errors import HeadraceError, JobConflict
 from headrace.model.ids import new_id, parse_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import ACTIVE, Status
@@ -38,7 +39,6 @@ LOOK = 5_000
 SHOWN_IDS = 100
 SAMPLES = 20
 MOST_ERRORS = 50
-TRIES = 20
 
 How = Literal["", "now", "run"]
 
@@ -285,9 +285,7 @@ async def all_records(engine: Engine) -> list[Record]:
 async def find(engine: Engine, bulk_id: str) -> tuple[BulkRecord, int]:
     """Return an action and the version of its record."""
     record = await engine.record_get(KIND, parse_id(bulk_id))
-    if record is None:
-        raise BulkNotFound(f"no bulk action has the id {bulk_id}; see `headrace bulk list`")
-    return decode(record), record.version
+    return _existing(record, bulk_id), 0 if record is None else record.version
 
 
 async def stop(engine: Engine, bulk_id: str) -> BulkView:
@@ -314,14 +312,19 @@ async def resume(engine: Engine, bulk_id: str) -> BulkView:
 
 
 async def _change(engine: Engine, bulk_id: str, change: Callable[[BulkRecord], None]) -> BulkView:
-    for _ in range(TRIES):
-        record, version = await find(engine, bulk_id)
-        change(record)
-        try:
-            await engine.record_put(
-                KIND, parse_id(bulk_id), msgspec.json.encode(record), version=version
-            )
-        except RecordConflict:
-            continue  # its server has written its progress meanwhile
-        return record.view(parse_id(bulk_id))
-    raise RecordConflict(f"bulk action {bulk_id} is changed all the time; try again")
+    key = parse_id(bulk_id)
+
+    def changed(record: Record | None) -> tuple[BulkView, bytes]:
+        found = _existing(record, bulk_id)
+        change(found)
+        return found.view(key), msgspec.json.encode(found)
+
+    # Its server writes its progress meanwhile.
+    busy = f"bulk action {bulk_id} is changed all the time; try again"
+    return await change_record(engine, KIND, key, changed, busy=busy)
+
+
+def _existing(record: Record | None, bulk_id: str) -> BulkRecord:
+    if record is None:
+        raise BulkNotFound(f"no bulk action has the id {bulk_id}; see `headrace bulk list`")
+    return decode(record)

@@ -44,7 +44,7 @@ from headrace.admin.bulk import (
     decode,
 )
 from headrace.engine.base import Engine
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.errors import EngineError, RecordConflict
 from headrace.loops.loop import Loop, around
 from headrace.model.ids import new_id

@@ -16,9 +16,12 @@ import msgspec
 
 from headrace.api_types.requests import FASTEST, Scope
 from headrace.api_types.responses import KeyView, NewKey
-from headrace.errors import HeadraceError, InvalidInput, RecordConflict
+from headrace.app_lifecycle import AppLifecycle
+from headrace.engine.bounded_reads import records_of
+from headrace.engine.record_changes import change_record
+from headrace.errors import HeadraceError, InvalidInput
 from headrace.model.names import check_name, check_text
-from headrace.opening import Opening
+from headrace.model.views import Record
 
 SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
 KIND = "key"
@@ -56,7 +59,7 @@ _decoder = msgspec.json.Decoder(Key)
 
 
 async def create_key(
-    app: Opening,
+    app: AppLifecycle,
     *,
     name: str,
     scope: str = "read",
@@ -85,41 +88,32 @@ async def create_key(
     return key, f"hr_{key.id}_{secret}"
 
 
-async def list_keys(app: Opening) -> list[Key]:
+async def list_keys(app: AppLifecycle) -> list[Key]:
     """All keys, also revoked ones, the oldest first."""
     await app.open()
-    keys: list[Key] = []
-    after = ""
-    while len(keys) < MOST_KEYS:
-        records = await app.engine.record_list(KIND, after=after, limit=PAGE)
-        keys += [_decoder.decode(record.body) for record in records]
-        if len(records) < PAGE:
-            break
-        after = records[-1].key
+    records = await records_of(app.engine, KIND, page=PAGE, most=MOST_KEYS)
+    keys = [_decoder.decode(record.body) for record in records]
     return sorted(keys, key=lambda key: (key.created_at, key.id))
 
 
-async def revoke_key(app: Opening, key_id: str) -> Key:
+async def revoke_key(app: AppLifecycle, key_id: str) -> Key:
     """Let a key be refused from now on. Revoking twice is fine."""
+    unknown = KeyNotFound(f"no key has the id {key_id[:40]!r}; see: headrace keys list")
     await app.open()
-    while True:
-        record = (
-            await app.engine.record_get(KIND, key_id)
-            if re.fullmatch(r"[0-9a-f]{16}", key_id)
-            else None
-        )
+    if not re.fullmatch(r"[0-9a-f]{16}", key_id):
+        raise unknown
+
+    def revoked(record: Record | None) -> tuple[Key, bytes | None]:
         if record is None:
-            raise KeyNotFound(f"no key has the id {key_id[:40]!r}; see: headrace keys list")
+            raise unknown
         key = _decoder.decode(record.body)
         if key.revoked_at is not None:
-            return key
+            return key, None
         key = msgspec.structs.replace(key, revoked_at=app.clock.utcnow())
-        try:
-            body = msgspec.json.encode(key)
-            await app.engine.record_put(KIND, key_id, body, version=record.version)
-        except RecordConflict:
-            continue  # somebody else changed it at this moment: look again
-        return key
+        return key, msgspec.json.encode(key)
+
+    busy = f"key {key_id} is being changed by others; try again"
+    return await change_record(app.engine, KIND, key_id, revoked, busy=busy)
 
 
 def hashed(secret: str) -> str:

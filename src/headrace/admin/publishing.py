@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from headrace.app_lifecycle import AppLifecycle
 from headrace.errors import InvalidInput, InvalidSetting
-from headrace.opening import Opening
 from headrace.task.codec import encode_body
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headrace.task.app_like import AppLike
 
 
-class PublishingVerbs(Opening):
+class PublishingVerbs(AppLifecycle):
     """Published events and destinations."""
 
     @functools.cached_property

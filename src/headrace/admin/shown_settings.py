@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from headrace.config import SECRETS, Settings
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 
 
 def shown_settings(settings: Settings) -> dict[str, Any]:

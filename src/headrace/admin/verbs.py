@@ -80,12 +80,12 @@ class AdminVerbs(JobVerbs, OverviewVerbs):
         connection: Any = None,
     ) -> tuple[Job, bool]:
         """Store files and the job that `make` makes of them, or neither; and whether it is new."""
-        from headrace.artifacts import handed_in  # noqa: PLC0415 - most jobs come without files
+        from headrace.artifacts import job_uploads  # noqa: PLC0415 - most jobs come without files
 
-        uploads = handed_in.uploads_of(files)
+        uploads = job_uploads.uploads_of(files)
         await self.open()
         insert = functools.partial(self.enqueue_job, connection=connection)
-        return await handed_in.enqueue_with_files(
+        return await job_uploads.enqueue_with_files(
             self._engine, self.artifact_store, uploads, make, insert
         )
 
@@ -155,7 +155,7 @@ class AdminVerbs(JobVerbs, OverviewVerbs):
     ) -> ScheduleView:
         """Add a schedule, or change the one of this name. It fires from its next time on."""
         schedules = self.schedules
-        from headrace.model.schedule import Schedule  # noqa: PLC0415
+        from headrace.model.schedules.schedule import Schedule  # noqa: PLC0415
 
         params = dict(options.pop("params", None) or {})
         source, replace = options.pop("source", "app"), options.pop("replace", True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from headrace.alerts.state import Condition
+from headrace.alerts.state import AlertCondition
 from headrace.errors import InvalidSetting
-from headrace.model.alert import AlertRule, RuleKind, fits
+from headrace.model.alerts.rule import AlertRule, RuleKind, fits
 from headrace.model.views import Finding
 from headrace.monitor.findings import dispatchers, lanes, schedules, workers
 from headrace.monitor.findings.facts import Facts
@@ -39,32 +39,32 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     windows: Mapping[float, list[TaskCounters]] = {}
 
 
-def conditions(rule: AlertRule, seen: Seen) -> list[Condition]:
+def conditions(rule: AlertRule, seen: Seen) -> list[AlertCondition]:
     """Return the subjects for which a rule's condition holds, the worst first where that is known.
     Raises `InvalidSetting` if it can never be known here.
     """
     return list(_KINDS[rule.kind](rule, seen))
 
 
-def _queue_length(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _queue_length(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     most = rule.above or 0.0
     for queue in sorted(seen.facts.queues, key=lambda each: -(each.ready + each.waiting)):
         pending = queue.ready + queue.waiting
         if pending > most and _wanted(rule, queue.name):
             told = f"queue {queue.name!r} has {plural(pending, 'pending job')}"
-            yield Condition(
+            yield AlertCondition(
                 subject=queue.name,
                 detail=f"{told}, more than {most:,.0f}",
                 remedy=f"See why: headrace jobs list --queue {queue.name} --status pending",
             )
 
 
-def _queue_age(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _queue_age(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     most = rule.above or 0.0
     for queue in sorted(seen.facts.queues, key=lambda each: -(each.oldest_age or 0.0)):
         age = queue.oldest_age or 0.0
         if age > most and _wanted(rule, queue.name):
-            yield Condition(
+            yield AlertCondition(
                 subject=queue.name,
                 detail=f"the oldest pending job of queue {queue.name!r} has waited for "
                 f"{span(age)}, longer than {span(most)}",
@@ -72,13 +72,13 @@ def _queue_age(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
             )
 
 
-def _failure_rate(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _failure_rate(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     for name, counters in _grouped(rule, seen).items():
         outcomes = counters.outcomes()
         bad = outcomes.get("failed", 0) + outcomes.get("timeout", 0)
         ended = bad + outcomes.get("completed", 0)
         if ended >= rule.least and bad > (rule.above or 0.0) * ended:
-            yield Condition(
+            yield AlertCondition(
                 subject=name,
                 detail=f"{bad:,} of {plural(ended, 'job')} of {rule.by} {name!r} failed in "
                 f"{span(rule.window)}: {bad / ended:.0%}, more than {rule.above:.0%}",
@@ -86,13 +86,13 @@ def _failure_rate(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
             )
 
 
-def _wait_p95(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _wait_p95(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     most = rule.above or 0.0
     for name, counters in _grouped(rule, seen).items():
         if counters.wait.count >= rule.least:
             waited = counters.wait.percentile(0.95)
             if waited > most:
-                yield Condition(
+                yield AlertCondition(
                     subject=name,
                     detail=f"5 in 100 jobs of {rule.by} {name!r} waited for {span(waited)} or more "
                     f"in {span(rule.window)}, longer than {span(most)}",
@@ -110,48 +110,48 @@ def _grouped(rule: AlertRule, seen: Seen) -> dict[str, TaskCounters]:
     return found
 
 
-def _worker_lost(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _worker_lost(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     found = (each for each in workers.findings(seen.facts) if each.kind == "worker.lost")
     return _of(found, rule.names)
 
 
-def _lane_stuck(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _lane_stuck(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     found = lanes.findings(seen.facts)
     return _of(each for each in found if _wanted(rule, each.name.partition("/")[0]))
 
 
-def _schedule_missed(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _schedule_missed(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     return _of(schedules.findings(seen.facts), rule.names)
 
 
-def _dispatcher_silent(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _dispatcher_silent(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     # Where another one of its sort reports, its work goes on: that is a warning among findings.
     found = dispatchers.findings(seen.facts)
     silent = (each for each in found if (each.kind, each.level) == ("dispatcher.silent", "error"))
     return _of(silent, rule.names)
 
 
-def _dispatcher_behind(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _dispatcher_behind(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     most = dispatchers.MUCH_LAG if rule.above is None else rule.above + 1
     for each in seen.facts.dispatchers:
         if not each["silent"]:
             yield from _of(list(dispatchers.behind(each, lag_from=most))[:1], rule.names)
 
 
-def _dead_letters(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _dead_letters(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     letters, most = seen.facts.letters, rule.above or 0.0
     if letters.count > most:
         number = plural(letters.count, "dead letter")
         more = "" if letters.complete else " or more"
         beyond = f", more than {most:,.0f}" if most else ""
-        yield Condition(
+        yield AlertCondition(
             subject="dead letters",
             detail=f"there are {number}{more}{beyond}: messages that made no job",
             remedy="See why: headrace dead-letters list",
         )
 
 
-def _engine_space(rule: AlertRule, seen: Seen) -> Iterator[Condition]:
+def _engine_space(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     space = seen.facts.space
     if space is None:
         raise InvalidSetting(f'rule "{rule.name}": this engine does not tell how much it uses')
@@ -180,15 +180,15 @@ def _wanted(rule: AlertRule, queue: str) -> bool:
     return fits(rule.queues, queue) and (queue != ALERTS or queue in rule.queues)
 
 
-def _space(detail: str) -> Condition:
+def _space(detail: str) -> AlertCondition:
     remedy = "Give it more room, or prune finished jobs: headrace prune"
-    return Condition(subject="engine", detail=detail, remedy=remedy)
+    return AlertCondition(subject="engine", detail=detail, remedy=remedy)
 
 
-def _of(findings: Iterable[Finding], patterns: tuple[str, ...] = ()) -> Iterator[Condition]:
+def _of(findings: Iterable[Finding], patterns: tuple[str, ...] = ()) -> Iterator[AlertCondition]:
     for each in findings:
         if fits(patterns, each.name):
-            yield Condition(subject=each.name, detail=each.detail, remedy=each.remedy)
+            yield AlertCondition(subject=each.name, detail=each.detail, remedy=each.remedy)
 
 
 def size(count: float) -> str:

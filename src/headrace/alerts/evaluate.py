@@ -13,14 +13,15 @@ from datetime import timedelta
 import msgspec
 
 from headrace.alerts.conditions import FROM_SERIES, PARTS, Seen, conditions
-from headrace.alerts.state import AlertState, Condition, Step, over, step
+from headrace.alerts.state import AlertCondition, AlertState, AlertStep, over, step
 from headrace.alerts.store import STATE, AlertRecords, Silence, Versioned, key_of
 from headrace.errors import RecordConflict
-from headrace.model.alert import ALERT_TYPE, AlertNotice, AlertRule
+from headrace.model.alerts.notice import ALERT_TYPE, AlertNotice
+from headrace.model.alerts.rule import AlertRule
 from headrace.model.job import NewJob
 from headrace.model.times import moment_of
 from headrace.model.views import RecordChange
-from headrace.monitor.findings.letters import MOST as MOST_LETTERS
+from headrace.monitor.findings.dead_letters import MOST as MOST_LETTERS
 from headrace.monitor.findings.read import FactsReader
 from headrace.monitor.series.read import SeriesReader
 from headrace.monitor.snapshot import Snapshots
@@ -122,7 +123,7 @@ class Evaluator:
     async def _move(
         self,
         moving: _Moving,
-        found: Sequence[Condition],
+        found: Sequence[AlertCondition],
         states: Mapping[str, Versioned[AlertState]],
     ) -> bool:
         """Move the alerts of a rule; return False if there are too many."""
@@ -182,7 +183,7 @@ class Evaluator:
     async def _store(
         self,
         key: str,
-        moved: Step,
+        moved: AlertStep,
         version: int,
         receivers: Mapping[str, Destination],
         now: float,

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace.alerts.declared import RECEIVERS
+from headrace.alerts.declared_rules import RECEIVERS
 from headrace.dispatchers.events.config import QueueConfig, fill_variables, load_document
 from headrace.errors import InvalidInput, InvalidSetting
-from headrace.model.alert import ALERT_TYPE, AlertRule, make_rule
+from headrace.model.alerts.notice import ALERT_TYPE
+from headrace.model.alerts.rule import AlertRule, make_rule
 from headrace.publishing.destinations import Destination
 from headrace.publishing.file import make_one
 from headrace.suggest import did_you_mean

@@ -15,7 +15,7 @@ import re
 import secrets
 import socket
 
-from headrace.alerts.declared import DeclaredAlerts
+from headrace.alerts.declared_rules import DeclaredAlerts
 from headrace.alerts.evaluate import Evaluator
 from headrace.errors import MissingDriver
 from headrace.loops.loop import Loop, around

@@ -12,13 +12,14 @@ from datetime import datetime
 
 import msgspec
 
-from headrace.model.alert import AlertNotice, AlertRule, NoticeStatus, Phase, Severity
+from headrace.model.alerts.notice import AlertNotice, NoticeStatus
+from headrace.model.alerts.rule import AlertRule, Phase, Severity
 from headrace.model.ids import new_id
 from headrace.model.times import moment_of
 from headrace.publishing.events import delivery_id
 
 
-class Condition(msgspec.Struct, frozen=True, kw_only=True):
+class AlertCondition(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule has found about one subject. It holds."""
 
     subject: str
@@ -71,7 +72,7 @@ class AlertState(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Step(msgspec.Struct, frozen=True):
+class AlertStep(msgspec.Struct, frozen=True):
     """What becomes of an alert: its new state, and what is to be told to whom."""
 
     state: AlertState
@@ -82,13 +83,13 @@ class Step(msgspec.Struct, frozen=True):
 def step(
     rule: AlertRule,
     before: AlertState | None,
-    condition: Condition | None,
+    condition: AlertCondition | None,
     *,
     facts_at: float,
     now: float,
     silenced: bool,
     known: frozenset[str],
-) -> Step | None:
+) -> AlertStep | None:
     """Return what becomes of an alert, None if it stays as it is.
 
     Facts that are not newer than those that moved the alert last cannot say otherwise: another
@@ -121,8 +122,8 @@ def step(
         status: NoticeStatus = "repeated" if state.number else "firing"
         told = tuple(dict.fromkeys((*state.told, *receivers)))
         state = msgspec.structs.replace(state, told=told, told_at=moment, number=state.number + 1)
-        return Step(state, status, receivers)
-    return Step(state) if moved or not active else None
+        return AlertStep(state, status, receivers)
+    return AlertStep(state) if moved or not active else None
 
 
 def _begun(rule: AlertRule, subject: str, facts_at: float, now: datetime) -> AlertState:
@@ -137,7 +138,7 @@ def _begun(rule: AlertRule, subject: str, facts_at: float, now: datetime) -> Ale
     )
 
 
-def over(before: AlertState, facts_at: float, now: float) -> Step:
+def over(before: AlertState, facts_at: float, now: float) -> AlertStep:
     """Return the end of an alert that was waiting or firing."""
     state = msgspec.structs.replace(
         before,
@@ -146,7 +147,7 @@ def over(before: AlertState, facts_at: float, now: float) -> Step:
         resolved_at=moment_of(now) if before.phase == "firing" else None,
     )
     # Who knows of it is told that it is over, also while it is silenced.
-    return Step(state, "resolved" if before.told else None, before.told)
+    return AlertStep(state, "resolved" if before.told else None, before.told)
 
 
 def _due(rule: AlertRule, state: AlertState, now: float) -> bool:

@@ -12,8 +12,10 @@ from typing import Generic, TypeVar
 import msgspec
 
 from headrace.alerts.state import AlertState
+from headrace.engine.bounded_reads import records_of
+from headrace.engine.record_changes import change_record
 from headrace.errors import InvalidSetting, RecordConflict, UnknownAlertRule
-from headrace.model.alert import AlertRule
+from headrace.model.alerts.rule import AlertRule
 from headrace.model.names import check_name
 from headrace.model.views import Record
 from headrace.suggest import similar_or_first
@@ -23,7 +25,6 @@ log = logging.getLogger("headrace.alerts")
 
 RULE, STATE, SILENCE = "alert-rule", "alert", "alert-silence"
 PAGE = 1_000
-TRIES = 20
 EVERYTHING = "*"
 
 T = TypeVar("T")
@@ -100,24 +101,18 @@ class AlertRecords:
     async def change(self, name: str, change: Callable[[KeptRule | None], KeptRule]) -> KeptRule:
         """Write what `change` makes of the present rule; again if somebody else was first."""
         check_name("rule", name)
-        for _ in range(TRIES):
-            await self._host.open()
-            record = await self._host.engine.record_get(RULE, name)
+        await self._host.open()
+
+        def changed(record: Record | None) -> tuple[KeptRule, bytes | None]:
             try:
                 before = None if record is None else _read_rule(record)
             except InvalidSetting:
                 before = None  # one that cannot be read is replaced
             after = change(before)
-            if after == before:
-                return after
-            version = 0 if record is None else record.version
-            try:
-                body = msgspec.json.encode(after)
-                await self._host.engine.record_put(RULE, name, body, version=version)
-            except RecordConflict:
-                continue
-            return after
-        raise RecordConflict(f'rule "{name}" is being changed by others; try again')
+            return after, None if after == before else msgspec.json.encode(after)
+
+        busy = f'rule "{name}" is being changed by others; try again'
+        return await change_record(self._host.engine, RULE, name, changed, busy=busy)
 
     async def remove(self, name: str) -> None:
         """Delete a rule, also one that cannot be read. Raises `UnknownAlertRule`."""
@@ -181,14 +176,7 @@ class AlertRecords:
 
     async def _all(self, kind: str) -> list[Record]:
         await self._host.open()
-        found: list[Record] = []
-        after = ""
-        while True:
-            page = await self._host.engine.record_list(kind, after=after, limit=PAGE)
-            found += page
-            if len(page) < PAGE:
-                return found
-            after = page[-1].key
+        return await records_of(self._host.engine, kind, page=PAGE)
 
 
 def key_of(rule: str, subject: str | None) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from headrace.api_types.requests import REASON, Moment, Name, Text
-from headrace.model.alert import (
+from headrace.model.alerts.rule import (
     LONGEST_SUMMARY,
     LONGEST_WINDOW,
     MOST_PATTERNS,

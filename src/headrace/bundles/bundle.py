@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace import installed
+from headrace import installed_bundles
 from headrace.bundles.names import check_bundle_name
 from headrace.errors import InvalidSetting
 
@@ -73,7 +73,7 @@ class Bundle:
         check_bundle_name(self.name)
         if self.settings is not None:
             _check_settings(self.name, self.settings)
-        installed.made.add(self.name)
+        installed_bundles.made.add(self.name)
 
     @property
     def prefix(self) -> str:
@@ -88,7 +88,7 @@ def _check_settings(name: str, settings: Any) -> None:
             f"got {settings!r}"
         )
     if any(field.name == URL for field in msgspec.structs.fields(settings)):
-        variable = f"{installed.variable_prefix(name)}URL"
+        variable = f"{installed_bundles.variable_prefix(name)}URL"
         raise InvalidSetting(
             f'bundle "{name}": a setting cannot be called "{URL}", because {variable} says where '
             "its tables are; give it another name"

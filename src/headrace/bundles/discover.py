@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 
 from headrace.errors import InvalidSetting
-from headrace.installed import installed
+from headrace.installed_bundles import installed
 from headrace.suggest import did_you_mean
 
 

@@ -13,7 +13,7 @@ import msgspec
 from headrace.bundles.bundle import URL, Bundle
 from headrace.config import FILE, is_of_kubernetes, read_file
 from headrace.errors import HeadraceError, InvalidSetting
-from headrace.installed import bundle_of, variable_prefix
+from headrace.installed_bundles import bundle_of, variable_prefix
 from headrace.suggest import unknown
 
 _SECRET = re.compile(r"(?:^|_)(?:api_?key|key|password|secret|token)$")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import InvalidSetting
-from headrace.installed import variable_prefix
+from headrace.installed_bundles import variable_prefix
 
 LONGEST_SCHEMA = 63
 FORMS = "sqlite:///path.db or postgresql://user@host/database"

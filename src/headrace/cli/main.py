@@ -13,7 +13,7 @@ from click import shell_completion
 from headrace.cli.command import SETTINGS, CommandGroup, root_options
 from headrace.cli.errors import report
 from headrace.cli.services.first_process import leave_the_first_process
-from headrace.installed import installed
+from headrace.installed_bundles import installed
 from headrace.version import __version__
 
 # In the order of the help: where a command is, and what it does. Only the module of the command
@@ -35,21 +35,21 @@ COMMANDS = {
     "enqueue": ("enqueue.command:enqueue", "Enqueue a job and print its id."),
     "jobs": ("jobs.list:commands", "List, show, watch, cancel and retry jobs."),
     "bulk": (
-        "jobs.background:commands",
+        "jobs.bulk:commands",
         "List, show, stop and resume bulk actions in the background.",
     ),
     "artifacts": ("admin.artifacts:commands", "List, download and keep the files of jobs."),
-    "running": ("admin.overview:running", "Show what runs now and what waits."),
+    "running": ("admin.running:running", "Show what runs now and what waits."),
     "status": ("admin.status:status", "Say what is wrong now, and what to do about it."),
     "errors": ("admin.status:errors", "Show what jobs failed with, in groups of the same error."),
     "top": ("top.command:top", "Show queues, jobs, lanes and workers, live."),
-    "queues": ("admin.overview:commands", "List queues; pause and resume them."),
+    "queues": ("admin.queues:commands", "List queues; pause and resume them."),
     "series": ("admin.series:series", "Show what was done over time, and how deep queues were."),
-    "lanes": ("admin.overview:lanes", "Show lanes: who holds them, how many wait."),
+    "lanes": ("admin.lanes:lanes", "Show lanes: who holds them, how many wait."),
     "alerts": ("alerts.command:commands", "List, add, silence, test and check alerts."),
     "schedules": ("schedules:commands", "List, add, change and try schedules."),
     "workflows": ("workflows:commands", "List, check and run workflows, and follow their runs."),
-    "workers": ("admin.overview:workers", "Show workers, their queues and their load."),
+    "workers": ("admin.workers:workers", "Show workers, their queues and their load."),
     "keys": ("admin.keys:commands", "Create, list and revoke keys for the HTTP API."),
     "prune": ("admin.prune:prune", "Delete old finished jobs."),
     "bundles": ("bundles.command:bundles", "List installed bundles and what they bring."),

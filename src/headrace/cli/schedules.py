@@ -20,6 +20,7 @@ from headrace.cli.formatting import ago, plural, shown_time, span
 from headrace.cli.output import Columns, print_fields, print_json, print_line, print_section
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput, InvalidSetting, UnknownSchedule
+from headrace.monitor.words import LATE, schedule_state
 
 if TYPE_CHECKING:
     from headrace.api_types.responses import (
@@ -37,7 +38,6 @@ SCHEDULE = argument("name", "NAME", "The schedule.")
 MISSED = ("skip", "latest", "all")
 DISPATCHER = "headrace dispatcher cron --app …"
 # A dispatcher that is well fires within moments.
-LATE = 60.0
 
 
 @commands.command("list")
@@ -50,7 +50,7 @@ async def list_schedules(session: CliSession) -> None:
         found, now = await backends.list_schedules(backend), backends.time_now(backend)
     columns: Columns[ScheduleView] = {
         "NAME": lambda each: each.name,
-        "STATE": _state,
+        "STATE": schedule_state,
         "TASK": lambda each: each.task,
         "NEXT": lambda each: ago(each.next[0].utc, now) if each.next else "-",
         "LAST": lambda each: each.last_runs[0].status if each.last_runs else "-",
@@ -237,7 +237,7 @@ def _times_of(
 ) -> ScheduleTimes:
     _ = App(settings=session.settings).schedules  # says what to install if the extra is missing
     from headrace.dispatchers.cron.views import schedule_times  # noqa: PLC0415 - an extra
-    from headrace.model.schedule import Schedule  # noqa: PLC0415 - an extra
+    from headrace.model.schedules.schedule import Schedule  # noqa: PLC0415 - an extra
 
     schedule = Schedule(name="tried", expression=expression, task="none", tz=tz).checked()
     return schedule_times(schedule, now, count)
@@ -256,21 +256,12 @@ async def trigger(session: CliSession, *, name: str, force: bool) -> None:
     session.show(job.to_dict(), job.id)
 
 
-def _state(found: ScheduleView) -> str:
-    """Return whether it fires."""
-    if not found.stored:
-        return "declared"
-    if not found.enabled:
-        return "disabled"
-    return "late" if found.late_seconds > LATE else "enabled"
-
-
 def _fields(found: ScheduleView) -> list[tuple[str, object]]:
     """Return its definition, one line for each part."""
     late = found.late_seconds
     return [
         ("Schedule", found.name),
-        ("State", _state(found)),
+        ("State", schedule_state(found)),
         (
             "Late",
             f"by {span(late)}: no dispatcher runs that knows the task ({DISPATCHER})"

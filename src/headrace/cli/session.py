@@ -15,7 +15,7 @@ from headrace.cli.errors import notice
 from headrace.cli.output import Columns, is_terminal, print_json, print_line, print_table
 from headrace.config import Settings, load
 from headrace.engine.sqlite.connection.address import parse_address
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TOUR = "headrace.cli.up.tour:app"
 # An App for those who name bundles only.
-BUNDLES = "headrace.cli.bundles.only:app"
+BUNDLES = "headrace.cli.bundles.app_without_tasks:app"
 # How often a request is repeated while a server is away: a person waits, so fail soon.
 RETRIES = 2
 

@@ -20,7 +20,7 @@ from headrace.api_types.alerts import (
     UnsilenceRequest,
 )
 from headrace.client.base import BaseClient, path_to
-from headrace.model.alert import make_rule
+from headrace.model.alerts.rule import make_rule
 from headrace.model.job import Job
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headrace.dispatchers.cron.dispatcher import CronDispatcher
     from headrace.dispatchers.events.adapter import QueueAdapter
     from headrace.dispatchers.events.dispatcher import QueueDispatcher
-    from headrace.model.schedule import Schedule
+    from headrace.model.schedules.schedule import Schedule
 
 __all__ = ["CronDispatcher", "QueueAdapter", "QueueDispatcher", "Schedule"]
 
@@ -22,7 +22,7 @@ _PLACES = {
     "CronDispatcher": "headrace.dispatchers.cron.dispatcher",
     "QueueAdapter": "headrace.dispatchers.events.adapter",
     "QueueDispatcher": "headrace.dispatchers.events.dispatcher",
-    "Schedule": "headrace.model.schedule",
+    "Schedule": "headrace.model.schedules.schedule",
 }
 
 

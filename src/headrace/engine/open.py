@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from headrace.clock import Clock
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import InvalidSetting, MissingDriver
 
 if TYPE_CHECKING:

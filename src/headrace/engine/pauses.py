@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from headrace.engine.base import Engine, Records
-from headrace.engine.parts import records_of
+from headrace.engine.bounded_reads import records_of
 from headrace.errors import RecordConflict
 from headrace.model.times import moment_of
 from headrace.model.views import QueueView, Record

@@ -11,14 +11,14 @@ LOOPBACK = "127.0.0.1"
 OFF = "off"
 
 
-class Address(NamedTuple):
+class SocketAddress(NamedTuple):
     """Where to listen."""
 
     host: str
     port: int
 
 
-def parse_address(field: str, text: str) -> Address | None:
+def parse_address(field: str, text: str) -> SocketAddress | None:
     """Read `[HOST:]PORT`; `off` is None. Without a host it is for this machine only."""
     if text == OFF:
         return None
@@ -38,7 +38,7 @@ def parse_address(field: str, text: str) -> Address | None:
         raise InvalidSetting(
             f"{field} must be [HOST:]PORT with a port between 0 and 65535, or {OFF}, got {text!r}"
         )
-    return Address(host or LOOPBACK, int(port))
+    return SocketAddress(host or LOOPBACK, int(port))
 
 
 def bind(host: str, port: int, *, choose: str = "--port or HEADRACE_PORT") -> socket.socket:

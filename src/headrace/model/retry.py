@@ -1,4 +1,4 @@
-"""When to try again, and when not to."""
+"""Whether an error is tried again, and how long to wait before: for jobs and for stages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from headrace.errors import InvalidSetting, NotRetryable
+from headrace.errors import InvalidSetting, NotRetryable, RetryLater
 from headrace.model.times import is_number
 
 # A back-off that doubles for ever would overflow what engines can store.
 LONGEST_DELAY = 30 * 86_400.0
+
+NeverRetry = tuple[type[BaseException] | str, ...]
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +61,35 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return delay * (1 + self.jitter * (2 * chance() - 1)) if self.jitter else delay
 
 
-def retryable(error: BaseException, never: tuple[type[BaseException] | str, ...] = ()) -> bool:
+def delay_after(
+    error: BaseException,
+    policy: RetryPolicy,
+    attempt: int,
+    *,
+    never_retry: NeverRetry = (),
+    now: float = 0.0,
+) -> float | None:
+    """Return the seconds to wait after `error` ended attempt number `attempt`; None: not again.
+
+    What the error itself asks for counts first: `now` is what `RetryLater(at=…)` counts from. How
+    many attempts there are is for the caller to know.
+    """
+    if isinstance(error, RetryLater):
+        if error.at is not None:
+            return bounded_delay(error.at.timestamp() - now)
+        if error.delay is not None:
+            return bounded_delay(error.delay)
+    elif not retryable(error, never_retry):
+        return None
+    return policy.delay(attempt)
+
+
+def bounded_delay(seconds: float) -> float:
+    """Return a delay that engines can store."""
+    return 0.0 if math.isnan(seconds) else min(max(float(seconds), 0.0), LONGEST_DELAY)
+
+
+def retryable(error: BaseException, never: NeverRetry = ()) -> bool:
     """Whether a further attempt may help. `never` holds classes, or names of classes.
 
     Names are matched against the whole ancestry, so that a task need not import what it names.

@@ -6,23 +6,6 @@ from datetime import datetime
 
 import msgspec
 
-# A look at lapsed leases costs little, but every worker looks.
-_LONGEST_SWEEP_PAUSE = 5.0
-# Pauses vary by a fifth, so that not all workers look at once (`loops.loop.around`).
-_LONGEST_VARIATION = 1.2
-
-
-def sweep_pause(lease_seconds: float) -> float:
-    """Return about how long a worker waits between two looks for lapsed leases."""
-    return min(lease_seconds / 4, _LONGEST_SWEEP_PAUSE)
-
-
-def renewal_seconds(lease_seconds: float) -> float:
-    """Return how long a renewal is valid: so that `lease_seconds` after the last one a sweep has
-    seen that it has lapsed.
-    """
-    return lease_seconds - _LONGEST_VARIATION * sweep_pause(lease_seconds)
-
 
 class WorkerInfo(msgspec.Struct, kw_only=True):
     """A worker that introduces itself. `queues` empty means all. `id` is new at each start.

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from headrace.engine.base import Viewing
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.errors import InvalidInput
 from headrace.model.fingerprint import fingerprint
 from headrace.model.job import Job, JobFilter

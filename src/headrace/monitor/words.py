@@ -1,10 +1,17 @@
-"""Numbers and spans of time as people read them."""
+"""Numbers, spans of time and states as people read them."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from headrace.model.views import QueueView
+
+if TYPE_CHECKING:
+    from headrace.api_types.responses import ScheduleView
+
+# From so many seconds on a schedule is called late.
+LATE = 60.0
 
 
 def span(seconds: float) -> str:
@@ -47,3 +54,12 @@ def paused_words(queue: QueueView, now: datetime) -> str:
     end = "" if queue.paused_until is None else f" until {clock_time(queue.paused_until, now)}"
     why = f": {queue.paused_reason}" if queue.paused_reason else ""
     return f"is paused{by} since {clock_time(queue.paused_at, now)}{end}{why}"
+
+
+def schedule_state(found: ScheduleView) -> str:
+    """Whether it fires: enabled, disabled, late, or declared and not stored yet."""
+    if not found.stored:
+        return "declared"
+    if not found.enabled:
+        return "disabled"
+    return "late" if found.late_seconds > LATE else "enabled"

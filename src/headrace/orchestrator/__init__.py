@@ -2,6 +2,6 @@
 
 from headrace.orchestrator.middleware import CallNext, Middleware
 from headrace.orchestrator.orchestrator import JobOrchestrator
-from headrace.orchestrator.process import run_worker
+from headrace.orchestrator.worker_program import run_worker
 
 __all__ = ["CallNext", "JobOrchestrator", "Middleware", "run_worker"]

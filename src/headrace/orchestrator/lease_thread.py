@@ -13,6 +13,7 @@ import psutil  # type: ignore[import-untyped]
 from headrace.engine.base import Engine, LeaseKeeper
 from headrace.errors import EngineUnavailable, WorkerUnhealthy
 from headrace.loops.loop import spread
+from headrace.model.lease import renewal_pause
 from headrace.model.worker import Renewal, WorkerStats
 from headrace.orchestrator.running.attempt import monotonic
 from headrace.orchestrator.running.loop_monitor import LoopBlockMonitor
@@ -20,7 +21,6 @@ from headrace.telemetry import Telemetry
 
 log = logging.getLogger("headrace.leases")
 
-LONGEST_INTERVAL = 5.0
 RETRY_INTERVAL = 1.0
 
 
@@ -48,7 +48,7 @@ class LeaseThread:
     ) -> None:
         self.engine = engine
         self.lease_seconds = lease_seconds
-        self.interval = min(lease_seconds / 5, LONGEST_INTERVAL)
+        self.interval = renewal_pause(lease_seconds)
         self.monitor = monitor
         self.telemetry = telemetry
         self.hung = False

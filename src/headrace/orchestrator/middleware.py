@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from headrace.errors import InvalidSetting
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.model.job import ClaimedJob
 from headrace.task.stage_hooks import StageHook, check_hook
 

@@ -14,12 +14,13 @@ from headrace.errors import HeadraceError, InvalidSetting, WorkerUnhealthy
 from headrace.model.names import check_name
 from headrace.model.worker import WorkerInfo
 from headrace.orchestrator.claiming.prefetch import InternalQueue
+from headrace.orchestrator.health import is_healthy, trouble_of
 from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
 from headrace.orchestrator.middleware import Middleware, chain_of, split
 from headrace.orchestrator.run_until_idle import run_until_idle
 from headrace.orchestrator.running.slots import Slot
-from headrace.orchestrator.runtime import WorkerRuntime
 from headrace.orchestrator.shutdown import shut_down
+from headrace.orchestrator.worker_parts import WorkerRuntime
 from headrace.task.app_like import AppLike
 from headrace.telemetry import Telemetry
 
@@ -97,7 +98,7 @@ class JobOrchestrator:
     @property
     def healthy(self) -> bool:
         """Return whether it runs, reaches its engine and renews its lease."""
-        return self.running and self._runtime is not None and self._runtime.healthy
+        return self.running and self._runtime is not None and is_healthy(self._runtime)
 
     @property
     def trouble(self) -> str | None:
@@ -108,7 +109,7 @@ class JobOrchestrator:
             return "it stops"
         if not self.running or self._runtime is None:
             return "it starts: it has not registered with the engine yet"
-        return self._runtime.trouble
+        return trouble_of(self._runtime)
 
     @property
     def engine_up(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.errors import WorkerUnhealthy
 from headrace.model.views import QueueView
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
-from headrace.orchestrator.runtime import WorkerRuntime
+from headrace.orchestrator.worker_parts import WorkerRuntime
 
 BATCH = 500
 # Other workers may be running jobs of the same queues; no signal tells when they are done.

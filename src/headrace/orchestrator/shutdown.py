@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.errors import HeadraceError
 from headrace.orchestrator.running.attempt import Reason, monotonic
-from headrace.orchestrator.runtime import WorkerRuntime
+from headrace.orchestrator.worker_parts import WorkerRuntime
 
 log = logging.getLogger("headrace.worker")
 

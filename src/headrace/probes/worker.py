@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from headrace.monitor.metrics.counted import counted_metrics
-from headrace.monitor.metrics.own import OwnCounters
+from headrace.monitor.metrics.counters import counted_metrics
+from headrace.monitor.metrics.one_worker import OwnCounters
 from headrace.monitor.metrics.state import process_metrics, worker_metrics
 from headrace.monitor.metrics.text import text_in_pieces
 from headrace.orchestrator.orchestrator import JobOrchestrator

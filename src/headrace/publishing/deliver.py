@@ -15,7 +15,7 @@ from headrace.errors import HeadraceError, RetryLater
 from headrace.publishing.destinations import Destination
 from headrace.publishing.events import PublishedEvent
 from headrace.publishing.sender import NO_TRACE, DeliveryFailed, DestinationGone, Sender
-from headrace.publishing.store import Stored
+from headrace.publishing.store import StoredDestination
 from headrace.tracing import find_tracing
 
 log = logging.getLogger("headrace.publishing")
@@ -56,7 +56,7 @@ class Deliveries:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def send(self, stored: Stored, event: PublishedEvent) -> None:
+    async def send(self, stored: StoredDestination, event: PublishedEvent) -> None:
         """Deliver an event once. Errors have no secret of the destination in them.
 
         Raises `DestinationGone` if it wants no events any more, `RetryLater` if it said when to
@@ -113,7 +113,7 @@ class Deliveries:
         self._closing.clear()
         self._loop = None
 
-    def _sender(self, stored: Stored) -> _Open:
+    def _sender(self, stored: StoredDestination) -> _Open:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._forget()

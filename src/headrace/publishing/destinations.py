@@ -21,9 +21,9 @@ from headrace.api_types.publishing import (
     DestinationKind,
     DestinationView,
 )
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import InvalidInput, InvalidSetting
-from headrace.model.alert import ALERT_TYPE
+from headrace.model.alerts.notice import ALERT_TYPE
 from headrace.model.names import check_name
 from headrace.publishing.events import wanted_by
 from headrace.suggest import unknown

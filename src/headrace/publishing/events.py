@@ -13,6 +13,7 @@ import msgspec
 
 from headrace.api_types.publishing import EVENT_TYPE, EventTypeView
 from headrace.engine.base import Engine
+from headrace.engine.bounded_reads import records_of
 from headrace.errors import InvalidArguments, InvalidName, InvalidSetting, UnknownEventType
 from headrace.model.names import NAME_LIMIT
 from headrace.suggest import similar_or_first
@@ -133,14 +134,7 @@ class EventTypes:
 
 async def stored_types(engine: Engine) -> list[EventTypeView]:
     """Return all types that programs have declared on this store, by name."""
-    found: list[EventTypeView] = []
-    after = ""
-    while True:
-        records = await engine.record_list(KIND, after=after, limit=PAGE)
-        found += [_decoder.decode(record.body) for record in records]
-        if len(records) < PAGE:
-            return found
-        after = records[-1].key
+    return [_decoder.decode(each.body) for each in await records_of(engine, KIND, page=PAGE)]
 
 
 def check_event_type(name: str) -> str:

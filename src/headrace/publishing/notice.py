@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from headrace.model.alert import ALERT_TYPE, AlertNotice
+from headrace.model.alerts.notice import ALERT_TYPE, AlertNotice
 from headrace.publishing.events import PublishedEvent
 
 _decoder = msgspec.json.Decoder(AlertNotice)

@@ -6,20 +6,22 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from headrace.errors import InvalidSetting, RecordConflict, UnknownDestination
+from headrace.engine.bounded_reads import records_of
+from headrace.engine.record_changes import change_record
+from headrace.errors import InvalidSetting, UnknownDestination
 from headrace.model.names import check_name
+from headrace.model.views import Record
 from headrace.publishing.destinations import Destination
 from headrace.task.app_like import AppLike
 
 KIND = "destination"
 PAGE = 1_000
-TRIES = 20
 
 Change = Callable[[Destination | None], Destination]
 _decoder = msgspec.json.Decoder(Destination)
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredDestination(msgspec.Struct, frozen=True):
     """A destination with the version of its record."""
 
     destination: Destination
@@ -35,20 +37,16 @@ class DestinationRecords:
     async def all(self) -> list[Destination]:
         """Return all of them, by name."""
         await self._host.open()
-        found: list[Destination] = []
-        after = ""
-        while True:
-            records = await self._host.engine.record_list(KIND, after=after, limit=PAGE)
-            found += [_decoder.decode(record.body) for record in records]
-            if len(records) < PAGE:
-                return found
-            after = records[-1].key
+        records = await records_of(self._host.engine, KIND, page=PAGE)
+        return [_decoder.decode(record.body) for record in records]
 
-    async def find(self, name: str) -> Stored | None:
+    async def find(self, name: str) -> StoredDestination | None:
         """Return one, or None."""
         await self._host.open()
         record = await self._host.engine.record_get(KIND, check_name("destination", name))
-        return None if record is None else Stored(_decoder.decode(record.body), record.version)
+        if record is None:
+            return None
+        return StoredDestination(_decoder.decode(record.body), record.version)
 
     async def get(self, name: str) -> Destination:
         """Return one. Raises `UnknownDestination`."""
@@ -59,17 +57,15 @@ class DestinationRecords:
 
     async def change(self, name: str, change: Change) -> Destination:
         """Write what `change` makes of the present one; again if somebody else was first."""
-        for _ in range(TRIES):
-            before = await self.find(name)
-            after = change(None if before is None else before.destination)
-            version = 0 if before is None else before.version
-            try:
-                body = msgspec.json.encode(after)
-                await self._host.engine.record_put(KIND, name, body, version=version)
-            except RecordConflict:
-                continue
-            return after
-        raise RecordConflict(f"destination {name!r} is being changed by others; try again")
+        check_name("destination", name)
+        await self._host.open()
+
+        def changed(record: Record | None) -> tuple[Destination, bytes]:
+            after = change(None if record is None else _decoder.decode(record.body))
+            return after, msgspec.json.encode(after)
+
+        busy = f"destination {name!r} is being changed by others; try again"
+        return await change_record(self._host.engine, KIND, name, changed, busy=busy)
 
     async def update(self, name: str, change: Callable[[Destination], Destination]) -> Destination:
         """The same for one that has to exist. Raises `UnknownDestination`."""

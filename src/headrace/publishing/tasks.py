@@ -9,7 +9,7 @@ import logging
 from typing import Any
 
 from headrace.errors import NotRetryable
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.model.ids import new_id
 from headrace.model.job import NewJob
 from headrace.model.names import check_text

@@ -13,25 +13,30 @@ from headrace.app import App
 from headrace.server.bundles import add_bundles
 from headrace.server.dashboard.mount import mount_dashboard
 from headrace.server.http import problems
-from headrace.server.http.incoming import BODY_SECONDS, IncomingBodies
-from headrace.server.http.traced import TracedRequests
+from headrace.server.http.body_limits import UPLOAD_LIMIT
+from headrace.server.http.incoming_bodies import BODY_SECONDS, IncomingBodies
+from headrace.server.http.request_spans import TracedRequests
 from headrace.server.openapi import page
 from headrace.server.openapi.document import document
 from headrace.server.otlp import metrics_export
 from headrace.server.routes import (
-    admin,
     alerts,
     bulk,
-    cluster,
+    dead_letters,
     job,
     jobs,
     kept_files,
+    keys_and_audit,
     monitoring,
     publishing,
+    queues,
+    schedules,
+    server,
+    workers,
     workflows,
 )
 from headrace.server.routing import Prefix, SecurityHeaders
-from headrace.server.service import MEBIBYTE, Service, ServicePerLoop
+from headrace.server.service import Service, ServicePerLoop
 from headrace.task.redact import DEFAULT
 from headrace.tracing import find_tracing
 from headrace.version import __version__
@@ -42,10 +47,14 @@ ROUTES = (
     *job.routes,
     *bulk.routes,
     *kept_files.routes,
-    *cluster.routes,
+    *queues.routes,
+    *workers.routes,
     *monitoring.routes,
+    *server.routes,
     *page.routes,
-    *admin.routes,
+    *schedules.routes,
+    *dead_letters.routes,
+    *keys_and_audit.routes,
     *publishing.routes,
     *alerts.routes,
     *workflows.routes,
@@ -57,7 +66,7 @@ def create(
     *,
     redact: Sequence[str] = DEFAULT,
     rate: float = 2_000.0,
-    upload_limit: int = 32 * MEBIBYTE,
+    upload_limit: int = UPLOAD_LIMIT,
     user_argument: str | None = "user_id",
     most_streams: int = 2_000,
     dashboard: bool = True,

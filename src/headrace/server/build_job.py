@@ -16,13 +16,13 @@ from headrace.model.times import check_moment
 from headrace.server.auth.caller import Caller
 from headrace.server.auth.reach import Reach
 from headrace.server.http.body import whole, whole_numbers
+from headrace.server.http.body_limits import META_LIMIT
 from headrace.server.http.problems import Refused, forbidden, invalid, refused, shown
 from headrace.server.service import Service
 from headrace.task import Task, TaskOptions
 from headrace.task.codec import encode
 from headrace.task.task import MOST_RETRIES
 
-META_LIMIT = 16_384
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 

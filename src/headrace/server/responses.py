@@ -13,7 +13,7 @@ from starlette.responses import Response
 from headrace.api_types.job import JobBody
 from headrace.api_types.responses import EntryView
 from headrace.engine.base import Viewing
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry, Failure

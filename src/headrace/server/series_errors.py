@@ -8,8 +8,8 @@ import msgspec
 
 from headrace.api_types.series import ErrorInSeries, SeriesView
 from headrace.model.job import JobFilter
+from headrace.monitor.cached_reads import CachedReads
 from headrace.monitor.errors import error_groups, hide
-from headrace.monitor.kept_reads import KeptReads
 from headrace.server.auth.caller import Caller
 from headrace.server.auth.reach import Reach
 from headrace.server.service import Service
@@ -30,7 +30,7 @@ class SeriesErrors:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._marks: KeptReads[dict[Mark, str]] = KeptReads(SECONDS)
+        self._marks: CachedReads[dict[Mark, str]] = CachedReads(SECONDS)
 
     async def shown(self, series: SeriesView, caller: Caller) -> SeriesView:
         """Return a series without fingerprints of hidden values."""

@@ -20,16 +20,13 @@ from headrace.monitor.series.depths import DepthSampler
 from headrace.monitor.series.read import SeriesReader
 from headrace.monitor.snapshot import Snapshots
 from headrace.server.auth.audit import AuditLog
+from headrace.server.auth.bound_key_counts import own_depths
 from headrace.server.auth.keys import Keyring, RateLimit
-from headrace.server.auth.own_numbers import own_depths
+from headrace.server.http.body_limits import body_limits
 from headrace.server.responses import Answers
 from headrace.task.redact import Redactor
 
 T = TypeVar("T")
-
-MEBIBYTE = 1_048_576
-# What a request may have besides the arguments of its job.
-SLACK = 65_536
 
 
 class Endable(Protocol):
@@ -71,23 +68,13 @@ class Service:
         self.depths = DepthSampler(app, self.snapshots)
         self.alerts = app.alert_loop()
         self.reader = JobReader(app)
-        self.upload_limit = upload_limit
+        self.body_limits = body_limits(payload_limit=app.payload_limit, upload_limit=upload_limit)
         self.user_argument = user_argument
         self.most_streams = most_streams
         self.subscribers: set[Endable] = set()
         self._parts: dict[Any, Any] = {}
         self._long_polls: set[asyncio.Future[Any]] = set()
         self._stopping = False
-
-    @property
-    def body_limit(self) -> int:
-        """The most bytes of a request."""
-        return self.app.payload_limit + SLACK
-
-    @property
-    def batch_limit(self) -> int:
-        """The most bytes of a batch. It is stored in one transaction."""
-        return max(self.body_limit, 4 * MEBIBYTE)
 
     def part(self, kind: Callable[[Service], T]) -> T:
         """Return the one object of a kind that belongs to this service; make it at first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, ParamSpec, TypeVar
 
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.task.task import Task
 
 P = ParamSpec("P")

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from headrace.errors import InvalidArguments
-from headrace.model.durable.transient import GONE, GONE_TEXT
+from headrace.model.durable.transient_stages import GONE, GONE_TEXT
 
 
 def encode_hook(value: Any) -> Any:

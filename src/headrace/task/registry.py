@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from headrace.errors import InvalidSetting, UnknownTask
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.model.job import Job, NewJob, OnCrash
 from headrace.model.lane import Lane, as_lane
 from headrace.model.names import check_name

@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.task.codec import check_exact, decode_hook, encode
 
 Caller = Callable[[Any, Any], Any]

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from headrace.errors import InvalidSetting
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.model.durable.entries import stage_name
-from headrace.model.durable.transient import check_transient
+from headrace.model.durable.transient_stages import check_transient
 from headrace.model.lane import Lane
 from headrace.model.retry import RetryPolicy
 

@@ -17,7 +17,7 @@ from headrace.app import App
 from headrace.clock import Clock
 
 if TYPE_CHECKING:
-    from headrace.model.schedule import Schedule
+    from headrace.model.schedules.schedule import Schedule
 
 
 class override:  # noqa: N801 - used like a function: `with override(app):`

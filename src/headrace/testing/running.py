@@ -13,7 +13,7 @@ import msgspec
 from headrace import sync
 from headrace.app import App
 from headrace.errors import RetryLater, Snooze
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.model.job import ClaimedJob, Job, JobFilter
 from headrace.orchestrator import CallNext, JobOrchestrator
 from headrace.task import Task

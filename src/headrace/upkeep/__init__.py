@@ -12,8 +12,8 @@ from headrace.config import Settings
 from headrace.engine.base import Engine
 from headrace.loops.loop import Loop
 from headrace.upkeep.files import Files
+from headrace.upkeep.job_loops import DueJobs, EndPauses, Prune, Replaced, Wake
 from headrace.upkeep.lost_jobs import Sweep
-from headrace.upkeep.store import DueJobs, EndPauses, Prune, Replaced, Wake
 
 __all__ = ["DueJobs", "EndPauses", "Files", "Prune", "Replaced", "Sweep", "Wake", "loops"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 
 from headrace.artifacts import ArtifactStore, pending_uploads
-from headrace.artifacts.kept import kept_paths
+from headrace.artifacts.kept_files import kept_paths
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import EngineError, EngineUnavailable, InvalidInput
 from headrace.loops.loop import around
 from headrace.model.ids import parse_id
 from headrace.model.views import Record
-from headrace.upkeep.store import EngineLoop
+from headrace.upkeep.job_loops import EngineLoop
 
 log = logging.getLogger("headrace.files")
 
@@ -112,7 +112,7 @@ class Files(EngineLoop):
 
     async def _kept(self, record: Record) -> set[str]:
         """Return the files of a job that are to be spared. The job is gone; nothing else may vouch
-        for its files when the records of kept ones are read: see `artifacts/kept.py`.
+        for its files when the records of kept ones are read: see `artifacts/kept_files.py`.
         """
         if record.kind != PRUNED:
             await self.engine.record_put(PRUNED, record.key, b"{}")  # so that none is forgotten

@@ -12,6 +12,7 @@ from headrace.engine.base import Engine
 from headrace.job_tree import cancel_children
 from headrace.loops.loop import around
 from headrace.model.job import LostJob
+from headrace.model.lease import sweep_pause
 from headrace.model.outcome import (
     AttemptEntry,
     Cancelled,
@@ -22,8 +23,7 @@ from headrace.model.outcome import (
     Settlement,
     TimedOut,
 )
-from headrace.model.worker import sweep_pause
-from headrace.upkeep.store import EngineLoop
+from headrace.upkeep.job_loops import EngineLoop
 
 log = logging.getLogger("headrace.sweep")
 

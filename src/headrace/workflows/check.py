@@ -16,6 +16,7 @@ from headrace.suggest import did_you_mean
 from headrace.task import Task
 from headrace.workflows.conditions import Condition
 from headrace.workflows.model import MOST_STEPS, STEP_ID, Step, Workflow
+from headrace.workflows.output_types import never_a_list, nowhere, returned, shown
 from headrace.workflows.references import (
     REFERENCE,
     BadReference,
@@ -24,7 +25,6 @@ from headrace.workflows.references import (
     find_text,
     parse,
 )
-from headrace.workflows.returns import never_a_list, nowhere, returned, shown
 
 Tasks = Mapping[str, Task[..., Any]]
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headrace.engine.base import Engine
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.errors import InvalidInput, JobConflict, NotRetryable, UnknownWorkflow
 from headrace.job_tree import complete_rerun
-from headrace.model.context import Context
 from headrace.model.durable.awaited import AwaitedChildren
+from headrace.model.durable.context import Context
 from headrace.model.durable.entries import CHILDREN, STAGE, ChildrenRecord
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.ids import nth_id
@@ -28,9 +28,9 @@ from headrace.task import Task
 from headrace.task.app_like import AppLike
 from headrace.task.codec import encode
 from headrace.workflows.conditions import Condition
-from headrace.workflows.ends import OUTPUT, StepEnd
 from headrace.workflows.model import Step, Workflow
 from headrace.workflows.references import resolve
+from headrace.workflows.step_ends import OUTPUT, StepEnd
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext

@@ -13,9 +13,9 @@ from headrace.model.durable.entries import CHILDREN
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
-from headrace.workflows.ends import Ends, StepEnd
 from headrace.workflows.model import Step
 from headrace.workflows.run import child_ids, get_all, parts_of
+from headrace.workflows.step_ends import Ends, StepEnd
 
 StepStatus = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
 # More unfinished jobs of a step than this are not read one by one, unless it has to be exact.

@@ -10,8 +10,9 @@ from typing import Any, cast
 import headrace
 from headrace.clock import Clock
 from headrace.config import Settings
+from headrace.dispatchers.cron.config import CronSettings
 from headrace.dispatchers.cron.dispatcher import CronDispatcher, ScheduledApp
-from headrace.dispatchers.cron.schedules import CronSettings, Schedules
+from headrace.dispatchers.cron.schedules import Schedules
 from headrace.engine.base import Engine
 from headrace.errors import EngineUnavailable
 from headrace.task import Task

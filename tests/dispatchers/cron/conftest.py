@@ -12,8 +12,8 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
+from headrace.dispatchers.cron.config import CronSettings
 from headrace.dispatchers.cron.dispatcher import CronDispatcher
-from headrace.dispatchers.cron.schedules import CronSettings
 from headrace.model.job import Job, JobFilter
 from tests.conftest import ENGINES, Servers, store_url
 from tests.support.verbs import a_worker, claim, complete

@@ -12,7 +12,7 @@ from headrace.errors import (
     UnknownSchedule,
     UnknownTask,
 )
-from headrace.model.schedule import Schedule
+from headrace.model.schedules.schedule import Schedule
 from tests.dispatchers.cron.conftest import (
     Maker,
     at,

@@ -12,7 +12,7 @@ from headrace.clock import Clock
 from headrace.errors import (
     JobConflict,
 )
-from headrace.model.schedule import Missed, Schedule
+from headrace.model.schedules.schedule import Missed, Schedule
 from tests.dispatchers.cron.conftest import (
     Maker,
     at,

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.dispatchers.cron.config import DispatcherFile, read_file
+from headrace.dispatchers.cron.config import CronSettings, DispatcherFile, read_file
 from headrace.dispatchers.cron.dispatcher import cron_dispatcher
-from headrace.dispatchers.cron.schedules import CronSettings
 from headrace.errors import InvalidArguments, InvalidInput, InvalidSetting
-from headrace.model.schedule import Schedule
+from headrace.model.schedules.schedule import Schedule
 
 WHOLE = """\
 dispatcher:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import headrace
 from headrace.clock import Clock
-from headrace.model.schedule import Schedule
+from headrace.model.schedules.schedule import Schedule
 from tests.dispatchers.cron.conftest import Maker, at, go_to, made_for, settled
 
 HOURLY = Schedule(name="gone", expression="0 * * * *", task="report", missed="all")

@@ -18,7 +18,7 @@ from headrace.dispatchers.cron.dispatcher import CronDispatcher
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from headrace.errors import EngineUnavailable
-from headrace.model.schedule import Schedule, ScheduleState
+from headrace.model.schedules.schedule import Schedule, ScheduleState
 from tests.dispatchers.cron.calendar import fired
 from tests.dispatchers.cron.chaos import At, AtRandom, AtVerb, Killed, failing, until_death
 from tests.dispatchers.cron.conftest import (

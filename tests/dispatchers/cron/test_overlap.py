@@ -10,7 +10,7 @@ import pytest
 import headrace
 from headrace.clock import Clock
 from headrace.errors import InvalidSetting, JobConflict, UnknownSchedule
-from headrace.model.schedule import RUNS_KEPT, Schedule
+from headrace.model.schedules.schedule import RUNS_KEPT, Schedule
 from tests.dispatchers.cron.chaos import failing
 from tests.dispatchers.cron.conftest import (
     START,

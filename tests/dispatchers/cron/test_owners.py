@@ -11,10 +11,10 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
+from headrace.dispatchers.cron.config import CronSettings
 from headrace.dispatchers.cron.dispatcher import CronDispatcher, cron_dispatcher
-from headrace.dispatchers.cron.schedules import CronSettings
 from headrace.errors import InvalidName
-from headrace.model.schedule import KeptSchedule, Schedule
+from headrace.model.schedules.schedule import KeptSchedule, Schedule
 
 Sync = Callable[..., Awaitable[list[str]]]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import InvalidSetting
-from headrace.model.cron import Cron, find_zone, parse_cron
+from headrace.model.schedules.cron import Cron, find_zone, parse_cron
 from tests.dispatchers.cron.calendar import fired
 
 ZONES = [

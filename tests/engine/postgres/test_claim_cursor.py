@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from headrace.engine.postgres.claim import ClaimCursor
+from headrace.engine.postgres.connection.claim_memory import ClaimCursor
 from headrace.engine.postgres.engine import PostgresEngine
 from tests.engine.postgres.conftest import Raw
 from tests.support.verbs import a_worker, claim, complete, enqueue, retry

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.engine.postgres import claim as claim_module
-from headrace.engine.postgres.claim import ClaimedLanes
+from headrace.engine.postgres.connection import claim_memory as claim_module
+from headrace.engine.postgres.connection.claim_memory import ClaimedLanes
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Completed, Settlement

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headrace.engine.postgres import claim as claim_module
+from headrace.engine.postgres.connection import claim_memory as claim_module
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.outcome import Completed, Settlement
 from tests.engine.postgres.conftest import Raw

@@ -26,8 +26,8 @@ from headrace.model.views import Exchange
 from headrace.model.worker import Renewal
 from headrace.orchestrator.claiming import dispatcher
 from headrace.orchestrator.running.attempt import Reason
-from headrace.orchestrator.runtime import WorkerRuntime
 from headrace.orchestrator.settling.family_updates import FamilyUpdates
+from headrace.orchestrator.worker_parts import WorkerRuntime
 from tests.orchestrator.conftest import Worker, ended, until
 
 EXCHANGE_BATCH = 20

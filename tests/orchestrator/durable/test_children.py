@@ -12,7 +12,7 @@ from headrace.clock import Clock
 from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
-from headrace.orchestrator.runtime import WorkerRuntime
+from headrace.orchestrator.worker_parts import WorkerRuntime
 from tests.orchestrator.conftest import Worker, became, ended, until
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace.engine.parts import SHORT_BYTES
+from headrace.engine.bounded_reads import SHORT_BYTES
 from headrace.model.job import Job
 from headrace.model.status import Status
 from headrace.orchestrator.durable import children

@@ -22,13 +22,13 @@ from headrace.errors import ArtifactNotFound, Suspended
 from headrace.model.artifact import Artifact, Artifacts, Content, KeptFile
 from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.children import EndedChild
-from headrace.model.durable.transient import Transient
+from headrace.model.durable.transient_stages import Transient
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob, NewJob
 from headrace.orchestrator.durable.context import DurableContext
+from headrace.orchestrator.durable.entry_names import EntryNames
+from headrace.orchestrator.durable.entry_store import EntryStore
 from headrace.orchestrator.durable.stage_call import StageRetry
-from headrace.orchestrator.durable.step_names import StepNames
-from headrace.orchestrator.durable.step_store import StepStore
 from headrace.orchestrator.isolation import ProcessPool
 from headrace.task import Task
 from headrace.task.codec import encode
@@ -92,7 +92,7 @@ class MemoryArtifacts(Artifacts):
         raise NotImplementedError
 
 
-class RecordingStepStore(StepStore):
+class RecordingEntryStore(EntryStore):
     """Keeps stages in memory. What suspends a job is tested in tests/orchestrator/durable."""
 
     def __init__(self, context: RecordingContext) -> None:
@@ -100,28 +100,28 @@ class RecordingStepStore(StepStore):
 
     async def stage(
         self,
-        step_name: str,
+        entry_name: str,
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
         transient: Transient = None,
     ) -> Any:
         kept, stages = self._context.kept, self._context.stages
-        if step_name in kept:
-            return kept[step_name]
-        stages.append(step_name)
+        if entry_name in kept:
+            return kept[entry_name]
+        stages.append(entry_name)
         value = await call()
-        kept[step_name] = msgspec.json.decode(encode(value))
-        stages.append(done or f"{step_name} is done")
+        kept[entry_name] = msgspec.json.decode(encode(value))
+        stages.append(done or f"{entry_name} is done")
         return value
 
-    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
+    async def sleep(self, entry_name: str, seconds: float | None, until: float | None) -> None:
         raise Suspended(seconds or 0.0)
 
-    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, entry_name: str, event: str, timeout: float | None) -> bytes:
         raise Suspended(timeout or 0.0, (AwaitedEvent(event),))
 
-    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
+    async def spawn(self, entry_name: str, jobs: list[NewJob]) -> list[str]:
         return [job.id for job in jobs]
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
@@ -149,8 +149,8 @@ class RecordingContext(DurableContext):
         self.stages: list[str] = []
         self.kept: dict[str, Any] = {} if kept is None else kept
         self.stop = False
-        self.step_store = RecordingStepStore(self)
-        self.step_names = StepNames()
+        self.entry_store = RecordingEntryStore(self)
+        self.entry_names = EntryNames()
         self.tasks = {}
 
     @property

@@ -60,7 +60,17 @@ async def test_a_method_of_the_table_is_called(caller: Caller) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    ["close", "take", "steps", "_start", "__init__", "step_store.sleep", "progress", "stage", ""],
+    [
+        "close",
+        "take",
+        "entries",
+        "_start",
+        "__init__",
+        "entry_store.sleep",
+        "progress",
+        "stage",
+        "",
+    ],
 )
 async def test_what_is_not_in_the_table_cannot_be_called(caller: Caller, method: str) -> None:
     with pytest.raises(Exception, match=rf"no method '{method}'; there are begin_stage, end_stage"):

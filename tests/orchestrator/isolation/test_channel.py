@@ -21,7 +21,7 @@ from headrace.task import Task
 from tests.orchestrator.isolation import unruly
 from tests.orchestrator.isolation.conftest import (
     RecordingContext,
-    RecordingStepStore,
+    RecordingEntryStore,
     Run,
     a_claim,
     a_pool,
@@ -161,8 +161,8 @@ async def test_a_stage_too_large_for_the_channel_fails_with_the_remedy(
         assert await attempt(pool, unruly.add, a=1) == 3
 
 
-class LoudStepStore(RecordingStepStore):
-    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
+class LoudEntryStore(RecordingEntryStore):
+    async def wait(self, entry_name: str, event: str, timeout: float | None) -> bytes:
         return b'"' + b"x" * 200_000 + b'"'
 
 
@@ -171,7 +171,7 @@ async def test_a_reply_too_large_for_the_channel_is_an_error_of_the_call(
 ) -> None:
     job = a_claim(unruly.hear, size=1)
     context = RecordingContext(job)
-    context.step_store = LoudStepStore(context)
+    context.entry_store = LoudEntryStore(context)
     assert await pool.run(unruly.hear, job, context) == b"200000"
     monkeypatch.setattr(process_module, "LONGEST_FROM_WORKER", 100_000)
     async with asyncio.timeout(30):

@@ -19,7 +19,7 @@ from tests.orchestrator.isolation import handlers
 from tests.orchestrator.isolation.conftest import (
     MemoryArtifacts,
     RecordingContext,
-    RecordingStepStore,
+    RecordingEntryStore,
     a_claim,
     a_pool,
 )
@@ -85,7 +85,7 @@ async def test_a_stage_whose_result_cannot_be_kept_fails_for_good(pool: ProcessP
         await attempt(pool, handlers.unkeepable_stage)
 
 
-class FencedStepStore(RecordingStepStore):
+class FencedEntryStore(RecordingEntryStore):
     async def stage(self, *args: Any, **kwargs: Any) -> Any:
         await super().stage(*args, **kwargs)
         raise LeaseLost("another worker owns it")
@@ -96,7 +96,7 @@ class Fenced(RecordingContext):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.step_store = FencedStepStore(self)
+        self.entry_store = FencedEntryStore(self)
 
 
 async def test_a_refused_checkpoint_ends_the_handler(pool: ProcessPool) -> None:

@@ -13,7 +13,7 @@ import pytest
 import headrace
 from headrace.clock import Clock
 from headrace.model.status import Status
-from headrace.orchestrator.runtime import WorkerRuntime
+from headrace.orchestrator.worker_parts import WorkerRuntime
 from tests.orchestrator.conftest import LIMIT, Worker, ended, until
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from headrace.artifacts import ArtifactStore
-from headrace.artifacts.kept import kept
+from headrace.artifacts.kept_files import kept
 from headrace.cli.formatting import bytes_of, plural
 from headrace.engine.base import Engine
 from headrace.errors import ArtifactNotFound, EngineError

@@ -17,7 +17,7 @@ from headrace.cli.formatting import parse_span, parse_time, shown_time
 from headrace.cli.output import Columns, print_json, print_line, print_section
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
-from headrace.model.alert import KINDS
+from headrace.model.alerts.rule import KINDS
 
 RULE = argument("name", "RULE", "The name of the rule.")
 SUBJECT = option("--subject", "TEXT", "Only for this queue, task, worker, … (default all).")
@@ -190,11 +190,9 @@ async def test(session: CliSession, *, receiver: str) -> None:
     """
     async with session.backend() as backend:
         job = await backend.test_receiver(receiver)
-    if session.json:
-        print_json(job.to_dict())
-        return
-    print_line(job.id)
-    notice(f"A server or a worker delivers it; see: headrace jobs show {job.id}")
+    session.show(job.to_dict(), job.id)
+    if not session.json:
+        notice(f"A server or a worker delivers it; see: headrace jobs show {job.id}")
 
 
 @commands.command("check")

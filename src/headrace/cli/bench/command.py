@@ -22,7 +22,7 @@ from headrace.cli.formatting import plural
 from headrace.cli.output import Columns, Progress, print_json, print_line, print_table, progress
 from headrace.cli.session import CliSession
 from headrace.config import Settings
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import InvalidInput
 from headrace.loops.signals import on_stop_signals
 from headrace.model.job import NewJob

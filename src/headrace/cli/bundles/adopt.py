@@ -14,7 +14,7 @@ from headrace.bundles.imports import resolve, told
 from headrace.cli.bundles.session import BundleSession
 from headrace.cli.command import root_options, run_body
 from headrace.errors import HeadraceError, InvalidInput
-from headrace.installed import installed
+from headrace.installed_bundles import installed
 
 
 def bundle_group(name: str) -> click.Command | None:

@@ -15,7 +15,7 @@ from headrace.bundles.imports import resolve, told
 from headrace.bundles.settings import shown_fields
 from headrace.config import Settings
 from headrace.errors import InvalidSetting
-from headrace.installed import installed
+from headrace.installed_bundles import installed
 
 
 class RouteView(msgspec.Struct):

@@ -22,7 +22,7 @@ from headrace.cli.session import CliSession
 from headrace.dispatchers.events.config import DEFAULT, make_adapter, read_queue_config
 from headrace.dispatchers.events.dispatcher import QueueDispatcher, run_dispatcher
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.loops.loop import Loop
 from headrace.model.names import check_name
 from headrace.tracing.set_up import exporting

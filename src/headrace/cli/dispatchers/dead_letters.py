@@ -11,8 +11,8 @@ import msgspec
 
 from headrace.api_types.responses import DeadLetterView, Replayed
 from headrace.cli.backend import time_now
-from headrace.cli.bulk import YES, change_each, confirm
 from headrace.cli.command import argument, flag, group, option, together
+from headrace.cli.confirm import YES, change_each, confirm
 from headrace.cli.errors import notice
 from headrace.cli.formatting import ago, bytes_of, shown_time
 from headrace.cli.output import (

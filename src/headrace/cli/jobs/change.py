@@ -12,8 +12,8 @@ import msgspec
 from headrace.api_types.bulk import BulkAction, BulkAnswer
 from headrace.app import App
 from headrace.cli.backend import time_now
-from headrace.cli.bulk import YES, change_each, confirm
 from headrace.cli.command import Command, argument, flag, option, together
+from headrace.cli.confirm import YES, change_each, confirm
 from headrace.cli.filters import check_fingerprint, filter_options, make_filter
 from headrace.cli.formatting import plural
 from headrace.cli.ids import whole_id

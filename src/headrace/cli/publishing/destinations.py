@@ -162,11 +162,9 @@ async def test(session: CliSession, *, name: str) -> None:
     """
     async with session.backend() as backend:
         job = await backend.test_destination(name)
-    if session.json:
-        print_json(job.to_dict())
-        return
-    print_line(job.id)
-    notice(f"A worker delivers it; see: headrace jobs show {job.id}")
+    session.show(job.to_dict(), job.id)
+    if not session.json:
+        notice(f"A worker delivers it; see: headrace jobs show {job.id}")
 
 
 @commands.command("apply")

@@ -19,7 +19,7 @@ from headrace.cli.output import print_json_line, print_line
 from headrace.cli.services.logs import log_options, log_to_stderr
 from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.session import CliSession
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.loops.free_memory import keep_what_is_loaded, memory_given_back
 from headrace.loops.signals import on_stop_signals
 from headrace.probes.probe import STOPPING

@@ -22,13 +22,13 @@ from headrace.cli.output import print_json_line
 from headrace.cli.services.logs import log_format_option, log_to_stderr
 from headrace.cli.services.probes import probes_option, serving_probes
 from headrace.cli.session import CliSession
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import WorkerUnhealthy
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.model.job import ClaimedJob
 from headrace.model.names import check_name
 from headrace.orchestrator import CallNext, JobOrchestrator, run_worker
-from headrace.orchestrator.process import UNHEALTHY, exit_worker
+from headrace.orchestrator.worker_program import UNHEALTHY, exit_worker
 from headrace.tracing.set_up import exporting
 from headrace.version import __version__
 

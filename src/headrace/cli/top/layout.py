@@ -10,7 +10,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headrace.cli.admin.overview import LANES, QUEUES, WORKERS
+from headrace.cli.admin.lanes import LANES
+from headrace.cli.admin.queues import QUEUES
+from headrace.cli.admin.workers import WORKERS
 from headrace.cli.formatting import clean, plural, shown_time, span, width
 from headrace.cli.output import Columns
 from headrace.cli.top.snapshot import Picture, Throughput

@@ -28,12 +28,12 @@ from headrace.cli.session import CliSession
 from headrace.cli.up.demos import run_demos
 from headrace.cli.up.feed import JobFeed
 from headrace.cli.up.processes import WorkerProcesses, run_services
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import EngineUnavailable, InvalidInput, WorkerUnhealthy
 from headrace.model.job import Job
 from headrace.model.status import Status
 from headrace.orchestrator import JobOrchestrator
-from headrace.orchestrator.process import exit_worker
+from headrace.orchestrator.worker_program import exit_worker
 from headrace.tracing.set_up import exporting
 from headrace.version import __version__
 

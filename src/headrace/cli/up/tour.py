@@ -11,7 +11,7 @@ import time
 
 from headrace.app import App
 from headrace.errors import NotRetryable
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.model.job import NewJob
 from headrace.model.retry import BUGS, RetryPolicy
 

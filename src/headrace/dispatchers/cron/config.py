@@ -1,4 +1,6 @@
-"""`config/dispatcher.yaml`: settings and schedules from a file. Errors name the file and the line.
+"""The settings of a cron dispatcher; and `config/dispatcher.yaml`, which has them and schedules.
+
+Errors name the file and the line.
 
 dispatcher:
   poll_interval_seconds: 60
@@ -19,16 +21,49 @@ from typing import Any
 import msgspec
 
 from headrace.config_files import Document, NoDocument, Place, dotted, hint, read_document
-from headrace.dispatchers.cron.schedules import CronSettings
 from headrace.errors import InvalidInput, InvalidSetting
-from headrace.model.schedule import Schedule
+from headrace.model.names import check_name
+from headrace.model.schedules.cron import LEAST_INTERVAL
+from headrace.model.schedules.schedule import Schedule
 from headrace.suggest import did_you_mean
 
 DEFAULT = Path("config/dispatcher.yaml")
 
 # Files of others name the database as well; there is one, that of the App.
 DATABASE = "database"
+# Of a setting of the dispatcher.
+LARGEST = 31 * 86_400
 _SCHEDULE = tuple(field for field in Schedule.__struct_fields__ if field != "name")
+
+
+class CronSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a cron dispatcher goes about its work.
+
+    It sleeps until the next time is due, but reads the schedules again every
+    `poll_interval_seconds` and never sleeps longer than `max_sleep_seconds`. A time counts as
+    missed when it is `missed_after_seconds` late. For missed times of one schedule at most
+    `most_at_once` jobs are made before others have their turn. `owner` is the name of the service
+    whose schedules these are (default: the setting `schedules_owner`).
+    """
+
+    poll_interval_seconds: float = 60.0
+    max_sleep_seconds: float = 300.0
+    min_cron_interval_seconds: float = LEAST_INTERVAL
+    missed_after_seconds: float = 60.0
+    most_at_once: int = 1_000
+    owner: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.owner is not None:
+            check_name("dispatcher.owner", self.owner)
+        for field in self.__struct_fields__[:-1]:
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise InvalidSetting(f"dispatcher.{field} must be a number, got {value!r}")
+            if not value >= 1:
+                raise InvalidSetting(f"dispatcher.{field} must be at least 1, got {value!r}")
+            if value > LARGEST:
+                raise InvalidSetting(f"dispatcher.{field} must be at most {LARGEST}, got {value!r}")
 
 
 class DispatcherFile(msgspec.Struct, frozen=True):

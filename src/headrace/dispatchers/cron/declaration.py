@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 
 from headrace.errors import InvalidSetting
-from headrace.model.schedule import KeptSchedule, Schedule
+from headrace.model.schedules.schedule import KeptSchedule, Schedule
 
 
-class OtherOwner(InvalidSetting):
+class ScheduleOfOtherOwner(InvalidSetting):
     """A schedule of this name belongs to another service."""
 
 
 def declaration(
     schedule: Schedule, origin: str, owner: str | None
 ) -> Callable[[KeptSchedule | None, Any], KeptSchedule]:
-    """Return the change that a declaration makes. It raises `OtherOwner`, and keeps what people
-    have changed by hand until the declaration itself changes.
+    """Return the change that a declaration makes. It raises `ScheduleOfOtherOwner`, and
+    keeps what people have changed by hand until the declaration itself changes.
     """
 
     def change(before: KeptSchedule | None, now: Any) -> KeptSchedule:
@@ -28,7 +28,7 @@ def declaration(
                 schedule=schedule, since=now, origin=origin, declared=schedule, owner=owner
             )
         if before.owner not in (None, owner):
-            raise OtherOwner(
+            raise ScheduleOfOtherOwner(
                 f'schedule "{schedule.name}" belongs to "{before.owner}" ({before.origin}); give '
                 "this one another name, or remove that one: headrace schedules remove "
                 f"{schedule.name}"

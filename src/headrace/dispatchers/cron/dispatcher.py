@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from headrace.dispatchers.cron.config import read_file
+from headrace.dispatchers.cron.config import CronSettings, read_file
 from headrace.dispatchers.cron.firing import Firing
-from headrace.dispatchers.cron.schedules import CronSettings, Schedules
+from headrace.dispatchers.cron.schedules import Schedules
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
 from headrace.errors import (
     EngineError,
@@ -34,7 +34,7 @@ from headrace.loops.signals import (
     wait_checking,
 )
 from headrace.model.ids import new_id
-from headrace.model.schedule import Schedule, ScheduleState
+from headrace.model.schedules.schedule import Schedule, ScheduleState
 from headrace.task.app_like import AppLike
 
 log = logging.getLogger("headrace.cron")

@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from headrace.dispatchers.cron.schedules import CronSettings, Schedules
+from headrace.dispatchers.cron.config import CronSettings
+from headrace.dispatchers.cron.schedules import Schedules
 from headrace.errors import RecordConflict
 from headrace.model.ids import new_id
 from headrace.model.job import NewJob
-from headrace.model.schedule import (
+from headrace.model.schedules.schedule import (
     FiredRun,
     KeptSchedule,
     Plan,

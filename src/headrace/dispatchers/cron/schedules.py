@@ -9,16 +9,21 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from headrace.dispatchers.cron.declaration import OtherOwner, declaration
+from headrace.dispatchers.cron.declaration import ScheduleOfOtherOwner, declaration
 from headrace.dispatchers.cron.store import ScheduleRecords
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.enqueue import stored
 from headrace.errors import HeadraceError, InvalidSetting, JobConflict, RecordConflict
-from headrace.model.cron import parse_cron
 from headrace.model.ids import new_id
 from headrace.model.job import Job, NewJob, Source
-from headrace.model.names import check_name
-from headrace.model.schedule import FiredRun, KeptSchedule, Missed, Schedule, ScheduleState
+from headrace.model.schedules.cron import LEAST_INTERVAL, parse_cron
+from headrace.model.schedules.schedule import (
+    FiredRun,
+    KeptSchedule,
+    Missed,
+    Schedule,
+    ScheduleState,
+)
 from headrace.model.status import Status
 from headrace.model.views import RecordChange
 from headrace.task import Task
@@ -28,42 +33,9 @@ from headrace.task.options import check_options
 
 log = logging.getLogger("headrace.cron")
 
-LEAST_INTERVAL = 60.0
-# Of a setting of the dispatcher.
-LARGEST = 31 * 86_400
 TRIES = 20
 
 T = TypeVar("T", bound=Task[..., Any])
-
-
-class CronSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a cron dispatcher goes about its work.
-
-    It sleeps until the next time is due, but reads the schedules again every
-    `poll_interval_seconds` and never sleeps longer than `max_sleep_seconds`. A time counts as
-    missed when it is `missed_after_seconds` late. For missed times of one schedule at most
-    `most_at_once` jobs are made before others have their turn. `owner` is the name of the service
-    whose schedules these are (default: the setting `schedules_owner`).
-    """
-
-    poll_interval_seconds: float = 60.0
-    max_sleep_seconds: float = 300.0
-    min_cron_interval_seconds: float = LEAST_INTERVAL
-    missed_after_seconds: float = 60.0
-    most_at_once: int = 1_000
-    owner: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.owner is not None:
-            check_name("dispatcher.owner", self.owner)
-        for field in self.__struct_fields__[:-1]:
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise InvalidSetting(f"dispatcher.{field} must be a number, got {value!r}")
-            if not value >= 1:
-                raise InvalidSetting(f"dispatcher.{field} must be at least 1, got {value!r}")
-            if value > LARGEST:
-                raise InvalidSetting(f"dispatcher.{field} must be at most {LARGEST}, got {value!r}")
 
 
 class ScheduleOptions(TypedDict, total=False):
@@ -150,7 +122,7 @@ class Schedules:
         for schedule in declared.values():
             try:
                 await self._change(schedule.name, declaration(schedule, place, owner))
-            except OtherOwner as error:
+            except ScheduleOfOtherOwner as error:
                 refused[schedule.name] = str(error)
         for kept in await self.records.all():
             if kept.schedule.name not in {*declared, *elsewhere}:

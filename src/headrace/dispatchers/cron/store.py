@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from headrace.errors import InvalidSetting, RecordConflict, UnknownSchedule
-from headrace.model.schedule import KeptSchedule, ScheduleState
+from headrace.model.schedules.schedule import KeptSchedule, ScheduleState
 from headrace.model.views import Record, RecordChange
 from headrace.suggest import similar_or_first
 from headrace.task.app_like import AppLike

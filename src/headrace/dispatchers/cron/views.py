@@ -16,7 +16,7 @@ from headrace.api_types.responses import (
 )
 from headrace.dispatchers.cron.schedules import Schedules
 from headrace.errors import InvalidSetting
-from headrace.model.schedule import RUNS_KEPT, KeptSchedule, Schedule, ScheduleState
+from headrace.model.schedules.schedule import RUNS_KEPT, KeptSchedule, Schedule, ScheduleState
 from headrace.model.status import Status
 
 NEXT = 5

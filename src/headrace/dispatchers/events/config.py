@@ -22,7 +22,7 @@ import msgspec
 
 from headrace.dispatchers.events.adapter import QueueAdapter
 from headrace.dispatchers.events.dispatcher import BATCH_SIZE, HOLD_SECONDS, LARGEST_BATCH
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import HeadraceError, InvalidSetting, MissingDriver
 from headrace.suggest import unknown
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from headrace.engine.text import storable
+from headrace.engine.stored_text import storable
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent, encode_awaited
 from headrace.model.durable.writes import Note
 from headrace.model.job import NewJob

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from headrace.engine.postgres.connection.connection import Connection
 from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.sql import sql
-from headrace.engine.text import is_id, storable
+from headrace.engine.stored_text import is_id, storable
 from headrace.model.views import Delivery, RecordChange
 
 

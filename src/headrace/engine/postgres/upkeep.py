@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.sql import sql
-from headrace.engine.text import checked_cursor, is_id
+from headrace.engine.stored_text import checked_cursor, is_id
 from headrace.model.job import LostJob
 from headrace.model.times import kept_delay
 from headrace.model.views import Due

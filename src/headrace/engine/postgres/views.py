@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from headrace.engine.parts import SHORT_BYTES
+from headrace.engine.bounded_reads import SHORT_BYTES
 from headrace.engine.postgres import rows
 from headrace.engine.postgres.connection.connection import Rows
 from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.sql import sql
-from headrace.engine.text import checked_cursor, is_id
+from headrace.engine.stored_text import checked_cursor, is_id
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import STATES, State
 from headrace.model.times import in_utc

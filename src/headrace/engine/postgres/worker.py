@@ -7,16 +7,16 @@ from time import monotonic
 from typing import TypeVar
 
 from headrace.engine.base import CancelSignal, JobsSignal, LeaseKeeper, WorkSignal
-from headrace.engine.following import first_of_each, steps
+from headrace.engine.follower_steps import first_of_each, steps
 from headrace.engine.postgres import rows
-from headrace.engine.postgres.claim import ClaimCursor
 from headrace.engine.postgres.columns import merged_notes, note_columns, settlement_columns
 from headrace.engine.postgres.connection import migrate
-from headrace.engine.postgres.follow import Following
-from headrace.engine.postgres.lease import PostgresLeaseKeeper
+from headrace.engine.postgres.connection.claim_memory import ClaimCursor
+from headrace.engine.postgres.connection.lease_renewal import PostgresLeaseKeeper
+from headrace.engine.postgres.settle_followers import Following
 from headrace.engine.postgres.sql import sql
 from headrace.engine.rows import claimed as claimed_job
-from headrace.engine.text import is_id, storable
+from headrace.engine.stored_text import is_id, storable
 from headrace.errors import InvalidInput
 from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob

@@ -10,9 +10,9 @@ from typing import Literal, cast
 
 import msgspec
 
-from headrace.engine.following import followers
+from headrace.engine.follower_steps import followers
 from headrace.engine.redis.connection.connection import Part
-from headrace.engine.text import storable
+from headrace.engine.stored_text import storable
 from headrace.errors import InvalidInput
 from headrace.model.durable.awaited import Awaited, AwaitedEvent, decode_awaited, encode_awaited
 from headrace.model.durable.writes import Note

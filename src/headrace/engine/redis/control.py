@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from headrace.engine.redis.connection.store import RedisStore
-from headrace.engine.text import storable
+from headrace.engine.stored_text import storable
 from headrace.model.durable.awaited import EVENT
 from headrace.model.views import Delivery, RecordChange
 

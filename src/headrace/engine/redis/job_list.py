@@ -11,7 +11,7 @@ import msgspec
 from headrace.engine.redis.codec import finished_at, read_record, seen
 from headrace.engine.redis.connection.connection import Part
 from headrace.engine.redis.views import Viewing
-from headrace.engine.text import checked_cursor
+from headrace.engine.stored_text import checked_cursor
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import FINAL, STATES, Status
 from headrace.model.views import JobCount, JobPage
@@ -165,7 +165,7 @@ class Listing(Viewing):
         sources = [index("ended", str(_INDEXED[each])) for each in statuses & _INDEXED.keys()]
         lines = sorted(_LINES[each] for each in statuses - _INDEXED.keys())
         if lines:
-            ids = await self.run("collect", _FEW, *lines)
+            ids = await self.run("few_ids_by_state", _FEW, *lines)
             if ids is None:
                 return [index("ids")]
             sources.append(known(ids))

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from headrace.engine.parts import SHORT_BYTES
+from headrace.engine.bounded_reads import SHORT_BYTES
 from headrace.engine.redis.codec import StoredWorker, at, seen
 from headrace.engine.redis.connection.store import RedisStore
 from headrace.model.job import Job

@@ -9,7 +9,7 @@ import msgspec
 
 from headrace.clock import Clock
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
-from headrace.engine.following import steps
+from headrace.engine.follower_steps import steps
 from headrace.engine.redis.claim import claimed_in
 from headrace.engine.redis.codec import (
     StoredWorker,
@@ -18,11 +18,11 @@ from headrace.engine.redis.codec import (
     note_arguments,
     settlement_arguments,
 )
+from headrace.engine.redis.connection.lease_renewal import RedisLeaseKeeper
 from headrace.engine.redis.connection.store import RedisStore
 from headrace.engine.redis.layout import newest
-from headrace.engine.redis.lease import RedisLeaseKeeper
 from headrace.engine.redis.notify import SignalListener
-from headrace.engine.text import storable
+from headrace.engine.stored_text import storable
 from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Settlement

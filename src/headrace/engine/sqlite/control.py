@@ -17,7 +17,7 @@ from headrace.engine.sqlite.settle import (
     WAITING,
 )
 from headrace.engine.sqlite.sql import sql
-from headrace.engine.text import storable
+from headrace.engine.stored_text import storable
 from headrace.model.views import RecordChange
 
 

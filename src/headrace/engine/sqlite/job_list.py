@@ -14,7 +14,7 @@ import msgspec
 from headrace.engine.sqlite import views
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import sql
-from headrace.engine.text import checked_cursor
+from headrace.engine.stored_text import checked_cursor
 from headrace.model.job import JobFilter
 from headrace.model.status import STATES, State, Status
 from headrace.model.views import JobCount, JobPage

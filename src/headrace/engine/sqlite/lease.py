@@ -10,7 +10,7 @@ from headrace.engine.sqlite.connection import migrate
 from headrace.engine.sqlite.connection.thread import ConnectionThread, Transaction
 from headrace.engine.sqlite.rows import moment
 from headrace.engine.sqlite.sql import sql
-from headrace.engine.text import storable
+from headrace.engine.stored_text import storable
 from headrace.model.job import LostJob
 from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import moment
 from headrace.engine.sqlite.sql import sql
-from headrace.engine.text import storable
+from headrace.engine.stored_text import storable
 from headrace.model.durable.writes import Note, StoredEntry
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from headrace.engine.following import followers, steps
+from headrace.engine.follower_steps import followers, steps
 from headrace.engine.sqlite import lanes
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.insert import insert
 from headrace.engine.sqlite.rows import id_list
 from headrace.engine.sqlite.sql import sql
-from headrace.engine.text import storable
+from headrace.engine.stored_text import storable
 from headrace.errors import InvalidInput
 from headrace.model.durable.awaited import Awaited, encode_awaited
 from headrace.model.outcome import (

@@ -14,7 +14,7 @@ from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import Row, id_list
 from headrace.engine.sqlite.settle import READY, WAITING
 from headrace.engine.sqlite.sql import sql
-from headrace.engine.text import storable
+from headrace.engine.stored_text import storable
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent, decode_awaited
 from headrace.model.views import Delivery, Due
 

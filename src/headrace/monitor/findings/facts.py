@@ -11,8 +11,8 @@ import msgspec
 from headrace.model.job import Job
 from headrace.model.views import EngineSpace, Finding, LaneView, QueueView
 from headrace.model.worker import Worker
+from headrace.monitor.findings.dead_letters import DeadLetterCount
 from headrace.monitor.findings.failures import FailureCounts
-from headrace.monitor.findings.letters import DeadLetterCount
 from headrace.monitor.findings.schedules import MissedSchedule
 from headrace.monitor.findings.workers import HeldJobs
 from headrace.monitor.snapshot import Snapshot

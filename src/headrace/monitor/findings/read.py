@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
 from headrace.model.views import EngineReport
+from headrace.monitor.findings.dead_letters import DeadLetterCount, count_letters
 from headrace.monitor.findings.engine import engine_report
 from headrace.monitor.findings.facts import Facts
 from headrace.monitor.findings.failures import FailureCounts, failure_counts
 from headrace.monitor.findings.lanes import lane_holders
-from headrace.monitor.findings.letters import DeadLetterCount, count_letters
 from headrace.monitor.findings.schedules import missed_schedules
 from headrace.monitor.findings.workers import held_jobs
 from headrace.monitor.snapshot import Snapshot

@@ -48,7 +48,7 @@ def _missed(
     schedules: Sequence[Record], states: Sequence[Record], now: datetime
 ) -> list[MissedSchedule]:
     try:
-        from headrace.model.schedule import KeptSchedule, ScheduleState  # noqa: PLC0415 - an extra
+        from headrace.model.schedules.schedule import KeptSchedule, ScheduleState  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         return []
     known = {record.key: record.body for record in states}

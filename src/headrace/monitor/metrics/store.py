@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterable
 
 from headrace.errors import HeadraceError
+from headrace.monitor.cached_reads import CachedReads
 from headrace.monitor.counters.total import read_counters
-from headrace.monitor.kept_reads import KeptReads
-from headrace.monitor.metrics.counted import counted_metrics
+from headrace.monitor.metrics.counters import counted_metrics
 from headrace.monitor.metrics.state import (
     dispatcher_metrics,
     lane_metrics,
@@ -31,7 +31,7 @@ class StoreMetrics:
     def __init__(self, app: AppLike, snapshots: Snapshots) -> None:
         self._app = app
         self._snapshots = snapshots
-        self._counters: KeptReads[Telemetry] = KeptReads(COUNTED_SECONDS)
+        self._counters: CachedReads[Telemetry] = CachedReads(COUNTED_SECONDS)
 
     async def text(self, more: Iterable[Metric] = (), *, lanes: bool = True) -> bytes:
         """Return the metrics as Prometheus reads them."""

@@ -25,7 +25,7 @@ from headrace.monitor.series.records import (
     HOUR,
     MINUTE,
     Counts,
-    Step,
+    SeriesStep,
     decode,
     label,
     moment_of,
@@ -67,7 +67,7 @@ class FoldSeries(Loop):
         await self._expire()
         return around(NAMED_FOR if self._naming else PAUSE)
 
-    async def _fold(self, step: Step) -> bool:
+    async def _fold(self, step: SeriesStep) -> bool:
         """Add the oldest records of a step to the longer one that they belong to. Return whether
         there may be more to do at once.
         """
@@ -146,7 +146,7 @@ class FoldSeries(Loop):
             await self._engine.record_delete(DAY.kind, record.key)
 
 
-def target_of(step: Step, key: str, now: float) -> tuple[Step, str] | None:
+def target_of(step: SeriesStep, key: str, now: float) -> tuple[SeriesStep, str] | None:
     """Return the hour or the day that a record is to be added to, and None if it is not yet."""
     moment = moment_of(key)
     if moment is None:

@@ -29,7 +29,7 @@ from headrace.monitor.series.records import (
     STEPS,
     Counts,
     Depth,
-    Step,
+    SeriesStep,
     before,
     decode,
     moment_of,
@@ -160,7 +160,7 @@ class SeriesReader:
         return list(found.values())
 
     async def _make(
-        self, size: Step, begin: float, end: float, written: float, wanted: _Wanted
+        self, size: SeriesStep, begin: float, end: float, written: float, wanted: _Wanted
     ) -> SeriesView:
         await self._host.open()
         count = math.ceil((end - begin) / size.seconds)
@@ -217,7 +217,7 @@ class SeriesReader:
                 block.setdefault(start, Counts()).add(counts)
         return block
 
-    async def _list(self, step: Step, begin: float, end: float) -> dict[str, Counts]:
+    async def _list(self, step: SeriesStep, begin: float, end: float) -> dict[str, Counts]:
         """Return the records of a step that begin in some time, by kind and key."""
         found: dict[str, Counts] = {}
         after, last = before(begin), before(end)

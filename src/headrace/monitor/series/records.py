@@ -24,7 +24,7 @@ DEPTHS = "(depths)"
 
 
 @dataclass(frozen=True)
-class Step:
+class SeriesStep:
     """A length of time for which there are records of their own, and how long they are kept."""
 
     name: StepName
@@ -37,10 +37,10 @@ class Step:
         return moment // self.seconds * self.seconds
 
 
-MINUTE = Step("minute", "series-minutes", 60.0, DAY_SECONDS)
-HOUR = Step("hour", "series-hours", 3_600.0, 14 * DAY_SECONDS)
-DAY = Step("day", "series-days", DAY_SECONDS, 400 * DAY_SECONDS)
-STEPS: Mapping[StepName, Step] = {step.name: step for step in (MINUTE, HOUR, DAY)}
+MINUTE = SeriesStep("minute", "series-minutes", 60.0, DAY_SECONDS)
+HOUR = SeriesStep("hour", "series-hours", 3_600.0, 14 * DAY_SECONDS)
+DAY = SeriesStep("day", "series-days", DAY_SECONDS, 400 * DAY_SECONDS)
+STEPS: Mapping[StepName, SeriesStep] = {step.name: step for step in (MINUTE, HOUR, DAY)}
 
 
 def label(moment: float) -> str:
@@ -106,14 +106,14 @@ class _Pair(msgspec.Struct, array_like=True):
     errors: list[tuple[str, str, int]] = []
 
 
-class _Body(msgspec.Struct, omit_defaults=True):
+class _CountsBody(msgspec.Struct, omit_defaults=True):
     pairs: list[_Pair] = []
     depths: dict[str, Depth] = {}
     samples: int = 0
     contains: list[str] = []
 
 
-_decoder = msgspec.json.Decoder(_Body)
+_decoder = msgspec.json.Decoder(_CountsBody)
 
 
 @dataclass(eq=False)
@@ -149,7 +149,9 @@ class Counts:
             )
             for each in self.attempts.tasks.values()
         ]
-        return msgspec.json.encode(_Body(pairs, self.depths, self.samples, list(self.contains)))
+        return msgspec.json.encode(
+            _CountsBody(pairs, self.depths, self.samples, list(self.contains))
+        )
 
     def _bound(self) -> None:
         tasks = self.attempts.tasks

@@ -1,1 +1,1 @@
-"""Durable steps of a handler: stages, children, sleeps and waits, artifacts."""
+"""What a handler stores while it runs: stages, children, sleeps and waits, artifacts."""

@@ -21,7 +21,7 @@ from headrace.artifacts.index import (
     read_entries,
     read_handed_in,
 )
-from headrace.artifacts.kept import keep, kept_paths
+from headrace.artifacts.kept_files import keep, kept_paths
 from headrace.artifacts.names import check_layer, check_name, is_path
 from headrace.errors import ArtifactNotFound, EngineError, LeaseLost
 from headrace.model.artifact import Artifact, Artifacts, Content, KeptFile

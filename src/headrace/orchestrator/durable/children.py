@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.engine.parts import MOST_JOBS, PART_BYTES
+from headrace.engine.bounded_reads import MOST_JOBS, PART_BYTES
 from headrace.enqueue import batches
 from headrace.errors import InvalidInput, NotRetryable
 from headrace.model.durable.awaited import AwaitedChildren
@@ -42,28 +42,28 @@ class ChildJobs:
         self._context = context
         self._groups: list[Group] = []
 
-    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
+    async def spawn(self, entry_name: str, jobs: list[NewJob]) -> list[str]:
         """Store children and return their ids. These follow from what is recorded first, so that a
         repetition after a crash stores none twice.
         """
         if not jobs:
             return []
         context = self._context
-        recorded = (await context.replayed.of_kind(CHILDREN)).get(step_name)
+        recorded = (await context.replayed.of_kind(CHILDREN)).get(entry_name)
         if recorded is None:
             record = ChildrenRecord(base=new_id(), count=len(jobs))
-            await self._write(step_name, record)
+            await self._write(entry_name, record)
         else:
             record = msgspec.json.decode(recorded, type=ChildrenRecord)
             if record.count != len(jobs):
                 raise NotRetryable(
-                    f"children {step_name!r} were {record.count} at first and are {len(jobs)} now; "
-                    "a handler has to make the same ones in each attempt: keep what they depend on "
-                    "in a stage"
+                    f"children {entry_name!r} were {record.count} at first and are {len(jobs)} "
+                    "now; a handler has to make the same ones in each attempt: keep what they "
+                    "depend on in a stage"
                 )
         ids = [nth_id(record.base, index) for index in range(record.count)]
         group = Group(
-            step_name,
+            entry_name,
             ids,
             fresh=not record.stored,
             in_own_lane=any(
@@ -77,12 +77,12 @@ class ChildJobs:
             if context.tracing is not None:
                 meta = without(meta)  # so is this
             async for batch in batches(
-                self._child(job, child_id, step_name, meta)
+                self._child(job, child_id, entry_name, meta)
                 for job, child_id in zip(jobs, ids, strict=True)
             ):
                 await self._insert(batch)
             record.stored = True
-            await self._write(step_name, record)
+            await self._write(entry_name, record)
         self._groups.append(group)
         return ids
 
@@ -152,17 +152,19 @@ class ChildJobs:
                 'this one on_retry="yield"'
             )
 
-    def _child(self, job: NewJob, child_id: str, step_name: str, meta: dict[str, object]) -> NewJob:
+    def _child(
+        self, job: NewJob, child_id: str, entry_name: str, meta: dict[str, object]
+    ) -> NewJob:
         inherited = job.meta
         if meta:
             own = msgspec.json.decode(job.meta) if job.meta else {}
             inherited = msgspec.json.encode({**meta, **own})
         return msgspec.structs.replace(
-            job, id=child_id, parent=self._context.job_id, group=step_name, meta=inherited
+            job, id=child_id, parent=self._context.job_id, group=entry_name, meta=inherited
         )
 
-    async def _write(self, step_name: str, record: ChildrenRecord) -> None:
-        await self._context.write(entry=Entry(CHILDREN, step_name, msgspec.json.encode(record)))
+    async def _write(self, entry_name: str, record: ChildrenRecord) -> None:
+        await self._context.write(entry=Entry(CHILDREN, entry_name, msgspec.json.encode(record)))
 
 
 def _ended(job_id: str, job: Job | None) -> EndedChild:

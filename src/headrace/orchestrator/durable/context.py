@@ -1,4 +1,4 @@
-"""The durable steps of a context, in the worker or a child: checked, named, and recorded."""
+"""The durable verbs of a context, in the worker or a child: checked, named, and stored."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from headrace.errors import ChildFailed, InvalidInput, InvalidSetting, NotRetryable, Suspended
-from headrace.model.context import Context
 from headrace.model.durable.children import EndedChild, FailedChild, OnFailure
+from headrace.model.durable.context import Context
 from headrace.model.durable.entries import CHILDREN, SLEEP, WAIT, named, stage_name
 from headrace.model.durable.followers import FOLLOW_ON, FollowOn
-from headrace.model.durable.transient import check_transient
+from headrace.model.durable.transient_stages import check_transient
 from headrace.model.ids import parse_id
 from headrace.model.job import NewJob
 from headrace.model.names import check_text
-from headrace.model.retry import RetryPolicy
+from headrace.model.retry import NeverRetry, RetryPolicy
 from headrace.model.times import check_delay, check_moment
+from headrace.orchestrator.durable.entry_names import CURRENT_STAGE, EntryNames
+from headrace.orchestrator.durable.entry_store import EntryStore
 from headrace.orchestrator.durable.running_stages import RunningStages
-from headrace.orchestrator.durable.stage_call import NeverRetry, make_stage_retry
-from headrace.orchestrator.durable.step_names import CURRENT_STAGE, StepNames
-from headrace.orchestrator.durable.step_store import StepStore
+from headrace.orchestrator.durable.stage_call import make_stage_retry
 from headrace.task import Task
 from headrace.task.codec import decode_hook, encode_body
 from headrace.task.returned import decoder_of
@@ -38,10 +38,10 @@ SHOWN = 5
 
 
 class DurableContext(Context):
-    """What handlers call. `step_store` records it; `tasks` are those that are known here."""
+    """What handlers call. `entry_store` records it; `tasks` are those that are known here."""
 
-    step_store: StepStore
-    step_names: StepNames
+    entry_store: EntryStore
+    entry_names: EntryNames
     tasks: Mapping[str, Task[..., Any]]
     # What makes spans; None while traces are off.
     tracing: Tracing | None = None
@@ -62,30 +62,30 @@ class DurableContext(Context):
         transient: bool | str = False,
         **kwargs: Any,
     ) -> Any:
-        step_name = stage_name(name, key)
+        entry_name = stage_name(name, key)
         call = functools.partial(function, *args, **kwargs)
         stage_retry = make_stage_retry(retries, retry, timeout)
         until = check_transient(name, key, transient) if transient is not False else None
         with self.running_stages.stage():
-            return await self.step_store.stage(step_name, call, done, stage_retry, until)
+            return await self.entry_store.stage(entry_name, call, done, stage_retry, until)
 
     async def sleep(self, seconds: float, *, name: str | None = None) -> None:
         if isinstance(seconds, int | float) and not seconds >= 0:
             raise InvalidInput(f"sleep takes seconds from 0, got {seconds!r}")
         pause = check_delay(seconds, "sleep")
-        await self._or_suspend(self.step_store.sleep(self._step_name(SLEEP, name), pause, None))
+        await self._or_suspend(self.entry_store.sleep(self._entry_name(SLEEP, name), pause, None))
 
     async def sleep_until(self, moment: datetime, *, name: str | None = None) -> None:
         until = check_moment(moment, "sleep_until")
-        await self._or_suspend(self.step_store.sleep(self._step_name(SLEEP, name), None, until))
+        await self._or_suspend(self.entry_store.sleep(self._entry_name(SLEEP, name), None, until))
 
     async def wait(self, event: str, *, timeout: float | None = None, type: Any = Any) -> Any:
         check_text("event", event)
         if timeout is not None:
             timeout = check_delay(timeout, "timeout")
         # "a" for the second time is "a#2", and an event may be called just that.
-        step_name = self.step_names.next(WAIT, event.replace("#", "##"))
-        body = await self._or_suspend(self.step_store.wait(step_name, event, timeout))
+        entry_name = self.entry_names.next(WAIT, event.replace("#", "##"))
+        body = await self._or_suspend(self.entry_store.wait(entry_name, event, timeout))
         try:
             return msgspec.json.decode(body, type=type, dec_hook=decode_hook)
         except msgspec.DecodeError as error:
@@ -95,7 +95,7 @@ class DurableContext(Context):
         given = [jobs] if isinstance(jobs, NewJob) else list(jobs)
         for job in given:
             _check_child(job)
-        ids = await self.step_store.spawn(self._step_name(CHILDREN, group), given)
+        ids = await self.entry_store.spawn(self._entry_name(CHILDREN, group), given)
         return ids[0] if isinstance(jobs, NewJob) else ids
 
     async def gather(
@@ -120,7 +120,7 @@ class DurableContext(Context):
             ids = await self.spawn(new, group=group)
         if not ids:
             return []
-        return self._results(await self._or_suspend(self.step_store.gather(ids)), on_failure)
+        return self._results(await self._or_suspend(self.entry_store.gather(ids)), on_failure)
 
     def then(self, job: NewJob, /, *more: NewJob, on: FollowOn = "completed") -> list[str]:
         _check_follow("then", on)
@@ -131,14 +131,14 @@ class DurableContext(Context):
                     f"a job that follows is made by task.job(…), got {type(each).__name__}"
                 )
             parse_id(each.id)
-        self.step_store.follow(jobs, on)
+        self.entry_store.follow(jobs, on)
         return [each.id for each in jobs]
 
     def publish(
         self, event_type: str, body: Any, key: str | None = None, *, on: FollowOn = "completed"
     ) -> str:
         _check_follow("publish", on)
-        return self.step_store.publish(event_type, encode_body(event_type, body), key, on)
+        return self.entry_store.publish(event_type, encode_body(event_type, body), key, on)
 
     @functools.cached_property
     def running_stages(self) -> RunningStages:
@@ -147,18 +147,18 @@ class DurableContext(Context):
     def suspending(self, *, now: bool) -> None:
         """Note that `Suspended` leaves the handler: now, or after its stages have ended."""
 
-    async def _or_suspend(self, step: Awaitable[T]) -> T:
-        """Return the result of a step. It suspends the handler only when concurrent stages end."""
+    async def _or_suspend(self, call: Awaitable[T]) -> T:
+        """Return the result of a call. It suspends the handler only when concurrent stages end."""
         try:
-            return await step
+            return await call
         except Suspended as suspended:
             stay = functools.partial(self.suspending, now=False)
             final = await self.running_stages.leave(suspended, stay)
             self.suspending(now=final)
             raise
 
-    def _step_name(self, kind: str, name: str | None) -> str:
-        return self.step_names.next(kind, None if name is None else named(kind, name))
+    def _entry_name(self, kind: str, name: str | None) -> str:
+        return self.entry_names.next(kind, None if name is None else named(kind, name))
 
     def _results(self, ended: list[EndedChild], on_failure: OnFailure) -> list[Any]:
         results: list[Any] = []

@@ -19,15 +19,14 @@ from headrace.errors import (
     Snooze,
     StageTimedOut,
 )
-from headrace.model.durable.transient import GONE, GONE_TEXT
+from headrace.model.durable.transient_stages import GONE, GONE_TEXT
 from headrace.model.policy import check_timeout
-from headrace.model.retry import RetryPolicy, retryable
-from headrace.orchestrator.durable.step_names import CURRENT_STAGE
+from headrace.model.retry import NeverRetry, RetryPolicy, delay_after
+from headrace.orchestrator.durable.entry_names import CURRENT_STAGE
 from headrace.orchestrator.settling.attempt_log import error_text
 from headrace.task.codec import encode_exact
 from headrace.task.returned import called_function, decoder_of
 
-NeverRetry = tuple[type[BaseException] | str, ...]
 OffLoop = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 _ONCE = RetryPolicy(retries=0)
@@ -84,9 +83,9 @@ async def call_stage(
             except (RetryLater, Snooze, LeaseLost):
                 raise
             except Exception as error:
-                if tries > stage_retry.policy.retries or not retryable(error, never_retry):
+                delay = delay_after(error, stage_retry.policy, tries, never_retry=never_retry)
+                if tries > stage_retry.policy.retries or delay is None:
                     raise
-                delay = stage_retry.policy.delay(tries)
                 log.warning(
                     "stage %r: try %d of %d failed, the next in %g s: %s: %s",
                     name,

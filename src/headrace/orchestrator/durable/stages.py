@@ -13,7 +13,7 @@ import msgspec
 
 from headrace.errors import InvalidInput
 from headrace.model.durable.entries import STAGE, StageRecord
-from headrace.model.durable.transient import GONE, Transient
+from headrace.model.durable.transient_stages import GONE, Transient
 from headrace.model.durable.writes import Entry
 from headrace.orchestrator.durable.spans import stage_span
 from headrace.orchestrator.durable.stage_call import (

@@ -28,10 +28,10 @@ class SleepAndWait:
         # The engine's time when it was last read: what was over then is over.
         self._engine_time = 0.0
 
-    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
+    async def sleep(self, entry_name: str, seconds: float | None, until: float | None) -> None:
         """Return when it is time; suspend the handler unless that is soon."""
         context = self._context
-        recorded = (await context.replayed.of_kind(SLEEP)).get(step_name)
+        recorded = (await context.replayed.of_kind(SLEEP)).get(entry_name)
         if recorded is not None:
             until = msgspec.json.decode(recorded, type=SleepRecord).until
         if until is not None:
@@ -43,15 +43,15 @@ class SleepAndWait:
                 until = await self._now() + left
         if until is not None and left > SHORT:
             if recorded is None:
-                await context.write(entry=_entry(SLEEP, step_name, SleepRecord(until)))
+                await context.write(entry=_entry(SLEEP, entry_name, SleepRecord(until)))
             context.suspend(left)
         if left > 0:
             await asyncio.sleep(left)
 
-    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
+    async def wait(self, entry_name: str, event: str, timeout: float | None) -> bytes:
         """Return the body of a signal; suspend the handler until it arrives."""
         context = self._context
-        recorded = (await context.replayed.of_kind(WAIT)).get(step_name)
+        recorded = (await context.replayed.of_kind(WAIT)).get(entry_name)
         record = None if recorded is None else msgspec.json.decode(recorded, type=WaitRecord)
         if record is not None and record.timed_out:
             raise _timed_out(event)
@@ -62,13 +62,13 @@ class SleepAndWait:
             until = None if timeout is None else await self._now() + timeout
             record = WaitRecord(until=until)
             if timeout != 0:
-                await context.write(entry=_entry(WAIT, step_name, record))
+                await context.write(entry=_entry(WAIT, entry_name, record))
         left = LONGEST_DELAY if record.until is None else record.until - await self._now()
         if left > 0:
             context.suspend(left, (AwaitedEvent(event),))
         # Recorded: from here on it is too late, whatever arrives.
         record.timed_out = True
-        await context.write(entry=_entry(WAIT, step_name, record))
+        await context.write(entry=_entry(WAIT, entry_name, record))
         raise _timed_out(event)
 
     async def _now(self) -> float:
@@ -86,8 +86,8 @@ class SleepAndWait:
         return None
 
 
-def _entry(kind: str, step_name: str, record: msgspec.Struct) -> Entry:
-    return Entry(kind, step_name, msgspec.json.encode(record))
+def _entry(kind: str, entry_name: str, record: msgspec.Struct) -> Entry:
+    return Entry(kind, entry_name, msgspec.json.encode(record))
 
 
 def _timed_out(event: str) -> WaitTimedOut:

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from headrace.errors import HeadraceError, Suspended
-from headrace.model.durable.transient import GONE, Transient
+from headrace.model.durable.transient_stages import GONE, Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
+from headrace.orchestrator.durable.entry_store import EntryStore
 from headrace.orchestrator.durable.stage_call import ELSEWHERE
-from headrace.orchestrator.durable.step_store import StepStore
 from headrace.orchestrator.isolation.artifact_server import ArtifactServer
 from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from headrace.orchestrator.isolation.errors import MessageTooLong
@@ -84,8 +84,8 @@ class AttemptServer:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     @property
-    def steps(self) -> StepStore:
-        return self._context.step_store
+    def entries(self) -> EntryStore:
+        return self._context.entry_store
 
     @functools.cached_property
     def artifacts(self) -> ArtifactServer:
@@ -93,11 +93,11 @@ class AttemptServer:
 
     async def follow(self, jobs: list[NewJob], on: str) -> None:
         """Have jobs stored with the outcome of the attempt."""
-        self.steps.follow(jobs, on)
+        self.entries.follow(jobs, on)
 
     async def publish(self, event_type: str, body: bytes, key: str | None, on: str) -> str:
         """Have an event published with the outcome of the attempt, and return its id."""
-        return self.steps.publish(event_type, body, key, on)
+        return self.entries.publish(event_type, body, key, on)
 
     async def begin_stage(
         self, stage: int, name: str, done: str | None, transient: Transient
@@ -121,7 +121,7 @@ class AttemptServer:
 
         # Retries and time limits are up to the child, where the function runs.
         call = functools.partial(run_in_child)
-        running = self._start(self.steps.stage(name, call, done, ELSEWHERE, transient))
+        running = self._start(self.entries.stage(name, call, done, ELSEWHERE, transient))
         running.add_done_callback(begin)
         self._stages[stage] = result, running
         await begun
@@ -218,10 +218,10 @@ METHODS: dict[
     for name, types, method in (
         ("begin_stage", tuple[int, str, str | None, Transient], lambda server: server.begin_stage),
         ("end_stage", tuple[int, bytes, Report | None], lambda server: server.end_stage),
-        ("sleep", tuple[str, float | None, float | None], lambda server: server.steps.sleep),
-        ("wait", tuple[str, str, float | None], lambda server: server.steps.wait),
-        ("spawn", tuple[str, list[NewJob]], lambda server: server.steps.spawn),
-        ("gather", tuple[list[str]], lambda server: server.steps.gather),
+        ("sleep", tuple[str, float | None, float | None], lambda server: server.entries.sleep),
+        ("wait", tuple[str, str, float | None], lambda server: server.entries.wait),
+        ("spawn", tuple[str, list[NewJob]], lambda server: server.entries.spawn),
+        ("gather", tuple[list[str]], lambda server: server.entries.gather),
         ("publish", tuple[str, bytes, str | None, str], lambda server: server.publish),
         ("follow", tuple[list[NewJob], str], lambda server: server.follow),
         ("find_artifact", tuple[str, str], lambda server: server.artifacts.find),

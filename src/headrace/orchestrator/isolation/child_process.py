@@ -11,8 +11,6 @@ import secrets
 import signal
 import socket
 import sys
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +21,7 @@ from headrace.orchestrator.durable.context import DurableContext
 from headrace.orchestrator.isolation.attempt_server import AttemptServer
 from headrace.orchestrator.isolation.error_transport import is_memory_error, rebuild
 from headrace.orchestrator.isolation.errors import ChildDied, ChildNotStarted, describe_exit
+from headrace.orchestrator.isolation.kill_tree import kill_all, off_loop
 from headrace.orchestrator.isolation.log_forwarding import levels, replay
 from headrace.orchestrator.isolation.protocol import (
     ENVELOPE,
@@ -42,14 +41,7 @@ from headrace.orchestrator.isolation.protocol import (
     decode_from_child,
     frame,
 )
-from headrace.orchestrator.isolation.supervisor import (
-    END_SECONDS,
-    MARKER,
-    descendants,
-    end_all,
-    exists,
-    marked,
-)
+from headrace.orchestrator.isolation.supervisor import END_SECONDS, MARKER, end_all, marked
 from headrace.orchestrator.isolation.tree_limit import TreeLimit
 
 PROGRAM = "headrace.orchestrator.isolation.child"
@@ -264,7 +256,7 @@ class ChildProcess:
         if not self._ended.done():
             # The supervisor was stopped (SIGSTOP), or the machine hardly runs.
             log.error("supervisor %d does not end its child; the worker kills both", self.pid)
-            await _off_loop(functools.partial(_kill_all, self.pid))
+            await off_loop(functools.partial(kill_all, self.pid))
         await asyncio.shield(self._ended)
         self._writer.transport.abort()
         if self._begun_marks is not None:
@@ -318,38 +310,10 @@ class ChildProcess:
     async def _wait_for_end(self) -> None:
         if await self._process.wait() == -signal.SIGKILL:
             # Perhaps the supervisor was killed. Its child ends by itself then, but not the rest.
-            await _off_loop(functools.partial(end_all, functools.partial(marked, self._identity)))
+            await off_loop(functools.partial(end_all, functools.partial(marked, self._identity)))
         os.close(self._lifeline)
         # First read what it has sent, unless something that it started holds the channel open.
         asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._writer.transport.abort)
-
-
-async def _off_loop(call: Callable[[], object]) -> None:
-    """Call in a thread of its own: handlers may hang in all threads of the loop's pool."""
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
-
-    def work() -> None:
-        try:
-            call()
-        except Exception:
-            log.exception("processes that a handler started may still run")
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(over.set)
-
-    try:
-        threading.Thread(target=work, name="headrace-end", daemon=True).start()
-    except RuntimeError:  # no thread can be started: the loop has to wait
-        work()
-    await over.wait()
-
-
-def _kill_all(supervisor: int) -> None:
-    """Kill a supervisor and what is below it. What is started meanwhile is found by its marker."""
-    below = descendants(supervisor)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(supervisor, signal.SIGKILL)
-    end_all(lambda: {pid: began for pid, began in below.items() if exists(pid, began)})
 
 
 def _python() -> list[str]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from headrace.model.context import Context
+from headrace.model.durable.context import Context
 from headrace.orchestrator.isolation.errors import ForkedCopy
 from headrace.orchestrator.isolation.protocol import Logged, printable
 from headrace.tracing import current_ids

@@ -20,10 +20,10 @@ from headrace.model.durable.writes import Entry, StoredEntry
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.artifacts import JobArtifacts
 from headrace.orchestrator.durable.context import DurableContext
+from headrace.orchestrator.durable.entry_names import EntryNames
+from headrace.orchestrator.durable.entry_store import WorkerEntryStore
 from headrace.orchestrator.durable.followers import Followers
 from headrace.orchestrator.durable.replay import ReplayedEntries
-from headrace.orchestrator.durable.step_names import StepNames
-from headrace.orchestrator.durable.step_store import WorkerStepStore
 from headrace.orchestrator.running.attempt import Attempt, Reason
 from headrace.orchestrator.running.threads import Threads
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
@@ -90,12 +90,12 @@ class JobContext(DurableContext):
         return JobArtifacts(self)
 
     @functools.cached_property
-    def step_store(self) -> WorkerStepStore:  # type: ignore[override]
-        return WorkerStepStore(self)
+    def entry_store(self) -> WorkerEntryStore:  # type: ignore[override]
+        return WorkerEntryStore(self)
 
     @functools.cached_property
-    def step_names(self) -> StepNames:  # type: ignore[override]
-        return StepNames()
+    def entry_names(self) -> EntryNames:  # type: ignore[override]
+        return EntryNames()
 
     @functools.cached_property
     def replayed(self) -> ReplayedEntries:

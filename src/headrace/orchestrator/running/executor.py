@@ -29,6 +29,7 @@ from headrace.orchestrator.running.thread_chain import AwaitableResult
 from headrace.orchestrator.running.threads import Threads
 from headrace.orchestrator.settling.attempt_log import describe_failure
 from headrace.task import Task
+from headrace.task.app_like import AppLike
 from headrace.task.codec import encode_exact
 
 if TYPE_CHECKING:
@@ -287,3 +288,12 @@ def _explained(error: asyncio.CancelledError) -> BaseException:
     if not error.args:
         error.args = ("something that the handler awaited was cancelled",)
     return error
+
+
+def executor_kind(host: AppLike) -> type[Executor]:
+    """Return what runs attempts: one that notes which job runs only where somebody asks for it."""
+    if host.tracing is None and host.settings.log_format != "json":
+        return Executor
+    from headrace.orchestrator.running.observed import ObservedExecutor  # noqa: PLC0415 - optional
+
+    return ObservedExecutor

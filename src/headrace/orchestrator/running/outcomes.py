@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 from headrace.errors import (
     InvalidArguments,
     NotRetryable,
-    RetryLater,
     Snooze,
     Suspended,
 )
@@ -25,7 +23,7 @@ from headrace.model.outcome import (
     TimedOut,
 )
 from headrace.model.policy import TaskPolicy
-from headrace.model.retry import LONGEST_DELAY, retryable
+from headrace.model.retry import bounded_delay, delay_after
 from headrace.orchestrator.running.attempt import Reason
 from headrace.orchestrator.settling.attempt_log import describe_failure, shorten
 
@@ -38,18 +36,14 @@ def outcome_of_error(
     """Return the outcome of a raised error. `now` is what `RetryLater(at=…)` counts from."""
     match merge_suspensions(error):
         case Suspended() as suspended:
-            return Snoozed(_delay(suspended.delay), suspended.awaits)
+            return Snoozed(bounded_delay(suspended.delay), suspended.awaits)
         case Snooze() as error:
-            return Snoozed(_delay(error.delay))
-        case RetryLater() as error:
-            failure = describe_failure(error)
-            if job.attempt >= job.max_attempts:
-                return Failed(failure)
-            return Retry(failure, _chosen_delay(error, policy, job.attempt, now))
+            return Snoozed(bounded_delay(error.delay))
     failure = describe_failure(error)
-    if job.attempt < job.max_attempts and retryable(error, policy.never_retry):
-        return Retry(failure, policy.retry.delay(job.attempt))
-    return Failed(failure)
+    if job.attempt >= job.max_attempts:
+        return Failed(failure)
+    delay = delay_after(error, policy.retry, job.attempt, never_retry=policy.never_retry, now=now)
+    return Failed(failure) if delay is None else Retry(failure, delay)
 
 
 def outcome_of_fault(job: ClaimedJob, error: BaseException | None, fault: BaseException) -> Outcome:
@@ -84,9 +78,10 @@ def outcome_of_interruption(job: ClaimedJob, policy: TaskPolicy, reason: Reason)
                 f"attempt {job.attempt} of {job.max_attempts} did not finish within "
                 f"{job.timeout or 0:g} s",
             )
-            if last or not retryable(TimeoutError(), policy.never_retry):
-                return TimedOut(failure)
-            return Retry(failure, policy.retry.delay(job.attempt))
+            delay = delay_after(
+                TimeoutError(), policy.retry, job.attempt, never_retry=policy.never_retry
+            )
+            return TimedOut(failure) if last or delay is None else Retry(failure, delay)
         case Reason.STOPPED:
             failure = Failure(
                 "WorkerStopped",
@@ -155,16 +150,3 @@ def _leaves(error: BaseException) -> Iterator[Any]:
             yield from _leaves(each)
     else:
         yield error
-
-
-def _chosen_delay(error: RetryLater, policy: TaskPolicy, attempt: int, now: float) -> float:
-    if error.at is not None:
-        return _delay(error.at.timestamp() - now)
-    if error.delay is not None:
-        return _delay(error.delay)
-    return policy.retry.delay(attempt)
-
-
-def _delay(seconds: float) -> float:
-    """Return a delay that engines can store."""
-    return 0.0 if math.isnan(seconds) else min(max(float(seconds), 0.0), LONGEST_DELAY)

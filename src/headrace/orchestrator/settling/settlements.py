@@ -17,7 +17,7 @@ import msgspec
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.engine.text import one_line
+from headrace.engine.stored_text import one_line
 from headrace.errors import EngineUnavailable, StorageFull
 from headrace.model.fingerprint import fingerprint
 from headrace.model.job import ClaimedJob

@@ -16,6 +16,7 @@ import msgspec
 from headrace.admin.bulk import BulkRecord
 from headrace.api_types.responses import AuditEntry, AuditPage
 from headrace.app import App
+from headrace.engine.bounded_reads import records_of
 from headrace.errors import HeadraceError
 from headrace.model.ids import new_id
 from headrace.server.auth.audit_pages import CHANGE, ENQUEUE, KIND, AuditFilter, read_page
@@ -186,12 +187,5 @@ class AuditLog:
 
     async def _records(self, prefix: str) -> list[tuple[str, bytes]]:
         """Return the records of one kind by time, as their keys begin with it."""
-        found: list[tuple[str, bytes]] = []
-        after = prefix
-        while True:
-            records = await self._app.engine.record_list(KIND, after=after, limit=PAGE)
-            ours = [record for record in records if record.key.startswith(prefix)]
-            found += [(record.key.removeprefix(prefix), record.body) for record in ours]
-            if len(ours) < PAGE:
-                return found
-            after = ours[-1].key
+        found = await records_of(self._app.engine, KIND, prefix=prefix, page=PAGE)
+        return [(record.key.removeprefix(prefix), record.body) for record in found]

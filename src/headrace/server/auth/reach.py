@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from headrace.artifacts import LAYERS
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.errors import JobConflict, JobNotFound, UnknownTask
 from headrace.model.job import Job, JobFilter, NewJob
 from headrace.model.views import LaneView

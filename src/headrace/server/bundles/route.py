@@ -22,7 +22,7 @@ from headrace.server.http.body import check_length, media_type
 from headrace.server.http.problems import Refused, forbidden
 from headrace.server.http.uploads import bounded_receive
 from headrace.server.routing import Handler, check_names, query_names
-from headrace.server.service import SLACK, Service, service_of
+from headrace.server.service import Service, service_of
 
 SCOPES = get_args(RouteScope)
 FORM = "multipart/form-data"
@@ -88,7 +88,7 @@ class BundleRoute(APIRoute):
         if self.declared.limit is not None:
             return self.declared.limit
         form = media_type(request.headers.get("content-type", "")) == FORM
-        return service.upload_limit + SLACK if form else service.body_limit
+        return service.body_limits.form if form else service.body_limits.request
 
     async def _write_down(self, request: Request, service: Service, caller: Caller) -> None:
         notes = request.scope.get(NOTES, {"target": None, "detail": {}})

@@ -11,8 +11,8 @@ from headrace.api_types.job import JobBody
 from headrace.api_types.monitoring import ErrorGroups
 from headrace.model.job import JobFilter
 from headrace.model.views import JobCount
+from headrace.monitor.cached_reads import CachedReads
 from headrace.monitor.errors import error_groups, hide
-from headrace.monitor.kept_reads import KeptReads
 from headrace.monitor.search import count
 from headrace.server.dashboard.visit import Visit
 from headrace.server.service import Service
@@ -44,10 +44,12 @@ class SharedReads:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._errors: KeptReads[ErrorGroups] = KeptReads(ERRORS_SECONDS, meanwhile=ERRORS_MEANWHILE)
-        self._bulk: KeptReads[Sequence[BulkView]] = KeptReads(BULK_SECONDS)
-        self._counts: KeptReads[JobCount] = KeptReads(COUNT_SECONDS)
-        self._samples: KeptReads[FailureSample | None] = KeptReads(SAMPLE_SECONDS)
+        self._errors: CachedReads[ErrorGroups] = CachedReads(
+            ERRORS_SECONDS, meanwhile=ERRORS_MEANWHILE
+        )
+        self._bulk: CachedReads[Sequence[BulkView]] = CachedReads(BULK_SECONDS)
+        self._counts: CachedReads[JobCount] = CachedReads(COUNT_SECONDS)
+        self._samples: CachedReads[FailureSample | None] = CachedReads(SAMPLE_SECONDS)
 
     async def errors(self, visit: Visit, wanted: JobFilter) -> ErrorGroups:
         """Return failures in groups, without hidden values. The filter has to be what the caller

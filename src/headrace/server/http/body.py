@@ -1,4 +1,7 @@
-"""Bodies of requests: read up to a limit, and decoded if they are not nested too deeply."""
+"""Bodies of requests: read up to a limit, and decoded if they are not nested too deeply.
+
+`body_limits.py` has the limits.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,12 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.requests import Request
 
+from headrace.server.http.body_limits import DEEPEST
 from headrace.server.http.problems import Refused, unreadable
 from headrace.server.service import service_of
 
 T = TypeVar("T")
 
-# Far below what the decoders of workers, tools and browsers can take.
-DEEPEST = 100
 JSON = "application/json"
 
 
@@ -41,7 +43,7 @@ def _check_type(request: Request) -> None:
 
 async def read_body(request: Request, limit: int | None = None) -> bytes:
     """Return the body; refuse it as soon as it is too large."""
-    limit = limit or service_of(request).body_limit
+    limit = limit or service_of(request).body_limits.request
     check_length(request, limit)
     chunks = []
     size = 0

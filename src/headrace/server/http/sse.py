@@ -32,7 +32,33 @@ Identify = Callable[[Change], str]
 StillWelcome = Callable[[], Awaitable[bool]]
 
 
-class EventStream(Response):
+class OpenStream(Response):
+    """A response that stays open. `_still_welcome` says whether its caller may go on reading."""
+
+    def __init__(self, still_welcome: StillWelcome) -> None:
+        super().__init__(
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+            media_type=MEDIA_TYPE,
+        )
+        del self.headers["content-length"]
+        self._still_welcome = still_welcome
+
+    async def _welcome(self) -> bool:
+        try:
+            return await self._still_welcome()
+        except HeadraceError:
+            # While the engine is away nobody can tell; nothing new is seen in the meantime either.
+            return True
+
+    async def _body(self, send: Send, body: bytes, *, more: bool = True) -> None:
+        await self._send(send, "body", body=body, more_body=more)
+
+    async def _send(self, send: Send, kind: str, **fields: Any) -> None:
+        async with asyncio.timeout(SEND_TIMEOUT):
+            await send({"type": f"http.response.{kind}", **fields})
+
+
+class EventStream(OpenStream):
     """Sends the changes of a subscriber, until it ends or the caller disconnects."""
 
     def __init__(
@@ -46,16 +72,11 @@ class EventStream(Response):
         data: Callable[[Change], bytes],
         opening: bytes = b"",
     ) -> None:
-        super().__init__(
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-            media_type=MEDIA_TYPE,
-        )
-        del self.headers["content-length"]
+        super().__init__(still_welcome)
         self._service = service
         self._subscriber = subscriber
         self._leave = leave
         self._identify = identify
-        self._still_welcome = still_welcome
         self._data = data
         self._opening = opening
 
@@ -94,13 +115,6 @@ class EventStream(Response):
             service.subscribers.discard(subscriber)
             self._leave()
 
-    async def _welcome(self) -> bool:
-        try:
-            return await self._still_welcome()
-        except HeadraceError:
-            # While the engine is away nobody can tell; nothing new is seen in the meantime either.
-            return True
-
     def _events(self, first: Change) -> bytes:
         """This change, and those that wait behind it as far as they fit."""
         text = bytearray()
@@ -110,13 +124,6 @@ class EventStream(Response):
             text += gap(identity) if change.job is None else _job(identity, self._data(change))
             change = self._subscriber.next_now() if len(text) < SENT_BYTES else None
         return bytes(text)
-
-    async def _body(self, send: Send, body: bytes, *, more: bool = True) -> None:
-        await self._send(send, "body", body=body, more_body=more)
-
-    async def _send(self, send: Send, kind: str, **fields: Any) -> None:
-        async with asyncio.timeout(SEND_TIMEOUT):
-            await send({"type": f"http.response.{kind}", **fields})
 
 
 def _job(identity: bytes, data: bytes) -> bytes:

@@ -19,18 +19,16 @@ from starlette.types import Message
 
 from headrace.api_types.requests import JobRequest
 from headrace.artifacts.content import CHUNK
-from headrace.artifacts.handed_in import Upload, enqueue_with_files, file_name
 from headrace.artifacts.index import HandedIn
+from headrace.artifacts.job_uploads import Upload, enqueue_with_files, file_name
 from headrace.model.job import Job, NewJob
 from headrace.server.auth.caller import Caller
 from headrace.server.auth.reach import enqueue
 from headrace.server.build_job import check_request, make_job
 from headrace.server.http.body import check_length, decode, too_large
+from headrace.server.http.body_limits import MOST_FIELDS, MOST_FILES
 from headrace.server.http.problems import Refused, invalid, unreadable
-from headrace.server.service import SLACK, Service
-
-MOST_FILES = 10
-MOST_FIELDS = 20
+from headrace.server.service import Service
 
 _JSON_FIELDS = ("args", "meta")
 # Of these null says nothing. For `timeout` it does: no time limit.
@@ -39,11 +37,11 @@ _NUMBERS = ("priority", "retries", "delay")
 
 async def enqueue_upload(service: Service, caller: Caller, request: Request) -> tuple[Job, bool]:
     """Store the files and the job, or neither. Also return whether the job is new."""
-    limit = service.upload_limit + SLACK
+    limit = service.body_limits.form
     check_length(request, limit)
     bounded = Request(request.scope, bounded_receive(request, limit))
     async with bounded.form(
-        max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=service.body_limit
+        max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=service.body_limits.request
     ) as form:
         fields: dict[str, str] = {}
         files: dict[str, UploadFile] = {}

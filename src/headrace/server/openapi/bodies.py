@@ -11,7 +11,8 @@ import msgspec
 
 from headrace.api_types.responses import TaskView
 from headrace.errors import InvalidInput, MissingDriver
-from headrace.model.alert import ALERT_TYPE, COMMON, FIELDS
+from headrace.model.alerts.notice import ALERT_TYPE
+from headrace.model.alerts.rule import COMMON, FIELDS
 from headrace.model.job import PRIORITY_LIMIT
 from headrace.model.policy import TaskPolicy
 from headrace.publishing.destinations import FOR_ALERTS, OPTIONS

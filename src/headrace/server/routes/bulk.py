@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Annotated
 from urllib.parse import parse_qs, urlencode
@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 from headrace.admin.bulk import BulkNotFound, find
 from headrace.api_types.bulk import BulkAction, BulkView
 from headrace.api_types.requests import BulkRequest
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.model.job import JobFilter
 from headrace.server.auth.caller import Caller
 from headrace.server.auth.reach import Reach
@@ -86,22 +86,23 @@ async def show(call: Call, bulk_id: BulkId) -> Response:
 @writing("DELETE /bulk/{bulk_id}", "Stop a bulk action", BulkView)
 async def stop(call: Call, bulk_id: BulkId) -> Response:
     """Jobs that were changed stay so; up to 500 more may be. 409 if it is over."""
-    bulk = await changeable(call.service, call.caller, bulk_id)
-    stopped = await call.service.app.stop_bulk(bulk.id)
-    await call.changed("bulk.stop", bulk.id)
-    begin(call.service)
-    [shown] = await as_seen(call.service, call.caller, [stopped])
-    return answer(shown)
+    return await _changed(call, "bulk.stop", bulk_id, call.service.app.stop_bulk)
 
 
 @writing("POST /bulk/{bulk_id}/resume", "Go on with a bulk action", BulkView)
 async def resume(call: Call, bulk_id: BulkId) -> Response:
     """One that was stopped, or has failed. Else 409."""
+    return await _changed(call, "bulk.resume", bulk_id, call.service.app.resume_bulk)
+
+
+async def _changed(
+    call: Call, action: str, bulk_id: str, change: Callable[[str], Awaitable[BulkView]]
+) -> Response:
     bulk = await changeable(call.service, call.caller, bulk_id)
-    resumed = await call.service.app.resume_bulk(bulk.id)
-    await call.changed("bulk.resume", bulk.id)
+    changed = await change(bulk.id)
+    await call.changed(action, bulk.id)
     begin(call.service)
-    [shown] = await as_seen(call.service, call.caller, [resumed])
+    [shown] = await as_seen(call.service, call.caller, [changed])
     return answer(shown)
 
 

@@ -18,7 +18,7 @@ from headrace.model.job import Job, JobFilter
 from headrace.model.views import JobCount
 from headrace.monitor.paging import fitting, weight
 from headrace.monitor.search import find as find_jobs
-from headrace.server.auth.own_numbers import own_count
+from headrace.server.auth.bound_key_counts import own_count
 from headrace.server.auth.reach import enqueue, enqueue_all
 from headrace.server.build_job import check_request, make_job
 from headrace.server.filters import Cursor, Limit, Mark, body_filter, job_cursor, job_filter
@@ -80,7 +80,7 @@ async def create_many(call: Call) -> Response:
     `created` tells for each job whether it is new, or was there already by its key.
     """
     service, caller = call.service, call.caller
-    batch = await read_json(call, BatchRequest, limit=service.batch_limit)
+    batch = await read_json(call, BatchRequest, limit=service.body_limits.batch)
     service.rate_limit.check_batch(caller.key_id, len(batch.jobs))
     new = []
     for index, wanted in enumerate(batch.jobs):

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 from headrace.api_types.requests import NAME, TEXT, KeepRequest, ReleaseRequest
 from headrace.api_types.responses import FileReleased
 from headrace.artifacts import check_path
-from headrace.artifacts.kept import kept_paths
+from headrace.artifacts.kept_files import kept_paths
 from headrace.errors import ArtifactNotFound, InvalidName
 from headrace.model.artifact import Artifact, KeptFile
 from headrace.server.http.body import read_json

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from headrace.clock import Clock
-from headrace.engine.postgres.claim import ClaimCursor, ClaimedLanes, VacuumAfterClaims
 from headrace.engine.postgres.connection.address import parse_address
+from headrace.engine.postgres.connection.claim_memory import (
+    ClaimCursor,
+    ClaimedLanes,
+    VacuumAfterClaims,
+)
 from headrace.engine.postgres.connection.connection import LOOK_UP, Connection, Link, Rows
 from headrace.engine.postgres.notify import Signals
 from headrace.engine.postgres.sql import sql

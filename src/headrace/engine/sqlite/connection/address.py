@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from headrace.engine.text import redacted
+from headrace.engine.stored_text import redacted
 from headrace.errors import EngineError, InvalidSetting
 
 FORMS = "sqlite:///relative.db, sqlite:////absolute/path.db or sqlite:///:memory:"

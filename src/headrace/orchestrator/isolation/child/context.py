@@ -15,9 +15,11 @@ import msgspec
 
 from headrace.errors import InvalidInput
 from headrace.model.durable.children import EndedChild
-from headrace.model.durable.transient import GONE, Transient
+from headrace.model.durable.transient_stages import GONE, Transient
 from headrace.model.job import NewJob
 from headrace.orchestrator.durable.context import DurableContext
+from headrace.orchestrator.durable.entry_names import EntryNames
+from headrace.orchestrator.durable.entry_store import EntryStore
 from headrace.orchestrator.durable.spans import stage_span
 from headrace.orchestrator.durable.stage_call import (
     StageRetry,
@@ -26,8 +28,6 @@ from headrace.orchestrator.durable.stage_call import (
     encode_value,
 )
 from headrace.orchestrator.durable.stages import ThreadLimit
-from headrace.orchestrator.durable.step_names import StepNames
-from headrace.orchestrator.durable.step_store import StepStore
 from headrace.orchestrator.isolation.child.artifacts import RemoteArtifacts
 from headrace.orchestrator.isolation.child.channel import ChildChannel
 from headrace.orchestrator.isolation.error_transport import describe
@@ -52,8 +52,8 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=NO_LIMIT, thread_name_prefix="headrace-stage")
 
 
-class RemoteStepStore(StepStore):
-    """Durable steps are stored by the worker; the functions of stages run here."""
+class RemoteEntryStore(EntryStore):
+    """Entries are stored by the worker; the functions of stages run here."""
 
     def __init__(self, channel: ChildChannel, context: RemoteContext, run: int) -> None:
         self._channel = channel
@@ -64,7 +64,7 @@ class RemoteStepStore(StepStore):
 
     async def stage(
         self,
-        step_name: str,
+        entry_name: str,
         call: functools.partial[Any],
         done: str | None,
         stage_retry: StageRetry,
@@ -72,13 +72,13 @@ class RemoteStepStore(StepStore):
     ) -> Any:
         stage = self._channel.number()
         try:
-            stored = await self._ask("begin_stage", stage, step_name, done, transient)
+            stored = await self._ask("begin_stage", stage, entry_name, done, transient)
             if stored == GONE_STAGE:
                 return GONE
             if stored:
-                return decode_value(step_name, stored, call)
+                return decode_value(entry_name, stored, call)
             running = call_stage(
-                step_name,
+                entry_name,
                 call,
                 stage_retry=stage_retry,
                 off_loop=self._off_loop,
@@ -88,11 +88,11 @@ class RemoteStepStore(StepStore):
             if self._context.tracing is None:
                 value, _ = await running
             else:
-                with stage_span(self._context.tracing, self._context, step_name):
+                with stage_span(self._context.tracing, self._context, entry_name):
                     value, _ = await running
             # The value of a transient stage does not leave this process.
-            encoded = b"null" if transient is not None else encode_value(step_name, value, call)
-            self._check_length(step_name, len(encoded))
+            encoded = b"null" if transient is not None else encode_value(entry_name, value, call)
+            self._check_length(entry_name, len(encoded))
         except Exception as error:
             # The worker's stage ends first, and with the same error, as if it had run there.
             with contextlib.suppress(Exception):
@@ -109,22 +109,22 @@ class RemoteStepStore(StepStore):
             run = contextvars.copy_context().run
             return await asyncio.get_running_loop().run_in_executor(_threads(), run, call)
 
-    def _check_length(self, step_name: str, length: int) -> None:
+    def _check_length(self, entry_name: str, length: int) -> None:
         limit = self._channel.longest - ENVELOPE
         if length > limit:
             raise MessageTooLong(
-                f"stage {step_name!r} returned {length:,} bytes, a child process sends at most "
+                f"stage {entry_name!r} returned {length:,} bytes, a child process sends at most "
                 f"{limit:,} at once; keep it as an artifact and return a reference"
             )
 
-    async def sleep(self, step_name: str, seconds: float | None, until: float | None) -> None:
-        await self._ask("sleep", step_name, seconds, until)
+    async def sleep(self, entry_name: str, seconds: float | None, until: float | None) -> None:
+        await self._ask("sleep", entry_name, seconds, until)
 
-    async def wait(self, step_name: str, event: str, timeout: float | None) -> bytes:
-        return await self._ask("wait", step_name, event, timeout)
+    async def wait(self, entry_name: str, event: str, timeout: float | None) -> bytes:
+        return await self._ask("wait", entry_name, event, timeout)
 
-    async def spawn(self, step_name: str, jobs: list[NewJob]) -> list[str]:
-        return msgspec.json.decode(await self._ask("spawn", step_name, jobs), type=list[str])
+    async def spawn(self, entry_name: str, jobs: list[NewJob]) -> list[str]:
+        return msgspec.json.decode(await self._ask("spawn", entry_name, jobs), type=list[str])
 
     async def gather(self, ids: list[str]) -> list[EndedChild]:
         return msgspec.json.decode(await self._ask("gather", ids), type=list[EndedChild])
@@ -143,8 +143,8 @@ class RemoteContext(DurableContext):
     def __init__(
         self, channel: ChildChannel, run: RunJob, tasks: Mapping[str, Task[..., Any]]
     ) -> None:
-        self.step_store = RemoteStepStore(channel, self, run.run)
-        self.step_names = StepNames()
+        self.entry_store = RemoteEntryStore(channel, self, run.run)
+        self.entry_names = EntryNames()
         self.tasks = tasks
         self.tracing = channel.tracing
         self.args_json = run.args

@@ -8,10 +8,10 @@ from datetime import datetime
 from headrace.dispatchers.events.dead_letters import DeadLetterNotFound
 from headrace.errors import InvalidInput, JobConflict
 from headrace.server.dashboard.action import Act, Done, action
+from headrace.server.dashboard.pages.intake.dead_letters import LetterFinder, group_of
 from headrace.server.dashboard.pages.intake.intake import given_cursor
-from headrace.server.dashboard.pages.intake.letters import LetterFinder, group_of
 from headrace.server.http.problems import invalid
-from headrace.server.routes.admin import replay_letter
+from headrace.server.routes.dead_letters import replay_letter
 
 SHOWN_IDS = 20
 # One step with a whole group: a page must not be waited for longer. The rest is another step.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 import msgspec
 from starlette.datastructures import QueryParams
 
 from headrace import job_tree
+from headrace.api_types.bulk import BulkView
 from headrace.model.ids import parse_id
 from headrace.server.dashboard.action import Act, Done, action
 from headrace.server.dashboard.jobs.query import FILTERS, JobQuery
-from headrace.server.dashboard.pages.bulk import SURE, chosen_action
+from headrace.server.dashboard.pages.jobs.bulk import SURE, chosen_action
 from headrace.server.http.problems import invalid
 from headrace.server.routes.bulk import begin, changeable, store
 
@@ -69,21 +71,22 @@ async def start_bulk(act: Act) -> Done:
 @action("/bulk/{bulk_id}/stop", scope="write")
 async def stop_bulk(act: Act) -> Done:
     """Stop a bulk action."""
-    found = await changeable(act.service, act.caller, act.params["bulk_id"])
-    await act.app.stop_bulk(found.id)
-    await act.changed("bulk.stop", found.id)
-    begin(act.service)
+    await _change_bulk(act, "bulk.stop", act.app.stop_bulk)
     return Done("It is stopped. What it has changed stays so.")
 
 
 @action("/bulk/{bulk_id}/resume", scope="write")
 async def resume_bulk(act: Act) -> Done:
     """Go on with a bulk action."""
-    found = await changeable(act.service, act.caller, act.params["bulk_id"])
-    await act.app.resume_bulk(found.id)
-    await act.changed("bulk.resume", found.id)
-    begin(act.service)
+    await _change_bulk(act, "bulk.resume", act.app.resume_bulk)
     return Done("It goes on.")
+
+
+async def _change_bulk(act: Act, action: str, change: Callable[[str], Awaitable[BulkView]]) -> None:
+    found = await changeable(act.service, act.caller, act.params["bulk_id"])
+    await change(found.id)
+    await act.changed(action, found.id)
+    begin(act.service)
 
 
 def _number(act: Act, name: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from headrace.errors import InvalidSetting
-from headrace.model.cron import find_zone
+from headrace.model.schedules.cron import find_zone
 from headrace.server.dashboard.action import Act, Done, action
 from headrace.server.http.problems import invalid
 

@@ -10,8 +10,8 @@ import msgspec
 from headrace.api_types.requests import Missed
 from headrace.api_types.responses import ScheduleView
 from headrace.errors import HeadraceError, UnknownSchedule
-from headrace.model.cron import find_zone, parse_cron
 from headrace.model.names import check_name
+from headrace.model.schedules.cron import find_zone, parse_cron
 from headrace.server.dashboard.action import Act, Done, action
 from headrace.server.dashboard.page import Shown
 from headrace.server.dashboard.pages.schedules import EMPTY, MISSED, form

@@ -27,7 +27,7 @@ from headrace.model.job import Job, JobFilter
 from headrace.model.outcome import AttemptEntry
 from headrace.monitor.timeline import attempts_of
 from headrace.server.auth.audit_pages import AuditFilter
-from headrace.server.dashboard.jobs.json_tree import Document, tree
+from headrace.server.dashboard.jobs.json_tree import JsonDocument, tree
 from headrace.server.dashboard.visit import Visit
 from headrace.server.service import Service
 from headrace.task.redact import Redactor, without
@@ -67,10 +67,10 @@ class JobDetails:
     def __init__(self, job: Job, redactor: Redactor) -> None:
         self.secrets: list[str] = []
 
-        def document(encoded: bytes) -> Document:
+        def document(encoded: bytes) -> JsonDocument:
             clean, secrets = redactor.clean(encoded)
             self.secrets += secrets
-            return Document(clean)
+            return JsonDocument(clean)
 
         self.args = document(job.args_json)
         self.result = None if job.result_json is None else document(job.result_json)

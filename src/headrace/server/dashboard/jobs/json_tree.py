@@ -34,7 +34,7 @@ class _Pairs(list[tuple[str, Any]]):
     """An object in the order in which it was written, with what it has twice."""
 
 
-class Document:
+class JsonDocument:
     """A JSON document on a page: a tree, or if it is too large its beginning."""
 
     def __init__(self, encoded: bytes) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 from collections.abc import Hashable
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from headrace.errors import HeadraceError
 from headrace.server.dashboard.live.views import LookAt, Parts, Reader, Views
 from headrace.server.dashboard.render import with_token
 from headrace.server.dashboard.session.guard import Visitor, still_welcome
-from headrace.server.http.sse import HEARTBEAT, MEDIA_TYPE, SEND_TIMEOUT, until_gone
+from headrace.server.http.sse import HEARTBEAT, OpenStream, until_gone
 from headrace.server.service import Service
 
 # How often it is checked that the reader may still look. Both caches behind it last a second.
@@ -24,17 +22,13 @@ CHECK_EVERY = 0.5
 _STATE = re.compile(r"[0-9a-f]{24}")
 
 
-class LiveStream(Response):
+class LiveStream(OpenStream):
     """Sends what changes in a view to one reader, the newest only."""
 
     def __init__(
         self, service: Service, visitor: Visitor, key: Hashable, look: LookAt, *, state: str
     ) -> None:
-        super().__init__(
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-            media_type=MEDIA_TYPE,
-        )
-        del self.headers["content-length"]
+        super().__init__(functools.partial(still_welcome, service, visitor))
         self._service = service
         self._visitor = visitor
         self._key = key
@@ -77,13 +71,6 @@ class LiveStream(Response):
                 await self._body(send, b": still here\n\n")
                 sent_at = loop.time()
 
-    async def _welcome(self) -> bool:
-        try:
-            return await still_welcome(self._service, self._visitor)
-        except HeadraceError:
-            # While the engine is away nothing new is seen, and the view says so.
-            return True
-
     def _hello(self) -> bytes:
         return b"retry: 1000\nid: %b\nevent: hello\ndata: %b\n\n" % (
             self._reader.state.encode(),
@@ -98,13 +85,6 @@ class LiveStream(Response):
             self._reader.state.encode(),
             msgspec.json.encode(data),
         )
-
-    async def _body(self, send: Send, body: bytes, *, more: bool = True) -> None:
-        await self._send(send, "body", body=body, more_body=more)
-
-    async def _send(self, send: Send, kind: str, **fields: Any) -> None:
-        async with asyncio.timeout(SEND_TIMEOUT):
-            await send({"type": f"http.response.{kind}", **fields})
 
 
 def known_state(request: Request) -> str:

@@ -10,7 +10,7 @@ from headrace.api_types.alerts import AlertRuleView, AlertView
 from headrace.api_types.publishing import DestinationView
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
-from headrace.monitor.kept_reads import KeptReads
+from headrace.monitor.cached_reads import CachedReads
 from headrace.publishing.tasks import ALERT
 from headrace.server.dashboard.actions.alerts import SPANS
 from headrace.server.dashboard.page import Shown, page
@@ -35,7 +35,7 @@ class AlertReads:
 
     def __init__(self, service: Service) -> None:
         self._app = service.app
-        self._kept: KeptReads[AlertsSeen] = KeptReads(FRESH_SECONDS)
+        self._kept: CachedReads[AlertsSeen] = CachedReads(FRESH_SECONDS)
 
     async def get(self) -> AlertsSeen:
         """Return what is shown, a second old at most."""

@@ -13,7 +13,7 @@ from headrace.monitor.errors import MOST_FAILURES
 from headrace.server.dashboard.charts.over_time import failure_chart, trend
 from headrace.server.dashboard.jobs.query import JobQuery
 from headrace.server.dashboard.page import Shown, page
-from headrace.server.dashboard.pages.now import hour_ago
+from headrace.server.dashboard.pages.front_page import hour_ago
 from headrace.server.dashboard.shared_reads import SharedReads
 from headrace.server.dashboard.visit import Parameter, Visit
 from headrace.server.http.problems import invalid

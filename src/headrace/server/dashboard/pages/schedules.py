@@ -11,9 +11,10 @@ import msgspec
 
 from headrace.api_types.responses import ScheduleRun, ScheduleTimes, ScheduleView
 from headrace.errors import InvalidSetting
-from headrace.model.cron import find_zone, parse_cron
 from headrace.model.names import check_name
-from headrace.model.schedule import RUNS_KEPT, Schedule
+from headrace.model.schedules.cron import find_zone, parse_cron
+from headrace.model.schedules.schedule import RUNS_KEPT, Schedule
+from headrace.monitor.words import schedule_state
 from headrace.server.dashboard.charts import dots
 from headrace.server.dashboard.findings import links as finding_links
 from headrace.server.dashboard.page import Shown, page
@@ -23,7 +24,6 @@ MOST = 25
 MOST_SUGGESTED = 200
 NEXT = 5
 # A dispatcher that is well fires within moments.
-LATE = 60.0
 # What a form begins with, by the names of the API.
 EMPTY: Mapping[str, str] = {
     "name": "",
@@ -51,7 +51,9 @@ async def schedules(visit: Visit) -> Shown:
 
     after = visit.query.get("cursor", "")
     found = await schedule_views(stored, visit.now, after=after, limit=MOST + 1, runs=RUNS_KEPT)
-    rows = [{"view": each, "state": state(each), "dots": _dots(visit, each)} for each in found]
+    rows = [
+        {"view": each, "state": schedule_state(each), "dots": _dots(visit, each)} for each in found
+    ]
     return Shown(
         "schedules.html",
         schedules=rows[:MOST],
@@ -72,7 +74,7 @@ async def schedule(visit: Visit) -> Shown:
         "schedule.html",
         title=f"Schedule {found.name}",
         schedule=found,
-        state=state(found),
+        state=schedule_state(found),
         params=shown_params(visit, found),
         missed=MISSED[found.missed],
         dots=_dots(visit, found, links=True),
@@ -150,15 +152,6 @@ def _preview(visit: Visit, typed: Mapping[str, str]) -> dict[str, Any]:
 
 
 # -- words -----------------------------------------------------------------------------------------
-
-
-def state(found: ScheduleView) -> str:
-    """Return whether it fires: enabled, disabled, late, or declared and not stored yet."""
-    if not found.stored:
-        return "declared"
-    if not found.enabled:
-        return "disabled"
-    return "late" if found.late_seconds > LATE else "enabled"
 
 
 def shown_params(visit: Visit, found: ScheduleView) -> str:

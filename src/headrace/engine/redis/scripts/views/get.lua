@@ -1,8 +1,8 @@
 #!lua flags=no-writes
 -- get: jobs as people see them, in one moment.
--- USES clock layout job seen
+-- USES clock layout job shown_jobs
 -- ARGV 1 offset, then ids
--- Answers what the library `seen` says.
+-- Answers what the library `shown_jobs` says.
 
 local ids = {}
 for i = 2, #ARGV do ids[#ids + 1] = ARGV[i] end

@@ -13,7 +13,7 @@ from headrace.model.job import JobFilter
 from headrace.model.status import Status
 from headrace.monitor.findings.dispatchers import LATE_SECONDS, MUCH_LAG
 from headrace.server.dashboard.page import Shown, page
-from headrace.server.dashboard.pages.intake.letters import LetterFinder
+from headrace.server.dashboard.pages.intake.dead_letters import LetterFinder
 from headrace.server.dashboard.visit import Visit
 from headrace.server.dashboard.words import NONE
 from headrace.server.http.problems import invalid

@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from headrace.engine.parts import parts
+from headrace.engine.bounded_reads import parts
 from headrace.model.job import Job, JobFilter
 from headrace.server.auth.caller import Caller
 from headrace.server.auth.reach import Reach

@@ -1,0 +1,1 @@
+"""Alert rules, and the notices that receivers get."""

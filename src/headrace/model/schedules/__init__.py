@@ -1,0 +1,1 @@
+"""Schedules: cron expressions, and what is due."""

@@ -1,0 +1,76 @@
+"""Reads of the store that many share: made once for all who ask, and kept for some seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Hashable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+# A read that takes long is kept for so many times as long, so that looking is never most of the
+# work of a store.
+TIMES = 20.0
+MOST = 64
+
+
+@dataclass(slots=True)
+class _CachedRead(Generic[T]):
+    """One read: its result is fresh until `until`, which is set when it has succeeded."""
+
+    task: asyncio.Task[T]
+    before: _CachedRead[T] | None = None
+    until: float | None = None
+
+    def late(self) -> float:
+        """Return for how long its result has not been fresh. One that failed never was."""
+        if not self.task.done():
+            return 0.0
+        # Asking for the error keeps asyncio from complaining of it.
+        failed = self.task.cancelled() or self.task.exception() is not None
+        if failed or self.until is None:
+            return float("inf")
+        return time.monotonic() - self.until
+
+
+class CachedReads(Generic[T]):
+    """Results by key, each at most `seconds` old, or `TIMES` as long as it took to read. One that
+    was fresh up to `meanwhile` seconds ago is returned while it is read anew, so that nobody waits.
+    """
+
+    def __init__(self, seconds: float, *, meanwhile: float = 0.0) -> None:
+        self._seconds = seconds
+        self._meanwhile = meanwhile
+        self._kept: dict[Hashable, _CachedRead[T]] = {}
+
+    async def get(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return what was read lately, or read it. Concurrent callers share a read."""
+        kept = self._kept.pop(key, None)
+        if kept is None or kept.late() > 0:
+            before = kept if kept is not None and kept.late() < self._meanwhile else None
+            kept = self._begin(read, before)
+        self._kept[key] = kept
+        while len(self._kept) > MOST:
+            del self._kept[next(iter(self._kept))]
+        if kept.before is not None:
+            if not kept.task.done() and kept.before.late() < self._meanwhile:
+                return kept.before.task.result()
+            kept.before = None
+        # A caller that is cancelled must not cancel the read of the others.
+        return await asyncio.shield(kept.task)
+
+    def _begin(
+        self, read: Callable[[], Coroutine[Any, Any, T]], before: _CachedRead[T] | None
+    ) -> _CachedRead[T]:
+        async def timed() -> T:
+            began = time.monotonic()
+            result = await read()
+            kept.until = began + max(self._seconds, TIMES * (time.monotonic() - began))
+            return result
+
+        kept = _CachedRead(asyncio.create_task(timed(), name="headrace read"), before)
+        # Nobody may wait for one that is read anew: asking for its error is enough.
+        kept.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return kept

@@ -1,0 +1,1 @@
+"""Pages of jobs: the list, one job, a copy of it, and bulk actions."""

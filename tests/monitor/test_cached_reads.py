@@ -1,0 +1,105 @@
+"""Reads that many share: one at a time, kept for a while, and nobody waits for a newer one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headrace.monitor import cached_reads
+from headrace.monitor.cached_reads import CachedReads
+
+
+class Store:
+    """Counts its reads; each waits until it may go on."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.broken = False
+
+    async def read(self) -> int:
+        self.reads += 1
+        number = self.reads
+        await self.go_on.wait()
+        if self.broken:
+            raise RuntimeError("away")
+        return number
+
+
+class Seconds:
+    """A clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Seconds:
+    clock = Seconds()
+    monkeypatch.setattr(cached_reads, "time", clock)
+    return clock
+
+
+async def some_turns() -> None:
+    """Let tasks go on that wait for nothing else."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_callers_share_a_read_until_it_is_old(time: Seconds) -> None:
+    store, reads = Store(), CachedReads[int](2.0)
+    both = await asyncio.gather(reads.get("a", store.read), reads.get("a", store.read))
+    assert [*both] == [1, 1]
+    time.now += 1.9
+    assert await reads.get("a", store.read) == 1
+    time.now += 0.2
+    assert await reads.get("a", store.read) == 2
+
+
+async def test_an_old_result_is_returned_while_it_is_read_anew(time: Seconds) -> None:
+    store, reads = Store(), CachedReads[int](2.0, meanwhile=10.0)
+    assert await reads.get("a", store.read) == 1
+    time.now += 3.0
+    store.go_on.clear()
+    assert [await reads.get("a", store.read) for _ in range(3)] == [1, 1, 1]
+    await asyncio.sleep(0)
+    assert store.reads == 2
+    store.go_on.set()
+    await some_turns()
+    assert await reads.get("a", store.read) == 2
+    assert store.reads == 2
+
+
+async def test_a_result_that_is_too_old_is_waited_for(time: Seconds) -> None:
+    store, reads = Store(), CachedReads[int](2.0, meanwhile=10.0)
+    assert await reads.get("a", store.read) == 1
+    time.now += 12.5
+    assert await reads.get("a", store.read) == 2
+    # Also if the read that was begun in time does not end.
+    time.now += 3.0
+    store.go_on.clear()
+    assert await reads.get("a", store.read) == 2
+    time.now += 10.0
+    late = asyncio.create_task(reads.get("a", store.read))
+    await asyncio.sleep(0)
+    assert not late.done()
+    store.go_on.set()
+    assert await late == 3
+
+
+async def test_a_read_that_failed_is_told_and_not_kept(time: Seconds) -> None:
+    store, reads = Store(), CachedReads[int](2.0, meanwhile=10.0)
+    assert await reads.get("a", store.read) == 1
+    time.now += 3.0
+    store.broken = True
+    assert await reads.get("a", store.read) == 1
+    await some_turns()
+    with pytest.raises(RuntimeError, match="away"):
+        await reads.get("a", store.read)
+    store.broken = False
+    assert await reads.get("a", store.read) == 4
