@@ -67,9 +67,9 @@ class InsertPolicy(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     @property
-    def plain(self) -> bool:
-        """Whether it asks for nothing but what every insert does."""
-        return self == _PLAIN
+    def about_key(self) -> bool:
+        """Whether it says more of a key than that it makes a job idempotent."""
+        return self.on_duplicate != "return" or self.window is not None
 
 
 def check_when_full(when_full: object) -> None:
@@ -83,6 +83,3 @@ def _check_seconds(name: str, value: float | None) -> None:
         raise InvalidSetting(
             f"{name} must be more than 0 and at most {LONGEST:.0f} seconds, got {value!r}"
         )
-
-
-_PLAIN = InsertPolicy()

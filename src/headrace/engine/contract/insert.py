@@ -33,7 +33,7 @@ class Producing(Protocol):
         that, or at once without `wait`, it raises `KeyInDoubt`, and nothing is stored.
 
         A job with `expires_at`, or else `expires_in`, is cancelled by `expire` if it has not
-        started by then. The caller sees to it that no job has a `policy`.
+        started by then. No notice is taken of a `policy`.
         """
 
     async def insert_by_policy(self, job: NewJob) -> PolicyInserted:
