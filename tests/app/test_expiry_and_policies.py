@@ -94,7 +94,7 @@ async def test_a_server_ends_expired_jobs_where_no_worker_is(app: headrace.App) 
     assert (await app.get(job.id)).error == EXPIRED
 
 
-@pytest.mark.parametrize("expires", [0, -1, "soon", datetime(2030, 1, 1), float("nan")])  # noqa: DTZ001
+@pytest.mark.parametrize("expires", [0, -1, "soon", datetime(2030, 1, 1), float("nan")])
 def test_a_time_that_cannot_be_is_refused(expires: Any) -> None:
     app = headrace.App("sqlite:///:memory:")
 
