@@ -233,7 +233,7 @@ def _key_policy(
     window: float | None,
     max_wait: float | None,
 ) -> dict[str, InsertPolicy]:
-    if on_duplicate is None and window is None and max_wait is None:
+    if on_duplicate in (None, "return") and window is None and max_wait is None:
         return {}
     if key is None:
         raise InvalidSetting(

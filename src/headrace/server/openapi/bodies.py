@@ -45,7 +45,7 @@ def add_bodies(
     copied = schemas["CopyRequest"]
     copied["properties"] |= {name: options[name] for name in ("priority", "retries", "run_at")}
     copied["properties"]["lane"] = lane
-    copied["not"] = _TWO_TIMES
+    copied["not"] = _CONTRADICTIONS
     variants: list[tuple[str, Schema]] = []
     uploads: list[tuple[str, Schema]] = []
     schedules: list[tuple[str, Schema]] = []
@@ -175,7 +175,7 @@ def _request(task: Task[..., Any], arguments: Schema, options: Mapping[str, Sche
     lane = {"anyOf": [_lane(arguments), {"type": "null"}]}
     properties = {"task": {"const": task.name}, "args": arguments, **options, "lane": lane}
     required = ["task", "args"] if arguments["required"] else ["task"]
-    return _described(task, _object(properties, required) | {"not": _TWO_TIMES})
+    return _described(task, _object(properties, required) | {"not": _CONTRADICTIONS})
 
 
 def _schedule(task: Task[..., Any], arguments: Schema, fields: Mapping[str, Schema]) -> Schema:
@@ -235,6 +235,40 @@ _TWO_TIMES = {
     "required": ["delay", "run_at"],
     "properties": {"delay": {"type": "number"}, "run_at": {"type": "string"}},
 }
+_TWO_EXPIRIES = {
+    "required": ["expires", "expires_at"],
+    "properties": {"expires": {"type": "number"}, "expires_at": {"type": "string"}},
+}
+# What is said of a key needs one; a property that is left out fits every schema.
+_NO_KEY: list[Schema] = [
+    {"required": [name], "properties": {name: schema, "key": {"type": "null"}}}
+    for name, schema in (
+        ("on_duplicate", {"enum": ["replace", "debounce"]}),
+        ("window", {"type": "number"}),
+        ("max_wait", {"type": "number"}),
+    )
+]
+_KEY_TWICE: list[Schema] = [
+    {
+        "required": ["window", "on_duplicate"],
+        "properties": {
+            "window": {"type": "number"},
+            "on_duplicate": {"enum": ["replace", "debounce"]},
+        },
+    },
+    {
+        "required": ["max_wait"],
+        "properties": {
+            "max_wait": {"type": "number"},
+            "on_duplicate": {"enum": ["return", "replace", None]},
+        },
+    },
+    {
+        "required": ["on_duplicate"],
+        "properties": {"on_duplicate": {"const": "debounce"}, "delay": {"enum": [0, None]}},
+    },
+]
+_CONTRADICTIONS: Schema = {"anyOf": [_TWO_TIMES, _TWO_EXPIRIES, *_NO_KEY, *_KEY_TWICE]}
 
 
 def _described(task: Task[..., Any], schema: Schema) -> Schema:
