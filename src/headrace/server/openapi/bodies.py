@@ -38,12 +38,15 @@ def add_bodies(
         "priority": _optional_integer(-PRIORITY_LIMIT, PRIORITY_LIMIT),
         "retries": _optional_integer(0, MOST_RETRIES),
         "run_at": {"anyOf": [_RUN_AT, {"type": "null"}]},
+        "expires_at": {"anyOf": [_RUN_AT, {"type": "null"}]},
     }
     # Which arguments a copy takes depends on its job.
     free: Schema = {"required": [], "properties": {}}
     lane = {"anyOf": [_lane(free), {"type": "null"}]}
     copied = schemas["CopyRequest"]
-    copied["properties"] |= {name: options[name] for name in ("priority", "retries", "run_at")}
+    copied["properties"] |= {
+        name: options[name] for name in ("priority", "retries", "run_at", "expires_at")
+    }
     copied["properties"]["lane"] = lane
     copied["not"] = _CONTRADICTIONS
     variants: list[tuple[str, Schema]] = []
