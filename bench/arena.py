@@ -106,6 +106,8 @@ class Arena:
         """
         match self.server:
             case PostgresServer():
+                # What autovacuum would begin at some moment of the next minutes.
+                asyncio.run(execute(self.server.url, "VACUUM (ANALYZE)"))
                 asyncio.run(execute(self.server.url, "CHECKPOINT"))
             case RedisServer():
                 with redis.Redis.from_url(self.url) as client:

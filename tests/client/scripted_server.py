@@ -33,6 +33,19 @@ class Scripted:
         self.connections = 0
         self.url = ""
         self._arrived = asyncio.Condition()
+        self._serving: set[asyncio.Task[None]] = set()
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection in a task of our own: asyncio would report one that is cancelled."""
+        task = asyncio.get_running_loop().create_task(self.serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def end(self) -> None:
+        """End every connection, also those that would keep silent for ever."""
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -71,12 +84,13 @@ async def _read(reader: asyncio.StreamReader) -> Request | None:
 async def scripted(*acts: Act) -> AsyncIterator[Scripted]:
     """Serve a script on a free port of this machine."""
     made = Scripted(list(acts))
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(made.accept, "127.0.0.1", 0)
     made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield made
     finally:
         server.close()
+        await made.end()
 
 
 def answer(status: int, body: object = None, kind: str = "application/json", **headers: str) -> Act:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from contextlib import AsyncExitStack
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import headrace
 from headrace.admin.keys import revoke_key
 from headrace.monitor.changes import all_jobs_scan, subscribers, watch
+from headrace.server.auth.keys import LONGEST_TRUST
 from headrace.server.http import sse
 from headrace.server.service import Service
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
@@ -177,9 +179,11 @@ async def test_a_revoked_key_ends_its_streams_while_there_is_something_to_tell(
         Stream(client, path.format(job.id)) as stream,
     ):
         await until(lambda: len(stream.events) > 3)
+        began = time.monotonic()
         await revoke_key(local_app, key.split("_")[1])
         # The job tells its progress all the time until then, for twenty seconds at least.
         await stream.ended()
+        assert time.monotonic() - began < LONGEST_TRUST + 1.0
         assert (await local_app.get(job.id)).status == "running"
     await local_app.cancel(job.id)
     await worker

@@ -20,6 +20,7 @@ from headrace.admin.keys import create_key
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.monitor.findings.failures import failure_counts
+from headrace.workflows.model import Workflow
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
 from tests.server.test_guard import ROUTES, VALUES
 
@@ -293,6 +294,27 @@ async def test_lanes_of_others_take_no_room(store: Store) -> None:
     await store.app.enqueue(f"{OWN}.work", {}, lane=OWN)
     found = (await store.get("/lanes", limit=1)).json()["lanes"]
     assert [each["lane"] for each in found] == [OWN]
+
+
+async def test_a_run_with_steps_elsewhere_is_not_named_as_the_holder_of_a_lane(
+    store: Store,
+) -> None:
+    """It has a place in a lane of queue a, but what it does there is not for this key."""
+    steps = [{"id": "only", "task": f"{TRACE}.work"}]
+    laned = {"id": f"{OWN}-laned", "queue": "a", "lane": OWN, "steps": steps}
+    store.app.workflows.add(msgspec.convert(laned, Workflow))
+    run = await store.app.workflows.run(f"{OWN}-laned")
+    waiting = await store.app.enqueue(f"{OWN}.work", {}, lane=OWN)
+    [lane] = (await store.get("/lanes")).json()["lanes"]
+    assert (lane["used"], lane["waiting"], lane["holders"]) == (1, 1, [])
+    why = (await store.get(f"/jobs/{waiting.id}/why")).text
+    assert "is held by another job" in why
+    assert run.id not in why
+    # Whoever may use both queues is told.
+    both = bearer(await a_key(store.app, "read", queues=["a", "b"]))
+    told = (await store.client.get("/lanes", headers=both)).json()["lanes"]
+    assert [each["holders"] for each in told if each["queue"] == "a"] == [[run.id]]
+    assert run.id in (await store.client.get(f"/jobs/{waiting.id}/why", headers=both)).text
 
 
 async def test_workers_show_neither_other_queues_nor_tasks(store: Store) -> None:

@@ -16,6 +16,7 @@ from headrace.artifacts import LAYERS
 from headrace.engine.parts import parts
 from headrace.errors import JobConflict, JobNotFound, UnknownTask
 from headrace.model.job import Job, JobFilter, NewJob
+from headrace.model.views import LaneView
 from headrace.monitor.changes.subscribers import Change
 from headrace.server.auth.caller import Caller
 from headrace.server.http.problems import forbidden
@@ -33,6 +34,8 @@ _ID = re.compile(
     rb"(?:(%b)/+)?\b([0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12})\b" % "|".join(LAYERS).encode(),
     re.IGNORECASE,
 )
+
+_PLAIN_ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 class Reach:
@@ -85,6 +88,33 @@ class Reach:
                 job, args_json=b"{}", meta_json=None, error=None, error_type=None, key=None
             )
         return self._service.answers.seen(job)
+
+    async def own_holders(self, lanes: Sequence[LaneView]) -> list[LaneView]:
+        """Return lanes with those of their holders that this caller sees."""
+        if not self._caller.queues:
+            return list(lanes)
+        seen = await self._seen([holder for lane in lanes for holder in lane.holders])
+        return [
+            msgspec.structs.replace(
+                lane, holders=tuple(each for each in lane.holders if each in seen)
+            )
+            for lane in lanes
+        ]
+
+    async def own_words(self, job: Job, sentences: Sequence[str]) -> list[str]:
+        """Return sentences about a job without the ids of jobs that this caller does not see."""
+        if not self._caller.queues:
+            return list(sentences)
+        named = {found for each in sentences for found in _PLAIN_ID.findall(each)}
+        hidden = named - {job.id} - await self._seen(sorted(named))
+        return [
+            _PLAIN_ID.sub(lambda found: "another job" if found[0] in hidden else found[0], each)
+            for each in sentences
+        ]
+
+    async def _seen(self, ids: Sequence[str]) -> set[str]:
+        jobs = [job async for some in parts(self._service.app.engine, ids) for job in some]
+        return {job.id for job in await self.visible(jobs)}
 
     def sees(self, job: Job) -> bool:
         """Return whether a job in one of this caller's queues is for it."""

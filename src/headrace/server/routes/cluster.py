@@ -24,6 +24,7 @@ from headrace.monitor.findings.facts import workers_within
 from headrace.monitor.running import running as find_running
 from headrace.monitor.snapshot import dispatchers
 from headrace.server.auth.own_numbers import own_depths
+from headrace.server.auth.reach import Reach
 from headrace.server.bundles.route import BundleRoute
 from headrace.server.filters import Limit, Text, Time, parse_time
 from headrace.server.http.body import read_optional_json
@@ -105,7 +106,7 @@ async def lanes(
         for lane_view in await app.lanes(queue=each, lane=lane, limit=limit)
     ]
     found.sort(key=lambda each: (-each.waiting, each.queue, each.lane))
-    return listed("lanes", found[:limit])
+    return listed("lanes", await Reach(call.service, call.caller).own_holders(found[:limit]))
 
 
 @reading("GET /workers", "List workers", page("workers", Worker))

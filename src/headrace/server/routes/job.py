@@ -21,7 +21,7 @@ from headrace.model.artifact import Artifact
 from headrace.model.durable.entries import STAGE, stage_view
 from headrace.model.job import Job
 from headrace.monitor.changes.reconstruction import parse_fingerprint
-from headrace.server.auth.reach import enqueue
+from headrace.server.auth.reach import Reach, enqueue
 from headrace.server.build_job import check_copy, make_copy
 from headrace.server.filters import Names
 from headrace.server.http.body import read_optional_json
@@ -99,7 +99,8 @@ async def why(call: Call, job_id: JobId) -> Response:
     job = await call.job(job_id)
     hide = call.service.answers.redactor.text
     documents = (job.args_json, job.result_json, job.meta_json)
-    reasons = await call.service.app.why(job.id)
+    reach = Reach(call.service, call.caller)
+    reasons = await reach.own_words(job, await call.service.app.why(job.id))
     return answer(Reasons([hide(reason, *documents) for reason in reasons]))
 
 

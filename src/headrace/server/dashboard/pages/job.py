@@ -20,6 +20,7 @@ from headrace.model.job import Job, JobFilter
 from headrace.model.status import State
 from headrace.monitor.timeline import TimelineItem, timeline
 from headrace.monitor.why import why
+from headrace.server.auth.reach import Reach
 from headrace.server.dashboard.charts import GanttRow, gantt
 from headrace.server.dashboard.jobs.details import JobDetails, JobDetailsCache
 from headrace.server.dashboard.page import Shown, download, page
@@ -56,7 +57,9 @@ async def job(visit: Visit) -> Shown:
     found.error = found.error and details.text(found.error)
     found.message = found.message and details.text(found.message)
     engine, now = visit.app.engine, visit.now
-    reasons = [details.text(each) for each in await why(engine, found, now.timestamp())]
+    reach = Reach(visit.service, visit.caller)
+    reasons = await reach.own_words(found, await why(engine, found, now.timestamp()))
+    reasons = [details.text(each) for each in reasons]
     if found.status.final:
         del reasons[1:]  # how to run it again is said by the button
     whole = msgspec.structs.replace(found, log=details.log)

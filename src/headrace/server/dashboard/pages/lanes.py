@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.model.views import LaneView
 from headrace.monitor.findings.lanes import held_long
+from headrace.server.auth.reach import Reach
 from headrace.server.dashboard.page import Shown, page
 from headrace.server.dashboard.visit import Visit
 from headrace.server.dashboard.words import moment_before
@@ -26,7 +27,8 @@ async def lanes(visit: Visit) -> Shown:
     for each in allowed:
         found += await visit.app.lanes(queue=each, lane=lane, limit=MOST)
     found.sort(key=lambda each: (-each.waiting, each.queue, each.lane))
-    names = [holder for each in found[:MOST] for holder in each.holders[:MOST_HOLDERS]]
+    found = await Reach(visit.service, visit.caller).own_holders(found[:MOST])
+    names = [holder for each in found for holder in each.holders[:MOST_HOLDERS]]
     holders = {job.id: job for job in await visit.app.engine.get(names)}
     long = {job.id for job in holders.values() if held_long(job, visit.now)}
     shown = found[:MOST]
