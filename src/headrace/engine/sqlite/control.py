@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from headrace.engine.sqlite import lanes, records, upkeep
+from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.settle import (
@@ -17,6 +17,7 @@ from headrace.engine.sqlite.settle import (
     WAITING,
 )
 from headrace.engine.sqlite.sql import sql
+from headrace.engine.sqlite.upkeep import due
 from headrace.engine.text import storable
 from headrace.model.views import RecordChange
 
@@ -44,7 +45,7 @@ def cancel(
         if lane is not None and (state == READY or pinned):
             freed[queue, lane] += 1
     connection.execute(sql.finish_remove, (msgspec.json.encode(gone).decode(),))
-    upkeep.end_suspense(transaction, gone)
+    due.end_suspense(transaction, gone)
     lanes.release(transaction, freed)
     return answer
 
@@ -104,7 +105,7 @@ def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
 
 def _run_now(transaction: Transaction, ids: list[str]) -> set[str]:
     rows = transaction.connection.execute(sql.rerun_scheduled_look, (id_list(ids),)).fetchall()
-    upkeep.hurry(transaction, [row[:6] for row in rows])
+    due.hurry(transaction, [row[:6] for row in rows])
     return {row[6] for row in rows}
 
 
