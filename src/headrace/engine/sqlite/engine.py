@@ -14,6 +14,7 @@ from headrace.engine.sqlite import (
     claim,
     control,
     insert,
+    insert_policy,
     job_list,
     lanes,
     lease,
@@ -29,7 +30,7 @@ from headrace.engine.sqlite.connection.migrate import check_exists, migrate, sch
 from headrace.engine.sqlite.connection.opening import check_library
 from headrace.engine.sqlite.connection.thread import ConnectionThread, ReaderThread, Transaction
 from headrace.engine.sqlite.connection.writer import WriterThread
-from headrace.engine.sqlite.upkeep import due, prune
+from headrace.engine.sqlite.upkeep import due, expire, prune
 from headrace.errors import EngineUnavailable
 from headrace.model.outcome import Settlement
 from headrace.model.views import EngineReport, Exchange, SchemaState
@@ -120,6 +121,7 @@ class SqliteEngine:
     # --- insert
 
     insert = _written(insert.insert)
+    insert_by_policy = _written(insert_policy.insert_by_policy)
 
     # --- worker
 
@@ -164,6 +166,7 @@ class SqliteEngine:
     # --- upkeep
 
     promote_due = _written(due.promote_due)
+    expire = _written(expire.expire)
     wake = _written(due.wake)
     suspended = _read(due.suspended)
     take_lost = _written(lease.take_lost)

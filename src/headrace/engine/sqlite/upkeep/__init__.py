@@ -1,1 +1,1 @@
-"""What keeps jobs moving: due, woken and old jobs."""
+"""What keeps jobs moving: due, woken, expired and old jobs."""

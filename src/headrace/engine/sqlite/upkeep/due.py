@@ -28,7 +28,7 @@ def promote_due(transaction: Transaction, limit: int) -> Due:
 def hurry(transaction: Transaction, rows: list[Row]) -> None:
     """Make these scheduled jobs, rows of due.sql, due at once."""
     # The time first: a job may be moved on in the same transaction, but it was due from now.
-    transaction.connection.executemany(sql.due_now, [(transaction.now, row[0]) for row in rows])
+    transaction.connection.executemany(sql.due_at, [(transaction.now, row[0]) for row in rows])
     move(transaction, rows)
 
 
