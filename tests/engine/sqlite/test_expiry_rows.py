@@ -10,7 +10,6 @@ from headrace.engine.sqlite import claim as claim_module
 from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.engine.sqlite.sql import sql
 from headrace.engine.sqlite.upkeep.expire import LOOK_AGAIN_SECONDS
-from headrace.model.insert_policy import InsertPolicy
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Completed, Released, Reserved, Settlement, Snoozed
 from headrace.model.status import Status
@@ -134,16 +133,3 @@ async def test_jobs_cost_the_same_once_others_have_expired(sqlite_engine: Sqlite
     assert len((await sqlite_engine.expire(10)).ids) == 1
     jobs = await claim(sqlite_engine, worker, 2)
     assert await statements_of(sqlite_engine, worker, jobs, 2) == before
-
-
-async def test_a_refused_job_has_not_marked_its_queue(
-    sqlite_engine: SqliteEngine, behind: sqlite3.Connection
-) -> None:
-    """What is rolled back must not be remembered: the next job would not mark the queue either."""
-    await enqueue(sqlite_engine, lane="x")
-    behind.execute("DELETE FROM queue")
-    writer_of(sqlite_engine)._used_lately.clear()
-    refused = a_job(lane="x", policy=InsertPolicy(when_full="refuse"))
-    assert (await sqlite_engine.insert_by_policy(refused)).inserted is None
-    await enqueue(sqlite_engine)
-    assert behind.execute("SELECT name FROM queue").fetchall() == [("default",)]
