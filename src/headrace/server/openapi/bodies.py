@@ -201,8 +201,7 @@ def _uploads(
         others = {each: kind for each, kind in arguments["properties"].items() if each != name}
         required = [each for each in arguments["required"] if each != name]
         rest = arguments | {"properties": others, "required": required}
-        # Of the two ways to say when, forms have one.
-        others = {each: kind for each, kind in options.items() if each != "run_at"}
+        others = {each: kind for each, kind in options.items() if each not in _NOT_IN_FORMS}
         properties = {
             "task": {"const": task.name},
             "args": rest,
@@ -217,7 +216,9 @@ def _uploads(
 
 def _any_upload(options: Mapping[str, Schema]) -> Schema:
     """The form of `POST /jobs` where no argument is known to take a file."""
-    fields = {each: _without_null(kind) for each, kind in options.items() if each != "run_at"}
+    fields = {
+        each: _without_null(kind) for each, kind in options.items() if each not in _NOT_IN_FORMS
+    }
     properties = {"task": {"type": "string"}, "args": {"type": "object"}, **fields}
     return {"type": "object", "properties": properties, "required": ["task"]}
 
@@ -238,6 +239,8 @@ _TWO_TIMES = {
     "required": ["delay", "run_at"],
     "properties": {"delay": {"type": "number"}, "run_at": {"type": "string"}},
 }
+# Of two ways to say when, forms describe one; and they describe no policy of a key.
+_NOT_IN_FORMS = ("run_at", "expires_at", "on_duplicate", "window", "max_wait")
 _TWO_EXPIRIES = {
     "required": ["expires", "expires_at"],
     "properties": {"expires": {"type": "number"}, "expires_at": {"type": "string"}},
