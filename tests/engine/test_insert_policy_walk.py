@@ -35,8 +35,8 @@ STEP = 100.0
 LEASE = 1e6
 WALKS = os.environ.get("HEADRACE_TEST_WALKS")
 LIMITS = settings(
-    max_examples=int(WALKS or "20"),
-    stateful_step_count=25,
+    max_examples=int(WALKS or "30"),
+    stateful_step_count=30,
     deadline=None,
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=list(HealthCheck),
@@ -57,11 +57,11 @@ POLICIES = [
 ]
 wanted = st.fixed_dictionaries(
     {
-        "queue": st.sampled_from(["a", "a", "a", "b"]),
-        "lane": st.sampled_from(["x", "x", "x", "y", None]),
+        "queue": st.sampled_from(["a", "a", "a", "a", "b"]),
+        "lane": st.sampled_from(["x", "x", None]),
         "width": st.sampled_from([1, 1, 2]),
-        "key": st.sampled_from([None, "k1", "k1", "k2"]),
-        "delay": st.sampled_from([0.0, 0.0, STEP, 2 * STEP]),
+        "key": st.sampled_from([None, "k1", "k1", "k1", "k2"]),
+        "delay": st.sampled_from([0.0, 0.0, 0.0, STEP, 2 * STEP]),
         "expires_in": st.sampled_from([None, None, 0.5 * STEP, 2.5 * STEP]),
         "hold": st.booleans(),
     }
@@ -182,8 +182,10 @@ class PolicyWalk(SideBySide):
     def insert(self, fields: dict[str, Any]) -> None:
         self.store([self.request(fields)])
 
-    @rule(limit=st.integers(1, 3))
-    def claim(self, limit: int) -> None:
+    @rule(limit=st.integers(1, 3), late=st.booleans())
+    def claim(self, limit: int, late: bool) -> None:
+        if late:
+            self.time_passes(1)
         self.exchange([], 0, None, limit)
 
     @rule(number=st.integers(0, 5), outcome=outcomes)
