@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import os
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from headrace.artifacts import open_store
@@ -26,6 +27,7 @@ from headrace.config import Settings
 from headrace.engine.open import in_memory, open_engine
 from headrace.enqueue import Enqueuer, TracedEnqueuer
 from headrace.errors import EngineUnavailable, HeadraceError
+from headrace.job_tree import cancel_children, wake_parents
 from headrace.monitor.results import ResultWatch
 from headrace.task import Registry
 from headrace.tracing import find_tracing
@@ -138,8 +140,15 @@ class AppLifecycle(Registry):
 
     def _make_enqueuer(self) -> Enqueuer:
         if self.tracing is None:
-            return Enqueuer(self._engine, clock=self.clock)
-        return TracedEnqueuer(self._engine, clock=self.clock, tracing=self.tracing)
+            return Enqueuer(self._engine, clock=self.clock, on_replaced=self._tell_relatives)
+        return TracedEnqueuer(
+            self._engine, clock=self.clock, on_replaced=self._tell_relatives, tracing=self.tracing
+        )
+
+    async def _tell_relatives(self, ids: Sequence[str]) -> None:
+        """Jobs were cancelled for a new one: so are their children, and nobody waits for them."""
+        await cancel_children(self._engine, ids)
+        await wake_parents(self._engine, ids)
 
     async def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Connections belong to one event loop of one process; start afresh on another."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,7 +11,13 @@ from headrace.batching import batched
 from headrace.batching import each as each_of
 from headrace.clock import Clock
 from headrace.engine.base import Engine, TransactionalProducing
-from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting, KeyInDoubt
+from headrace.errors import (
+    EngineUnavailable,
+    HeadraceError,
+    InvalidSetting,
+    KeyInDoubt,
+    LaneFull,
+)
 from headrace.model.job import Inserted, Job, NewJob
 from headrace.model.status import State
 from headrace.model.times import kept_delay, moment_of
@@ -26,6 +32,8 @@ BATCH_BYTES = 4 * 1_048_576
 CLOSED = "the App was closed while jobs were being stored"
 
 OnProgress = Callable[[int], None]
+# Is told the ids of jobs that were cancelled in favour of a new one.
+OnReplaced = Callable[[Sequence[str]], Awaitable[None]]
 _Sent = tuple[list[NewJob], asyncio.Task[list[Inserted]]]
 _Group = list[tuple[NewJob, asyncio.Future[Inserted]]]
 
@@ -36,9 +44,10 @@ class Enqueuer:
     None of them waits for the key of another that is in doubt: such a job is sent alone.
     """
 
-    def __init__(self, engine: Engine, *, clock: Clock) -> None:
+    def __init__(self, engine: Engine, *, clock: Clock, on_replaced: OnReplaced) -> None:
         self._engine = engine
         self._clock = clock
+        self._on_replaced = on_replaced
         self._waiting: _Group = []
         self._busy = False
         self._sender: asyncio.Task[None] | None = None
@@ -46,6 +55,8 @@ class Enqueuer:
 
     async def one(self, job: NewJob) -> Job:
         """Store one job, in one round trip with others that are stored at this moment."""
+        if job.policy is not None:
+            return await self._by_policy(job)
         if self._busy:
             future: asyncio.Future[Inserted] = asyncio.get_running_loop().create_future()
             self._waiting.append((job, future))
@@ -73,6 +84,12 @@ class Enqueuer:
 
     async def within(self, connection: Any, job: NewJob) -> Job:
         """Store one job as part of the caller's own transaction."""
+        if job.policy is not None:
+            raise InvalidSetting(
+                "options(conn=…) stores a job in your transaction, which must not hold up others: "
+                "it takes no on_duplicate, no window and no lane with when_full; leave those out, "
+                "or conn"
+            )
         if not hasattr(self._engine, "insert_within"):
             raise InvalidSetting(
                 f"options(conn=…) needs PostgreSQL, but this App uses {self._engine.name}"
@@ -93,6 +110,7 @@ class Enqueuer:
         """Store any number of jobs in bounded batches, in order.
 
         Each batch is atomic. If one fails, those before it are stored: the error says how many.
+        Jobs that may replace others are stored one by one.
         """
         results: list[Job] = []
         in_flight: _Sent | None = None
@@ -101,6 +119,9 @@ class Enqueuer:
                 sent, in_flight = in_flight, None
                 if sent is not None:
                     await self._collect(sent, results, on_progress)
+                if any(job.policy is not None for job in batch):
+                    await self._each(batch, results, on_progress)
+                    continue
                 in_flight = batch, asyncio.ensure_future(self._engine.insert(batch))
                 # Let it start: the next batch is made while the engine stores this one.
                 await asyncio.sleep(0)
@@ -108,6 +129,30 @@ class Enqueuer:
             if in_flight is not None:
                 await self._collect(in_flight, results, on_progress)
         return results
+
+    async def _each(
+        self, batch: list[NewJob], results: list[Job], on_progress: OnProgress | None
+    ) -> None:
+        for job in batch:
+            try:
+                results.append(await self.one(job))
+            except HeadraceError as error:
+                error.add_note(f"{len(results)} jobs of this call were stored before the error")
+                raise
+        if on_progress is not None:
+            on_progress(len(results))
+
+    async def _by_policy(self, job: NewJob) -> Job:
+        answer = await self._engine.insert_by_policy(job)
+        if answer.inserted is None:
+            raise LaneFull(
+                f"lane {job.lane!r} of queue {job.queue!r} is full (width {job.width}), and "
+                "refuses jobs that would have to wait; try again later, make it wider, or let them "
+                'wait: Lane(…, when_full="wait")'
+            )
+        if answer.cancelled:
+            await self._on_replaced(answer.cancelled)
+        return await self._stored(job, answer.inserted)
 
     async def _collect(
         self,
@@ -206,8 +251,10 @@ class Enqueuer:
 class TracedEnqueuer(Enqueuer):
     """The same with a span for each call, whose context the jobs carry."""
 
-    def __init__(self, engine: Engine, *, clock: Clock, tracing: Tracing) -> None:
-        super().__init__(engine, clock=clock)
+    def __init__(
+        self, engine: Engine, *, clock: Clock, on_replaced: OnReplaced, tracing: Tracing
+    ) -> None:
+        super().__init__(engine, clock=clock, on_replaced=on_replaced)
         self._tracing = tracing
 
     async def one(self, job: NewJob) -> Job:
@@ -262,6 +309,10 @@ def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:
         made.meta_json = job.meta
     if job.parent is not None:
         made.parent, made.group = job.parent, job.group
+    if job.expires_at is not None:
+        made.expires_at = moment_of(job.expires_at)
+    elif job.expires_in is not None:
+        made.expires_at = now + timedelta(seconds=kept_delay(job.expires_in))
     return made
 
 

@@ -16,6 +16,7 @@
     ├── JobNotFound
     ├── ArtifactNotFound
     ├── JobConflict             the job's status does not allow what was asked
+    │   └── LaneFull            the lane refuses jobs that would have to wait
     ├── RecordConflict          somebody else changed the record first
     ├── LeaseLost               another worker owns the job now
     ├── ResultTimeout           the job did not finish in the time given
@@ -117,6 +118,10 @@ class ArtifactNotFound(HeadraceError):
 
 class JobConflict(HeadraceError):
     """The job's status does not allow this; nothing was changed."""
+
+
+class LaneFull(JobConflict):
+    """No place of the job's lane is free, and the lane refuses jobs that would have to wait."""
 
 
 class RecordConflict(HeadraceError):

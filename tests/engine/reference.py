@@ -55,6 +55,8 @@ class Reference(Waits):
             later = new.delay > 0
             first = State.SCHEDULED if later else State.WAITING if new.lane else State.READY
             job = ModelJob(new, self.arrive(), first, self.now + new.delay, self.step)
+            job.stored_in = self.step
+            job.expires_at = None if new.expires_in is None else self.now + new.expires_in
             self.jobs[new.id] = job
             if new.key is not None:
                 self.keys[new.task, new.key] = new.id
@@ -97,6 +99,8 @@ class Reference(Waits):
             outcome, Retry | Snoozed | Released | Reserved | Cancelled
         ):
             outcome = Cancelled(asked)
+        if not isinstance(outcome, Released | Reserved):
+            job.expires_at = None
         match outcome:
             case Completed():
                 job.progress = 100.0
@@ -129,10 +133,12 @@ class Reference(Waits):
     def claim(self, worker_id: str, queues: Sequence[str] | None, limit: int) -> list[ModelJob]:
         if not self.may_claim(worker_id):
             return []
+        late = self.late()
         served = [
             job
             for job in self.in_state(State.READY)
             if job.new.queue not in self.paused
+            and job.new.id not in late
             and (queues is None or job.new.queue in queues)
             and (not job.reserved or self.workers[worker_id].knows(job.new.task))
         ][:limit]
@@ -163,7 +169,7 @@ class Reference(Waits):
         candidates = {
             job.new.id: job for job in self.in_state(State.SCHEDULED) if job.run_at <= self.now
         }
-        _check_oldest(candidates, moved, lambda job: (job.run_at, job.step))
+        check_oldest(candidates, moved, lambda job: (job.run_at, job.step))
         chosen = sorted(
             (candidates[each] for each in moved), key=lambda job: (job.run_at, job.step, job.number)
         )
@@ -239,7 +245,7 @@ class Reference(Waits):
         # Which of those that finished together are beyond `keep` is open, and with it who stays.
         surely, perhaps = (self._spared(older_than, keep, ties=ties) for ties in (False, True))
         free = {job.new.id: job for job in self.finished() if job.new.id not in surely}
-        _check_oldest(free, gone, _age_of_finished, perhaps)
+        check_oldest(free, gone, _age_of_finished, perhaps)
         old = [job.new.id for job in free.values() if self._is_old(job, older_than)]
         fewest, most = (0, 0) if keep is None else self._beyond(keep, surely, perhaps)
         fewest = max(fewest, sum(each not in perhaps for each in old))
@@ -247,7 +253,7 @@ class Reference(Waits):
         for job_id in gone:
             job = self.jobs.pop(job_id)
             self.leave_word(job)
-            if job.new.key is not None:
+            if job.new.key is not None and self.keys.get((job.new.task, job.new.key)) == job_id:
                 del self.keys[job.new.task, job.new.key]
         return range(min(limit, fewest), min(limit, most) + 1)
 
@@ -295,7 +301,7 @@ def _age_of_finished(job: ModelJob) -> tuple[float, int]:
     return (job.finished_at, job.step)
 
 
-def _check_oldest(
+def check_oldest(
     candidates: dict[str, ModelJob],
     chosen: set[str],
     age: Callable[[ModelJob], tuple[float, int]],

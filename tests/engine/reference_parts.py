@@ -53,6 +53,9 @@ class ModelJob:
     finished_at: float = 0.0
     entries: dict[tuple[str, str], tuple[bytes, int]] = field(default_factory=dict)
     awaits: tuple[Awaited, ...] = ()
+    # By when it has to start, as long as it has not; and the step in which it was stored.
+    expires_at: float | None = None
+    stored_in: int = 0
     # Of one that was woken after its time had come: that time. It may be shown as well.
     overdue_since: float | None = None
 
@@ -68,6 +71,11 @@ class ModelJob:
     @property
     def holds_place(self) -> bool:
         return self.state in (State.READY, State.RUNNING) or self.pinned
+
+    @property
+    def unstarted(self) -> bool:
+        idle = self.state in (State.SCHEDULED, State.WAITING, State.READY)
+        return idle and self.attempt == 0
 
     def move(self, state: State) -> None:
         assert allowed(self.state, state), f"{self.state.name} -> {state.name}"
@@ -126,6 +134,7 @@ class Lines:
         """The job is over and has no place any more."""
         job.move(state)
         job.error, job.pinned, job.step, job.finished_at = error, False, self.step, self.now
+        job.expires_at = None
 
     def arrange(self, jobs: Iterable[ModelJob]) -> None:
         """Give places in the lanes of these jobs: nobody waits while one is free, and nobody

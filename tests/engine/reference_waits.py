@@ -1,11 +1,13 @@
-"""The part of the reference model about waits, families and records."""
+"""The part of the reference model about waits, times to start by, families and records."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from headrace.errors import RecordConflict
 from headrace.model.durable.awaited import EVENT, Awaited, AwaitedChildren, AwaitedEvent
+from headrace.model.insert_policy import EXPIRED
+from headrace.model.status import State
 from headrace.model.views import Delivery, RecordChange
 from tests.engine.reference_parts import ModelJob, Workforce
 
@@ -22,6 +24,32 @@ class Waits(Workforce):
     def suspended(self) -> list[str]:
         """Who waits for something, in the order of ids."""
         return sorted(job_id for job_id, job in self.jobs.items() if job.awaits)
+
+    def late(self) -> dict[str, ModelJob]:
+        """Jobs that should have started by now and have not."""
+        return {
+            job_id: job
+            for job_id, job in self.jobs.items()
+            if job.unstarted and job.expires_at is not None and job.expires_at <= self.now
+        }
+
+    def expire(self, ids: Iterable[str]) -> None:
+        """Cancel some that are late: those that the engine chose."""
+        self.step += 1
+        late = self.late()
+        ended = [late[job_id] for job_id in ids]
+        for job in ended:
+            self.finish(job, State.CANCELLED, (None, EXPIRED))
+        self.arrange(ended)
+
+    def next_expiry(self) -> float | None:
+        """In how many seconds the next job expires, unless it starts."""
+        times = [
+            job.expires_at
+            for job in self.jobs.values()
+            if job.unstarted and job.expires_at is not None
+        ]
+        return max(min(times) - self.now, 0.0) if times else None
 
     def children(self, parent: str, group: str | None = None) -> list[ModelJob]:
         """The jobs that a job has made."""

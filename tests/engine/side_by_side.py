@@ -83,6 +83,7 @@ def seen_of(job: Job) -> Seen:
         job.parent,
         job.group,
         job.awaits,
+        job.expires_at is not None,
     )
 
 
@@ -124,6 +125,7 @@ class SideBySide(RuleBasedStateMachine):
         """Prune and retire all: of a store that was used nothing is left."""
         assert self.run(self.engine.prune(keep=0)) == len(self.model.jobs)
         assert self.run(self.engine.get(list(self.model.jobs))) == []
+        assert self.run(self.engine.expire(1)).next_in is None
         for worker in self.model.workers:
             self.run(self.engine.retire(worker))
         for kind in ("cron", PRUNED_ARTIFACTS):
@@ -155,6 +157,10 @@ class SideBySide(RuleBasedStateMachine):
         )
         tell(f"claimed {[job.id[-3:] for job in answer.jobs]}")
         assert set(answer.refused) == self.model.settle(settlements)
+        if late := self.model.late():
+            # Who claims may cancel them before; if not, they are passed over.
+            seen = self.run(self.engine.get(list(late)))
+            self.model.expire([job.id for job in seen if job.status.final])
         expected = self.model.claim(worker, queues, limit)
         assert [
             (job.id[-3:], job.token, job.attempt, job.lane, job.parent, job.cancel_requested)
@@ -268,6 +274,9 @@ class SideBySide(RuleBasedStateMachine):
             expected = jobs[job.id]
             times = (expected.run_at, expected.overdue_since)
             assert any(abs(due - each) < MOMENT for each in times if each is not None)
+            if job.expires_at is not None:
+                by = job.expires_at.timestamp() - self.started_at
+                assert abs(by - (expected.expires_at or 0.0)) < MOMENT
 
     def expected_of(self, job: ModelJob) -> Seen:
         worker = None if job.worker is None else self.model.workers[job.worker].name
@@ -283,6 +292,7 @@ class SideBySide(RuleBasedStateMachine):
             job.new.parent,
             job.new.group,
             job.awaits,
+            job.expires_at is not None and job.unstarted,
         )
 
     @invariant()

@@ -290,6 +290,7 @@ class Walk(Families):
             self.sweep(100, Retry(A_FAILURE, 0), False)
             if self.model.in_state(State.SCHEDULED):
                 self.due(100)
+            self.expire(100)
             jobs = self.exchange([], 0, None, 100)
             self.exchange([Settlement(job.id, job.token, Completed()) for job in jobs], 0, None, 0)
             if len(self.model.finished()) == len(self.model.jobs):

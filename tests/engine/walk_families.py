@@ -1,4 +1,4 @@
-"""The part of the random walks about jobs that wait, their families, and records."""
+"""The part of the random walks about jobs that wait or expire, their families, and records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from headrace.model.job import JobFilter, NewJob
 from headrace.model.outcome import Outcome, Settlement, Snoozed
 from headrace.model.status import State
 from headrace.model.views import RecordChange
-from tests.engine.side_by_side import SideBySide
+from tests.engine.reference import check_oldest
+from tests.engine.side_by_side import MOMENT, SideBySide
 
 STEP = 100.0
 QUEUES = ["a", "b"]
@@ -40,6 +41,8 @@ requests = st.fixed_dictionaries(
         "key": st.sampled_from([None, None, "k1", "k2"]),
         "delay": st.sampled_from([0.0, 0.0, 0.0, STEP, 2 * STEP]),
         "hold": st.booleans(),
+        # Between two steps: it never matters how fast the machine is.
+        "expires_in": st.sampled_from([None, None, None, None, 0.5 * STEP, 1.5 * STEP]),
         "family": st.none() | st.tuples(picks, st.sampled_from([None, *GROUPS])),
     }
 )
@@ -91,6 +94,23 @@ class Families(SideBySide):
             self.settle_both([Settlement(job.id, job.token, wait)])
         ids = [child.id for child in made[:over]]
         assert self.run(self.engine.cancel(ids, "a")) == self.model.cancel(ids, "a")
+
+    @precondition(lambda self: self.model.next_expiry() is not None)
+    @rule(limit=st.sampled_from([1, 2, 100]))
+    def expire(self, limit: int) -> None:
+        """The earliest of those that are late are cancelled, all of them if it is as many."""
+        late = self.model.late()
+        answer = self.run(self.engine.expire(limit))
+        ended = set(answer.ids)
+        assert len(ended) == len(answer.ids) <= limit
+        check_oldest(late, ended, lambda job: (job.expires_at or 0.0, job.stored_in))
+        # Fewer only if there is more to look at.
+        assert len(ended) == min(limit, len(late)) or (limit < 100 and answer.next_in == 0.0)
+        self.model.expire(answer.ids)
+        expected = self.model.next_expiry()
+        if expected is not None:
+            assert answer.next_in is not None
+            assert answer.next_in < expected + MOMENT
 
     @precondition(lambda self: self.model.jobs)
     @rule(number=picks, waiting=st.booleans(), event=st.sampled_from(EVENTS))

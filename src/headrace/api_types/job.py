@@ -67,6 +67,7 @@ class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
             parent=job.parent,
             group=job.group,
             awaits=job.awaits,
+            expires_at=job.expires_at,
         )
 
     def to_job(self) -> Job:
@@ -108,6 +109,7 @@ class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
             parent=self.parent,
             group=self.group,
             awaits=self.awaits,
+            expires_at=self.expires_at,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from headrace.model.insert_policy import LONGEST, OnDuplicate
 from headrace.model.job import Source
 from headrace.model.names import NAME_LIMIT, TEXT_LIMIT
 from headrace.model.policy import LONGEST_TIMEOUT
@@ -50,6 +51,11 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_
     lane: Text | None = None
     retries: int | float | None = None
     timeout: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT)] | UnsetType | None = UNSET
+    expires: Annotated[float, Meta(gt=0, le=LONGEST_WAIT)] | None = None
+    expires_at: Moment | None = None
+    on_duplicate: OnDuplicate | None = None
+    window: Annotated[float, Meta(gt=0, le=LONGEST)] | None = None
+    max_wait: Annotated[float, Meta(gt=0, le=LONGEST)] | None = None
     meta: dict[str, Any] | None = None
 
 
@@ -137,6 +143,11 @@ class CopyRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
     lane: Text | None = None
     retries: int | float | None = None
     timeout: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT)] | UnsetType | None = UNSET
+    expires: Annotated[float, Meta(gt=0, le=LONGEST_WAIT)] | None = None
+    expires_at: Moment | None = None
+    on_duplicate: OnDuplicate | None = None
+    window: Annotated[float, Meta(gt=0, le=LONGEST)] | None = None
+    max_wait: Annotated[float, Meta(gt=0, le=LONGEST)] | None = None
     meta: dict[str, Any] | None = None
 
 

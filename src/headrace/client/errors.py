@@ -80,6 +80,7 @@ _BY_TYPE: dict[str, type[HeadraceError]] = {
         errors.InvalidSetting,
         errors.JobNotFound,
         errors.JobConflict,
+        errors.LaneFull,
         errors.RecordConflict,
         errors.ResultTimeout,
         errors.JobFailed,

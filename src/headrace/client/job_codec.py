@@ -14,9 +14,10 @@ from headrace.api_types.requests import JobRequest
 from headrace.api_types.responses import list_of
 from headrace.client.errors import UnexpectedAnswer
 from headrace.errors import InvalidArguments, InvalidSetting
+from headrace.model.insert_policy import InsertPolicy, OnDuplicate
 from headrace.model.job import Job
 from headrace.model.names import check_name, check_text
-from headrace.model.policy import check_priority, check_timeout
+from headrace.model.policy import check_expires, check_priority, check_timeout
 from headrace.model.times import check_delay, check_moment
 from headrace.task.codec import encode
 from headrace.task.task import MOST_RETRIES
@@ -38,6 +39,10 @@ class JobOptions(TypedDict, total=False):
     lane: str | None
     retries: int | None
     timeout: float | None
+    expires: float | datetime | None
+    on_duplicate: OnDuplicate | None
+    window: float | None
+    max_wait: float | None
     meta: Mapping[str, Any] | None
 
 
@@ -49,15 +54,17 @@ def make_request(name: str, args: Mapping[str, Any] | None, options: JobOptions)
             raise InvalidSetting(
                 f'unknown option "{option}" for a job over HTTP; known: {", ".join(_CHECKS)}'
             )
-        if value is not None or option == "timeout":
+        if option == "expires" and isinstance(value, datetime):
+            request.expires_at = _moment("expires", value)
+        elif value is not None or option == "timeout":
             setattr(request, option, _CHECKS[option](value))
     if request.delay is not None and request.run_at is not None:
         raise InvalidSetting("give delay or run_at, not both")
     return request
 
 
-def _run_at(moment: datetime) -> datetime:
-    check_moment(moment)
+def _moment(name: str, moment: datetime) -> datetime:
+    check_moment(moment, name)
     return moment.astimezone(UTC)
 
 
@@ -65,6 +72,10 @@ def _retries(retries: int) -> int:
     if not 0 <= retries <= MOST_RETRIES:
         raise InvalidSetting(f"retries must be between 0 and {MOST_RETRIES}, got {retries!r}")
     return retries
+
+
+def _on_duplicate(value: Any) -> Any:
+    return InsertPolicy(on_duplicate=value).on_duplicate
 
 
 def _plain(what: str, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,11 +90,15 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "queue": functools.partial(check_name, "queue"),
     "priority": check_priority,
     "delay": check_delay,
-    "run_at": _run_at,
+    "run_at": functools.partial(_moment, "run_at"),
     "key": functools.partial(check_text, "key"),
     "lane": functools.partial(check_text, "lane"),
     "retries": _retries,
     "timeout": check_timeout,
+    "expires": check_expires,
+    "on_duplicate": _on_duplicate,
+    "window": functools.partial(check_delay, name="window"),
+    "max_wait": functools.partial(check_delay, name="max_wait"),
     "meta": functools.partial(_plain, "meta"),
 }
 

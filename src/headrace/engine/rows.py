@@ -17,6 +17,7 @@ JOB_FIELDS = (
     *("message", "created_at", "run_at", "started_at", "completed_at", "worker", "error_type"),
     *("error", "result_json", "cancel_requested", "meta_json", "log", "parent", "group", "awaits"),
     "admitted_at",
+    "expires_at",
 )
 
 

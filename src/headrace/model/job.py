@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 import msgspec
 
 from headrace.model.durable.awaited import Awaited
+from headrace.model.insert_policy import InsertPolicy
 from headrace.model.outcome import AttemptEntry
 from headrace.model.status import State, Status
 from headrace.model.times import check_aware
@@ -40,7 +41,9 @@ class NewJob(msgspec.Struct, Generic[R_co], kw_only=True, gc=False):
     own now. `key` makes the request idempotent within its task. `hold` keeps the lane place
     during a retry's wait. `meta` is a JSON object for what travels with a job (trace, user).
     `parent` is the id of the job that made this one, `group` its name for those that it waits for
-    together; a job without a parent has no group.
+    together; a job without a parent has no group. A job that has not started by `expires_at`, in
+    seconds since the epoch, or `expires_in` seconds after it was stored, is cancelled. `policy` is
+    about its key and its lane, for `insert_by_policy`.
     """
 
     id: str
@@ -61,6 +64,9 @@ class NewJob(msgspec.Struct, Generic[R_co], kw_only=True, gc=False):
     meta: bytes | None = None
     parent: str | None = None
     group: str | None = None
+    expires_in: float | None = None
+    expires_at: float | None = None
+    policy: InsertPolicy | None = None
 
 
 class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
@@ -100,10 +106,22 @@ class Inserted(msgspec.Struct, frozen=True):
     created: bool
 
 
+class PolicyInserted(msgspec.Struct, frozen=True):
+    """The result of `insert_by_policy`. `inserted` is None if the job was refused, because its lane
+    is full. `cancelled` are jobs in whose place it came, `stopping` running ones that were asked to
+    stop for it.
+    """
+
+    inserted: Inserted | None
+    cancelled: tuple[str, ...] = ()
+    stopping: tuple[str, ...] = ()
+
+
 class JobFields(msgspec.Struct, kw_only=True):
     """What people see of a job, in the order in which the API returns it. What is typed as Any has
     another form here and there. `admitted_at` is when it last got a place in its lane for which it
-    had waited: if that is not after `run_at`, it has not waited since it became due.
+    had waited: if that is not after `run_at`, it has not waited since it became due. `expires_at`
+    is shown until it has started or ended.
     """
 
     id: str
@@ -138,6 +156,7 @@ class JobFields(msgspec.Struct, kw_only=True):
     parent: str | None = None
     group: str | None = None
     awaits: tuple[Awaited, ...] = ()
+    expires_at: datetime | None = None
 
 
 # The names that people see, of fields that are named for how they are stored.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
+from headrace.model.insert_policy import WhenFull, check_when_full
 from headrace.model.names import check_text
 
 OnRetry = Literal["hold", "yield"]
@@ -21,11 +22,16 @@ class Lane(msgspec.Struct, frozen=True):
 
     `on_retry` says what happens to the place while a job waits for a retry: "hold" keeps it (the
     default at width 1, so that order is strict), "yield" lets others pass (the default above).
+
+    `when_full` says what happens to a job that is enqueued while no place is free: "wait" for its
+    turn; "refuse" raises `LaneFull`; "replace" cancels those that wait, "cancel_running" also those
+    that hold a place, and stops those that run.
     """
 
     template: str
     width: int = 1
     on_retry: OnRetry | None = None
+    when_full: WhenFull = "wait"
 
     def __post_init__(self) -> None:
         if not isinstance(self.template, str):
@@ -36,6 +42,7 @@ class Lane(msgspec.Struct, frozen=True):
             )
         if self.on_retry not in (None, "hold", "yield"):
             raise InvalidSetting(f'lane on_retry must be "hold" or "yield", got {self.on_retry!r}')
+        check_when_full(self.when_full)
         self.fields()
 
     @property

@@ -12,7 +12,7 @@ from headrace.model.job import PRIORITY_LIMIT, OnCrash
 from headrace.model.lane import Lane
 from headrace.model.names import check_name
 from headrace.model.retry import RetryPolicy
-from headrace.model.times import is_number
+from headrace.model.times import check_delay, is_number
 
 Isolation = Literal["none", "process"]
 LONGEST_TIMEOUT = 30 * 86_400.0
@@ -21,6 +21,7 @@ LONGEST_TIMEOUT = 30 * 86_400.0
 class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The policy of a task; single jobs may differ by `options`.
 
+    A job that has not started `expires` seconds after it was stored is cancelled.
     `never_retry` holds exception classes, or their names. `memory_limit`, for each process, and
     `tree_memory_limit`, for the handler's process and all that it starts together, are in bytes and
     need `isolate="process"`.
@@ -31,6 +32,7 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     lane: Lane | None = None
     retry: RetryPolicy = RetryPolicy()
     timeout: float | None = 600.0
+    expires: float | None = None
     on_crash: OnCrash = "retry"
     never_retry: tuple[type[BaseException] | str, ...] = ()
     isolate: Isolation = "none"
@@ -41,6 +43,7 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
         check_name("queue", self.queue)
         check_priority(self.priority)
         check_timeout(self.timeout)
+        check_expires(self.expires)
         if not isinstance(self.retry, RetryPolicy):
             raise InvalidSetting(
                 f"retry must be a headrace.RetryPolicy, got {self.retry!r}; for a number of "
@@ -114,3 +117,13 @@ def check_timeout(timeout: float | None) -> float | None:
             f"got {timeout!r}"
         )
     return timeout
+
+
+def check_expires(expires: float | None) -> float | None:
+    """A time to start within is a number of seconds above zero, or None for no limit."""
+    if expires is None:
+        return None
+    seconds = check_delay(expires, "expires")
+    if not seconds > 0:
+        raise InvalidSetting(f"expires must be more than 0 seconds, or None, got {expires!r}")
+    return seconds

@@ -27,6 +27,15 @@ class Due(msgspec.Struct, frozen=True):
     next_in: float | None
 
 
+class Expired(msgspec.Struct, frozen=True):
+    """Jobs that were cancelled because they had not started in time, and in how many seconds the
+    next may be: None if none has a time to start by.
+    """
+
+    ids: tuple[str, ...]
+    next_in: float | None
+
+
 class QueueView(msgspec.Struct, kw_only=True):
     """A queue with its depth. `oldest_age` is of the oldest pending job, in seconds. `reserved` are
     those of the ready jobs, by task, that wait for a worker that knows their task. Who paused it,

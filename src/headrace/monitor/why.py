@@ -19,6 +19,7 @@ async def why(engine: Viewing, job: Job, now: float) -> list[str]:
             return [
                 *[await _sentence(engine, job, each) for each in job.awaits],
                 *_scheduled(job, now),
+                *_expires(job),
             ]
         case State.RUNNING:
             asked = ["It was asked to stop."] if job.cancel_requested else []
@@ -26,7 +27,7 @@ async def why(engine: Viewing, job: Job, now: float) -> list[str]:
             stage = f", in stage {job.stage!r}" if job.stage else ""
             return [f"It is running on worker {job.worker!r}{since}{stage}.", *asked]
         case State.WAITING | State.READY:
-            return await _pending(engine, job)
+            return [*await _pending(engine, job), *_expires(job)]
         case _:
             ended = f" at {job.completed_at:%Y-%m-%d %H:%M:%S} UTC" if job.completed_at else ""
             error = f": {job.error}" if job.error else ""
@@ -48,6 +49,12 @@ def _scheduled(job: Job, now: float) -> list[str]:
     if seconds < -5:
         reasons.append("Its time has passed: no worker is running that would move it on.")
     return reasons
+
+
+def _expires(job: Job) -> list[str]:
+    if job.expires_at is None:
+        return []
+    return [f"It is cancelled if it has not started by {job.expires_at:%Y-%m-%d %H:%M:%S} UTC."]
 
 
 async def _pending(engine: Viewing, job: Job) -> list[str]:

@@ -101,6 +101,7 @@ def create(
         if export is not None:
             export.start()
         service.get().alerts.start()
+        service.get().expiry.start()
         yield
         if export is not None:
             await export.stop()

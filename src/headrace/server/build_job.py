@@ -39,12 +39,16 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
             queue=request.queue,
             priority=_priority(request.priority),
             delay=request.delay,
-            run_at=_run_at(request.run_at),
+            run_at=_moment("run_at", request.run_at),
             key=request.key,
             # A key with a user stays in the lane of that user.
             lane=request.lane if caller.user is None else None,
             retries=_retries(request.retries),
             timeout=request.timeout,
+            expires=_expires(request),
+            on_duplicate=request.on_duplicate,
+            window=request.window,
+            max_wait=request.max_wait,
             source="api",
             meta=_meta(caller, request.meta),
         )
@@ -161,14 +165,22 @@ def _priority(given: float | None) -> int | None:
         raise invalid(str(error), field="priority", value=given) from None
 
 
-def _run_at(given: datetime | None) -> datetime | None:
+def _moment(field: str, given: datetime | None) -> datetime | None:
     if given is None:
         return None
     try:
-        check_moment(given)
+        check_moment(given, field)
     except InvalidSetting as error:
-        raise invalid(str(error), field="run_at", value=given.isoformat()) from None
+        raise invalid(str(error), field=field, value=given.isoformat()) from None
     return given
+
+
+def _expires(request: JobRequest) -> float | datetime | msgspec.UnsetType:
+    if request.expires is not None and request.expires_at is not None:
+        raise invalid("give expires or expires_at, not both", field="expires")
+    if request.expires is not None:
+        return request.expires
+    return _moment("expires_at", request.expires_at) or msgspec.UNSET
 
 
 def _retries(given: float | None) -> int | None:

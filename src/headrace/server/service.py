@@ -22,6 +22,7 @@ from headrace.monitor.snapshot import Snapshots
 from headrace.server.auth.audit import AuditLog
 from headrace.server.auth.bound_key_counts import own_depths
 from headrace.server.auth.keys import Keyring, RateLimit
+from headrace.server.expiry import ServerExpiry
 from headrace.server.http.body_limits import body_limits
 from headrace.server.responses import Answers
 from headrace.task.redact import Redactor
@@ -67,6 +68,7 @@ class Service:
         self.series = SeriesReader(app)
         self.depths = DepthSampler(app, self.snapshots)
         self.alerts = app.alert_loop()
+        self.expiry = ServerExpiry(app)
         self.reader = JobReader(app)
         self.body_limits = body_limits(payload_limit=app.payload_limit, upload_limit=upload_limit)
         self.user_argument = user_argument
@@ -115,6 +117,7 @@ class Service:
         await self.bulk.stop()
         await self.depths.stop()
         await self.alerts.stop()
+        await self.expiry.stop()
         await self.changes.close()
         await self.audit.close()
 

@@ -74,6 +74,7 @@ class Registering:
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = 600.0,
+        expires: float | None = None,
         priority: int = 0,
         on_crash: OnCrash = "retry",
         never_retry: Sequence[type[BaseException] | str] = (),

@@ -23,10 +23,11 @@ import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
 from headrace.model.ids import new_id
+from headrace.model.insert_policy import InsertPolicy, OnDuplicate
 from headrace.model.job import SOURCES, Job, NewJob, Source
 from headrace.model.lane import Lane, as_lane
 from headrace.model.names import check_name, check_text
-from headrace.model.policy import TaskPolicy, check_priority, check_timeout
+from headrace.model.policy import TaskPolicy, check_expires, check_priority, check_timeout
 from headrace.model.times import check_delay, check_moment, is_number
 from headrace.task.codec import encode, encode_exact
 from headrace.task.options import check_options
@@ -54,6 +55,10 @@ class OptionFields(TypedDict, total=False):
     lane: str | Lane | None
     retries: int | None
     timeout: float | msgspec.UnsetType | None
+    expires: float | datetime | msgspec.UnsetType | None
+    on_duplicate: OnDuplicate | None
+    window: float | None
+    max_wait: float | None
     source: Source
     meta: dict[str, Any] | None
     conn: Any
@@ -150,6 +155,10 @@ class Task(Generic[P, R_co]):
         lane: str | Lane | None = None,
         retries: int | None = None,
         timeout: float | msgspec.UnsetType | None = msgspec.UNSET,
+        expires: float | datetime | msgspec.UnsetType | None = msgspec.UNSET,
+        on_duplicate: OnDuplicate | None = None,
+        window: float | None = None,
+        max_wait: float | None = None,
         source: Source = "code",
         meta: dict[str, Any] | None = None,
         conn: Any = None,
@@ -160,7 +169,9 @@ class Task(Generic[P, R_co]):
 
         `delay` is in seconds; `run_at` an aware datetime; `key` makes the job idempotent; `conn`
         is a PostgreSQL connection or session whose transaction the job takes part in. `files` are
-        stored with the job: the argument of each name is the path of its file.
+        stored with the job: the argument of each name is the path of its file. A job that has not
+        started after `expires` seconds, or at that time, is cancelled. `on_duplicate`, `window` and
+        `max_wait` say what becomes of a job whose key exists: see `InsertPolicy`.
         """
         if others:
             check_options("job", others, (*OptionFields.__annotations__, "files"))
@@ -187,6 +198,8 @@ class Task(Generic[P, R_co]):
             changes["max_attempts"] = retries + 1
         if timeout is not msgspec.UNSET:
             changes["timeout"] = check_timeout(timeout)
+        changes |= _expiry(expires)
+        changes |= _key_policy(key, delay, on_duplicate, window, max_wait)
         if meta is not None:
             changes["meta"] = _encode_meta(meta)
         return TaskOptions(self, changes=changes, lane=as_lane(lane), connection=conn, files=files)
@@ -202,6 +215,37 @@ def _encode_meta(meta: Any) -> bytes:
         return encode_exact(meta)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidSetting(f"meta: {error}; give plain data") from None
+
+
+def _expiry(expires: Any) -> dict[str, float | None]:
+    """The fields of a job for a number of seconds, a time, or None for no limit."""
+    if expires is msgspec.UNSET:
+        return {}
+    if isinstance(expires, datetime):
+        return {"expires_in": None, "expires_at": check_moment(expires, "expires")}
+    return {"expires_in": check_expires(expires)}
+
+
+def _key_policy(
+    key: str | None,
+    delay: float | None,
+    on_duplicate: OnDuplicate | None,
+    window: float | None,
+    max_wait: float | None,
+) -> dict[str, InsertPolicy]:
+    if on_duplicate in (None, "return") and window is None and max_wait is None:
+        return {}
+    if key is None:
+        raise InvalidSetting(
+            "on_duplicate, window and max_wait are about the key of a job; give key= as well"
+        )
+    policy = InsertPolicy(on_duplicate=on_duplicate or "return", window=window, max_wait=max_wait)
+    if policy.on_duplicate == "debounce" and not delay:
+        raise InvalidSetting(
+            'on_duplicate="debounce" needs delay=, the seconds that have to pass without a further '
+            "call"
+        )
+    return {"policy": policy}
 
 
 class TaskOptions(Generic[P, R_co]):
@@ -286,10 +330,16 @@ class TaskOptions(Generic[P, R_co]):
             timeout=policy.timeout,
             on_crash=policy.on_crash,
         )
+        if policy.expires is not None:
+            job.expires_in = policy.expires
         if self._lane is not None:
             self._set_lane(job, self._lane, encoded)
         for field, value in self._changes.items():
             setattr(job, field, value)
+        if self._lane is not None and self._lane.when_full != "wait":
+            job.policy = msgspec.structs.replace(
+                job.policy or InsertPolicy(), when_full=self._lane.when_full
+            )
         return job
 
     def _set_lane(self, job: NewJob, lane: Lane, encoded: bytes) -> None:

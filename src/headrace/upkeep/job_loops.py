@@ -9,7 +9,7 @@ import msgspec
 
 from headrace.engine.base import Engine
 from headrace.engine.pauses import end_pauses
-from headrace.job_tree import REPLACED, complete_rerun
+from headrace.job_tree import REPLACED, cancel_children, complete_rerun, wake_parents
 from headrace.loops.loop import Loop, around
 
 log = logging.getLogger("headrace.upkeep")
@@ -53,6 +53,29 @@ class DueJobs(EngineLoop):
             return LONGEST_DUE_PAUSE
         # Never spin on a job that another worker is moving at this moment.
         return min(max(due.next_in, 0.01), LONGEST_DUE_PAUSE)
+
+
+class ExpiredJobs(EngineLoop):
+    """Cancels jobs that have not started in time, at most a second late."""
+
+    name = "expired"
+
+    async def tick(self) -> float:
+        """Cancel what has expired, then rest until the next does, or a second at most."""
+        return await end_expired(self.engine)
+
+
+async def end_expired(engine: Engine) -> float:
+    """Cancel all jobs that have not started in time; return in how many seconds to look again."""
+    while True:
+        found = await engine.expire(DUE_BATCH)
+        if not found.ids:
+            break
+        await cancel_children(engine, found.ids)
+        await wake_parents(engine, found.ids)
+    if found.next_in is None:
+        return LONGEST_DUE_PAUSE
+    return min(max(found.next_in, 0.01), LONGEST_DUE_PAUSE)
 
 
 class Wake(EngineLoop):

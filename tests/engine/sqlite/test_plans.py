@@ -21,12 +21,14 @@ from headrace.engine.sqlite.sql import query
 from tests.support.verbs import a_job
 
 BY_SEQ = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
+BY_EXPIRY = "SEARCH expiry USING INTEGER PRIMARY KEY (rowid=?)"
 BY_ID = "SEARCH job USING INDEX sqlite_autoindex_job_1 (id=?)"
 
 # What each statement on the way of a job has to use.
 EXPECTED = {
     "claimable": "SEARCH job USING INDEX job_ready (queue=?)",
     "claimable_keys": "SEARCH job USING COVERING INDEX job_ready (queue=?)",
+    "claimable_keys_in_time": "SEARCH job USING COVERING INDEX job_ready (queue=?)",
     "claimable_chosen": BY_SEQ,
     "claimable_large": BY_SEQ,
     "claim": BY_SEQ,
@@ -80,7 +82,7 @@ EXPECTED = {
     "wake_group": "SEARCH job USING COVERING INDEX job_child (parent=? AND group_name=?)",
     "signal_look": BY_ID,
     "forget": "SEARCH entry USING INDEX sqlite_autoindex_entry_1 (job_id=? AND kind=? AND name=?)",
-    "due_now": BY_SEQ,
+    "due_at": BY_SEQ,
     "finished": "SEARCH history USING INDEX sqlite_autoindex_history_1 (id=?)",
     "prune_again": "SEARCH history USING INTEGER PRIMARY KEY (rowid=?)",
     "prune_artifacts": "SEARCH entry USING COVERING INDEX sqlite_autoindex_entry_1 "
@@ -98,7 +100,17 @@ EXPECTED = {
     "reserved_lines": "SEARCH job USING COVERING INDEX job_reserved (queue=? AND task>?)",
     "reserve_next": "SEARCH job USING INDEX job_ready (queue=?)",
     "reserved_exists": "SEARCH job USING COVERING INDEX job_reserved (queue=? AND task=?)",
+    "reserved_keys_in_time": "SEARCH job USING COVERING INDEX job_reserved (queue=? AND task=?)",
     "worker_alive": "SEARCH worker USING PRIMARY KEY (id=?)",
+    "expiry_due": "SEARCH expiry USING COVERING INDEX expiry_look (look_at<?)",
+    "expiry_next": "SEARCH expiry USING COVERING INDEX expiry_look",
+    "expiry_forget": BY_EXPIRY,
+    "expiry_resume": BY_EXPIRY,
+    "expiry_put_off": BY_EXPIRY,
+    "key_holder": "SEARCH job_key USING PRIMARY KEY (key=? AND task=?)",
+    "debounce": BY_SEQ,
+    "waits": BY_ID,
+    "lane_waiting": "SEARCH job USING INDEX job_waiting (queue=? AND lane=?)",
     "worker_offer": "SEARCH worker USING PRIMARY KEY (id=?)",
     "queue_waiting": "SCAN job USING COVERING INDEX job_waiting",
     "queue_running": "SCAN job USING INDEX job_running",
@@ -114,7 +126,7 @@ EXPECTED = {
 }
 
 # A walk over a whole table is right only where the whole store is checked, or oldest come first.
-WALKS = {"audit_places", "audit_keys"}
+WALKS = {"audit_places"}
 
 
 @pytest.fixture(scope="module", params=["empty", "large", "analysed"])
@@ -144,6 +156,7 @@ def fill(connection: sqlite3.Connection) -> None:
             key=f"k{n}" if n % 5 == 0 else None,
             parent=f"p{n % 40}" if n % 11 == 0 else None,
             group=f"g{n % 3}" if n % 11 == 0 else None,
+            expires_in=60.0 if n % 4 == 0 else None,
         )
         for n in range(20_000)
     ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.engine.sqlite import upkeep
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.engine import SqliteEngine
+from headrace.engine.sqlite.upkeep import prune
 from tests.engine.sqlite.conftest import writer_of
 from tests.support.verbs import a_job, enqueue
 
@@ -46,13 +46,13 @@ async def test_what_runs_again_in_the_meantime_is_not_pruned(sqlite_engine: Sqli
     [child] = await finished(sqlite_engine, 1, parent=parent)
 
     def find(transaction: Transaction) -> list[tuple[int, str]]:
-        return upkeep.find_old(transaction, older_than=None, keep=0, limit=100)
+        return prune.find_old(transaction, older_than=None, keep=0, limit=100)
 
     found = await writer.run(find)
     assert [job_id for _, job_id in found] == [again, parent, twice, gone, child]
     assert await sqlite_engine.rerun([again, parent, twice]) == [again, parent, twice]
     # It has finished again since, so it is not what was found.
     await sqlite_engine.cancel([twice])
-    assert await writer.run(lambda it: upkeep.prune(it, found)) == 1
+    assert await writer.run(lambda it: prune.prune(it, found)) == 1
     left = {job.id for job in await sqlite_engine.get([again, parent, twice, gone, child])}
     assert left == {again, parent, twice, child}

@@ -26,6 +26,7 @@ from headrace.cli.output import print_json, print_text, progress
 from headrace.cli.session import CliSession
 from headrace.errors import HeadraceError, InvalidArguments, InvalidInput
 from headrace.model.job import Job
+from headrace.model.times import is_span
 from headrace.tracing.set_up import command_span, exporting
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ BATCH = 1_000
     "KEY",
     "Idempotency key: at most one job has it. With --lines a template: import:{line}.",
 )
+@option("--on-duplicate", "WHAT", "If the key exists: return (default), replace or debounce.")
+@option("--window", "SPAN", "The key counts for so long after its job was stored.")
+@option("--max-wait", "SPAN", "With debounce: wait at most so long after the first call.")
+@option(
+    "--expires", "WHEN", "Cancel it if it has not started after 10m, …, or at an ISO 8601 time."
+)
 @option("--count", "N", "Enqueue this many jobs with the same arguments.", type=int, default=1)
 @flag("--wait", "Wait for the result and print it.")
 @option("--timeout", "SPAN", "Wait at most this long.")
@@ -66,6 +73,9 @@ async def enqueue(
     time_limit: str | None,
     meta: str | None,
     key: str | None,
+    window: str | None,
+    max_wait: str | None,
+    expires: str | None,
     count: int,
     wait: bool,
     timeout: str | None,
@@ -96,6 +106,14 @@ async def enqueue(
         raise InvalidInput("--key makes at most one job; leave out --count")
     options["delay"] = None if delay is None else parse_span("--delay", delay)
     options["run_at"] = None if at is None else parse_time("--at", at)
+    options["window"] = None if window is None else parse_span("--window", window)
+    options["max_wait"] = None if max_wait is None else parse_span("--max-wait", max_wait)
+    if expires is not None:
+        options["expires"] = (
+            parse_span("--expires", expires)
+            if is_span(expires)
+            else parse_time("--expires", expires)
+        )
     options["meta"] = None if meta is None else read_object("--meta", meta)
     if time_limit is not None:
         unlimited = time_limit == "none"

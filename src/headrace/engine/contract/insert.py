@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from headrace.model.job import Inserted, NewJob
+from headrace.model.job import Inserted, NewJob, PolicyInserted
 from headrace.model.views import (
     RecordChange,
 )
@@ -31,6 +31,36 @@ class Producing(Protocol):
         A key may be in doubt: a transaction that is still open has stored a job with it (see
         `insert_within`). Then only this call waits for the end of that, up to 30 s. After
         that, or at once without `wait`, it raises `KeyInDoubt`, and nothing is stored.
+
+        A job with `expires_at`, or else `expires_in`, is cancelled by `expire` if it has not
+        started by then. No notice is taken of a `policy`.
+        """
+
+    async def insert_by_policy(self, job: NewJob) -> PolicyInserted:
+        """Store a job that has a `policy`, in one step with what that does to others.
+
+        A job whose id exists is not stored again, as by `insert`, and nothing else happens. Then,
+        by its key, if a job of its task has that. Not started means: scheduled, waiting or ready,
+        in attempt 0.
+
+        * "return": the result is that job, not created, unless it was stored `window` seconds ago
+          or earlier: then the new one is stored, and the key is its.
+        * "replace": if that job has not started, it is cancelled (`replaced_by`) and its place is
+          free before the new one comes. In any case the new one is stored, and the key is its.
+        * "debounce": if that job has not started, and has the same queue and lane, it gets
+          arguments, meta and expiry of the new one, and the result is that job, not created. If it
+          is scheduled its time is then that of the new one, but at most `max_wait` seconds after it
+          was stored; one that is due is not put off any more. Otherwise as "replace".
+
+        A job whose key went to a newer one keeps showing it; a rerun does not give it back.
+
+        Then, if it is to be stored, is due, and has a lane in which it would have to wait, by
+        `when_full`: "wait" stores it; "refuse" stores nothing and leaves the key alone; "replace"
+        cancels all that wait in this lane, "cancel_running" also all that hold a place: those that
+        run are asked to stop, as by `cancel`. The width of the lane is that of the new job.
+
+        Of several callers at once one comes after the other. What they see of each other's keys in
+        open transactions of callers is as in `insert`: it waits, up to 30 s, then `KeyInDoubt`.
         """
 
 

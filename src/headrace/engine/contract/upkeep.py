@@ -8,6 +8,7 @@ from typing import Protocol
 from headrace.model.job import LostJob
 from headrace.model.views import (
     Due,
+    Expired,
 )
 
 
@@ -16,6 +17,14 @@ class Upkeep(Protocol):
 
     async def promote_due(self, limit: int) -> Due:
         """Make up to `limit` scheduled jobs pending whose time has come."""
+
+    async def expire(self, limit: int) -> Expired:
+        """Cancel up to `limit` jobs that should have started by now and have not: scheduled,
+        waiting and ready ones in attempt 0, with the reason `EXPIRED`. The earliest first.
+
+        `exchange` leases no job whose time to start is over, whether or not this was called.
+        One that has started once does not expire any more, whatever becomes of it.
+        """
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
         """Of these jobs, make due every suspended one for which something it awaits has happened.
@@ -39,7 +48,8 @@ class Upkeep(Protocol):
     ) -> int:
         """Delete up to `limit` finished jobs, oldest first: those that finished more than
         `older_than` seconds ago, and those beyond the newest `keep`. Their keys and entries go
-        with them. One whose parent stays, because that has not finished, is not old enough, or is
+        with them; a key that has gone to a newer job stays. One
+        whose parent stays, because that has not finished, is not old enough, or is
         spared itself, is spared: its parent may yet ask for its result, also if it is run again.
         For each that kept artifacts (entries of kind "artifact") a record of kind
         "pruned-artifacts" with its id as the key is written in the same step, so that upkeep

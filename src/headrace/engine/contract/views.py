@@ -37,7 +37,8 @@ class Viewing(Protocol):
         look: int | None = None,
     ) -> JobPage:
         """Return a page of jobs by descending id (newest first). `cursor` is the last id seen,
-        whether or not that job still exists. Raises `InvalidInput` if it cannot be an id.
+        whether or not that job still exists. Raises `InvalidInput` if it cannot be an id. Of
+        several jobs that show a key (`insert_by_policy`) a filter by key finds the one that has it.
 
         `brief` jobs are read without arguments, result, meta and attempt log: these are empty.
         With `look`, the work is bounded by about so many jobs of the statuses asked for, however

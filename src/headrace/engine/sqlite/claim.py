@@ -11,10 +11,13 @@ from headrace.engine.rows import claimed
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import Claimable, decode_claimable
 from headrace.engine.sqlite.sql import sql
+from headrace.engine.sqlite.upkeep.expire import expire
 from headrace.model.job import ClaimedJob
 
 # Arguments of more bytes than this are not worth the detour through JSON.
 SMALL = 4_096
+# So many jobs whose time to start is over a claim cancels at most; it passes over the others.
+EXPIRE_AT_MOST = 500
 # What `worker.offered` is where there are no reserved jobs for a worker.
 NOTHING = "[]"
 
@@ -31,16 +34,15 @@ def claim(
     alive = connection.execute(sql.worker_alive, (worker_id,)).fetchone() if limit > 0 else None
     if alive is None:
         return []
+    known, look_at = alive
+    # They would be in the way of others, and keep their places in lanes.
+    late = look_at is not None and look_at <= now and _expired_are_left(transaction)
     names = _open_queues(transaction, queues)
-    offered = [] if alive[0] == NOTHING else _offered(transaction, worker_id, alive[0])
-    if len(names) == 1 and not offered:
+    offered = [] if known == NOTHING else _offered(transaction, worker_id, known)
+    if len(names) == 1 and not offered and not late:
         found = _read(transaction, sql.claimable, (now, *names, limit))
     else:
-        lines: list[tuple[str, tuple[Any, ...]]]
-        lines = [(sql.claimable_keys, (name, limit)) for name in names]
-        lines += [
-            (sql.reserved_keys, (*line, limit)) for line in _open(transaction, offered, queues)
-        ]
+        lines = _lines(names, _open(transaction, offered, queues), limit, now if late else None)
         best, empty = _best(transaction, lines, limit)
         if not empty.isdisjoint(offered):
             # Offered no more: who reserves a job for one of them again has every worker look.
@@ -56,6 +58,26 @@ def claim(
     chosen = msgspec.json.encode([each.seq for each in found]).decode()
     connection.execute(sql.claim, (worker_id, now, chosen))
     return _complete(transaction, found)
+
+
+def _expired_are_left(transaction: Transaction) -> bool:
+    """Cancel jobs that have not started in time; answers whether there are more of them."""
+    return expire(transaction, EXPIRE_AT_MOST).next_in == 0.0
+
+
+def _lines(
+    names: Iterable[str], offered: Iterable[_Line], limit: int, now: float | None
+) -> list[tuple[str, tuple[Any, ...]]]:
+    """The statements, with their values, for the ready jobs of some queues and the reserved jobs
+    that are offered; with `now` without those whose time to start is over.
+    """
+    if now is None:
+        return [(sql.claimable_keys, (name, limit)) for name in names] + [
+            (sql.reserved_keys, (*line, limit)) for line in offered
+        ]
+    return [(sql.claimable_keys_in_time, (name, now, limit)) for name in names] + [
+        (sql.reserved_keys_in_time, (*line, now, limit)) for line in offered
+    ]
 
 
 def _open_queues(transaction: Transaction, queues: Sequence[str] | None) -> set[str]:

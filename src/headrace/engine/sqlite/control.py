@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from headrace.engine.sqlite import lanes, records, upkeep
+from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.settle import (
@@ -17,36 +17,49 @@ from headrace.engine.sqlite.settle import (
     WAITING,
 )
 from headrace.engine.sqlite.sql import sql
+from headrace.engine.sqlite.upkeep import due
 from headrace.engine.stored_text import storable
 from headrace.model.views import RecordChange
+
+CancelRow = tuple[str, int, int, str, str | None, int]
+"""Id, seq, state, queue, lane, and whether it is pinned."""
 
 
 def cancel(
     transaction: Transaction, ids: Sequence[str], reason: str = "cancelled"
 ) -> dict[str, bool]:
     """Cancel jobs that do not run, ask those that do to stop."""
-    connection, now = transaction.connection, transaction.now
+    connection = transaction.connection
     reason = storable(reason)
     answer: dict[str, bool] = {}
-    gone: list[int] = []
-    freed: Counter[lanes.Place] = Counter()
+    idle: list[CancelRow] = []
     unique = list(dict.fromkeys(ids))
     for row in connection.execute(sql.cancel_look, (id_list(unique),)).fetchall():
-        job_id, seq, state, queue, lane, pinned = row
+        job_id, seq, state, *_ = row
+        answer[job_id] = state != RUNNING
         if state == RUNNING:
             connection.execute(sql.cancel_ask, (reason, seq))
             transaction.cancelling.append(job_id)
-            answer[job_id] = False
-            continue
+        else:
+            idle.append(row)
+    end(transaction, idle, reason)
+    return answer
+
+
+def end(transaction: Transaction, rows: Sequence[CancelRow], reason: str) -> None:
+    """Cancel these jobs, which do not run, and give their places to the next."""
+    connection, now = transaction.connection, transaction.now
+    freed: Counter[lanes.Place] = Counter()
+    for _, seq, state, queue, lane, pinned in rows:
         connection.execute(sql.finish, (CANCELLED, now, None, reason, None, None, seq))
-        gone.append(seq)
-        answer[job_id] = True
         if lane is not None and (state == READY or pinned):
             freed[queue, lane] += 1
-    connection.execute(sql.finish_remove, (msgspec.json.encode(gone).decode(),))
-    upkeep.end_suspense(transaction, gone)
+    gone = [seq for _, seq, *_ in rows]
+    removed = (msgspec.json.encode(gone).decode(),)
+    connection.execute(sql.finish_remove, removed)
+    connection.execute(sql.expiry_forget, removed)
+    due.end_suspense(transaction, gone)
     lanes.release(transaction, freed)
-    return answer
 
 
 def rerun(transaction: Transaction, ids: Sequence[str]) -> list[str]:
@@ -104,7 +117,7 @@ def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
 
 def _run_now(transaction: Transaction, ids: list[str]) -> set[str]:
     rows = transaction.connection.execute(sql.rerun_scheduled_look, (id_list(ids),)).fetchall()
-    upkeep.hurry(transaction, [row[:6] for row in rows])
+    due.hurry(transaction, [row[:6] for row in rows])
     return {row[6] for row in rows}
 
 

@@ -14,6 +14,7 @@ from headrace.engine.sqlite import (
     claim,
     control,
     insert,
+    insert_policy,
     job_list,
     lanes,
     lease,
@@ -21,7 +22,6 @@ from headrace.engine.sqlite import (
     records,
     report,
     settle,
-    upkeep,
     views,
 )
 from headrace.engine.sqlite.connection import forks
@@ -30,6 +30,7 @@ from headrace.engine.sqlite.connection.migrate import check_exists, migrate, sch
 from headrace.engine.sqlite.connection.opening import check_library
 from headrace.engine.sqlite.connection.thread import ConnectionThread, ReaderThread, Transaction
 from headrace.engine.sqlite.connection.writer import WriterThread
+from headrace.engine.sqlite.upkeep import due, expire, prune
 from headrace.errors import EngineUnavailable
 from headrace.model.outcome import Settlement
 from headrace.model.views import EngineReport, Exchange, SchemaState
@@ -120,6 +121,7 @@ class SqliteEngine:
     # --- insert
 
     insert = _written(insert.insert)
+    insert_by_policy = _written(insert_policy.insert_by_policy)
 
     # --- worker
 
@@ -163,10 +165,13 @@ class SqliteEngine:
 
     # --- upkeep
 
-    promote_due = _written(upkeep.promote_due)
-    wake = _written(upkeep.wake)
-    suspended = _read(upkeep.suspended)
+    promote_due = _written(due.promote_due)
+    expire = _written(expire.expire)
+    wake = _written(due.wake)
+    suspended = _read(due.suspended)
     take_lost = _written(lease.take_lost)
+    _find_old = _read(prune.find_old)
+    _prune = _written(prune.prune)
 
     async def prune(
         self, *, older_than: float | None = None, keep: int | None = None, limit: int = 1_000
@@ -177,12 +182,9 @@ class SqliteEngine:
             # The last of several steps: lanes and queues are looked through once.
             await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
             await self._forget(
-                upkeep.find_unused_queues, upkeep.forget_queues, (-math.inf, ""), limit
+                prune.find_unused_queues, prune.forget_queues, (-math.inf, ""), limit
             )
         return pruned
-
-    _find_old = _read(upkeep.find_old)
-    _prune = _written(upkeep.prune)
 
     async def _forget(
         self,
@@ -204,7 +206,7 @@ class SqliteEngine:
     rerun = _written(control.rerun)
     rerun_unchanged = _written(control.rerun_unchanged)
     rerun_without = _written(control.rerun_without)
-    signal = _written(upkeep.signal)
+    signal = _written(due.signal)
     pause = _written(control.pause)
 
     # --- views

@@ -50,7 +50,7 @@ def insert(
         fresh.append(job)
         answers.append(Inserted(job.id, True))
     if fresh:
-        _store(transaction, fresh)
+        store(transaction, fresh)
     return answers
 
 
@@ -72,12 +72,14 @@ def _mark_used(transaction: Transaction, names: set[str]) -> None:
         transaction.used |= names
 
 
-def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
+def store(transaction: Transaction, jobs: list[NewJob]) -> None:
+    """Store jobs whose ids and keys are free."""
     connection, now = transaction.connection, transaction.now
     _mark_used(transaction, {job.queue for job in jobs})
     seq = next_arrivals(connection, len(jobs))
     rows: list[tuple[Any, ...]] = []
     children: list[tuple[Any, ...]] = []
+    expiring: list[tuple[int, float, float]] = []
     arrivals: lanes.LaneArrivals | None = None
     for job in jobs:
         run_at = due_time(now, job)
@@ -117,10 +119,15 @@ def _store(transaction: Transaction, jobs: list[NewJob]) -> None:
             rows.append(row)
         else:
             children.append((*row, job.parent, job.group))
+        if job.expires_in is not None or job.expires_at is not None:
+            at = expiry_time(now, job)
+            expiring.append((seq, at, at))
         seq += 1
     connection.executemany(sql.insert, rows)
     if children:
         connection.executemany(sql.insert_child, children)
+    if expiring:
+        connection.executemany(sql.expiry_set, expiring)
     if arrivals is not None:
         arrivals.admit(transaction)
 
@@ -130,3 +137,10 @@ def due_time(now: float, job: NewJob) -> float:
     if job.run_at is not None:
         return kept_time(job.run_at)
     return now + kept_delay(job.delay) if job.delay else now
+
+
+def expiry_time(now: float, job: NewJob) -> float:
+    """By when a new job that has such a time has to start."""
+    if job.expires_at is not None:
+        return kept_time(job.expires_at)
+    return now + kept_delay(job.expires_in or 0.0)

@@ -16,6 +16,7 @@ from headrace.model.times import EARLIEST, LATEST, moment_of
 from headrace.model.worker import Worker
 
 Row = tuple[Any, ...]
+TIMES = ("created_at", "run_at", "started_at", "completed_at", "admitted_at", "expires_at")
 
 
 def moment(seconds: float) -> datetime:
@@ -35,7 +36,7 @@ def job(row: Row) -> Job:
     values = dict(zip(JOB_FIELDS, row, strict=False))
     values["state"] = STATES[values["state"]]
     values["awaits"] = decode_awaited(values["awaits"]) if values["awaits"] else ()
-    for name in ("created_at", "run_at", "started_at", "completed_at", "admitted_at"):
+    for name in TIMES:
         if values[name] is not None:
             values[name] = moment(values[name])
     for name in ("hold", "cancel_requested"):

@@ -89,6 +89,7 @@ class SettleBatch:
         self.completed: dict[int, str] = {}
         self.finished: list[tuple[Any, ...]] = []
         self.requeued: list[tuple[Any, ...]] = []
+        self.given_back: list[int] = []
         self.suspended: list[tuple[int, str, str]] = []
         self.reserved: dict[str, set[str]] = {}
         self.freed: Counter[lanes.Place] = Counter()
@@ -98,7 +99,7 @@ class SettleBatch:
         """Judge each settlement, then write all that were accepted."""
         connection = self.transaction.connection
         ids = id_list([settlement.job_id for settlement in settlements])
-        [(text,)] = connection.execute(sql.settle_look, (ids,)).fetchall()
+        [(text, expiring)] = connection.execute(sql.settle_look, (ids,)).fetchall()
         found = {row[0]: row for row in _decode_looked(text)}
         refused = []
         for settlement in settlements:
@@ -109,6 +110,8 @@ class SettleBatch:
             del found[settlement.job_id]  # a second outcome of the same attempt is refused
             self.judge(settlement, row)
         self.write()
+        if expiring:
+            self.end_expiry()
         return refused
 
     def write(self) -> None:
@@ -138,6 +141,16 @@ class SettleBatch:
             named = msgspec.json.encode(sorted(tasks)).decode()
             connection.execute(sql.reserve_next, (queue, named))
             self.transaction.reserved.add(queue)
+
+    def end_expiry(self) -> None:
+        """Those that have started do not expire any more; those that were given back may."""
+        back = set(self.given_back)
+        started = [*self.completed, *(row[-1] for row in self.finished + self.requeued)]
+        started = [seq for seq in started if seq not in back]
+        execute = self.transaction.connection.execute
+        execute(sql.expiry_forget, (msgspec.json.encode(started).decode(),))
+        if back:
+            execute(sql.expiry_resume, (msgspec.json.encode(self.given_back).decode(),))
 
     def begins_line(self) -> bool:
         """Whether reserved jobs come where there were none of their queue and task."""
@@ -260,6 +273,7 @@ class SettleBatch:
         """The job was never started: ready again, in its place, as if it had not been claimed."""
         _, seq, _, queue, lane, width, _, pinned, _, _ = row
         self.requeued.append((READY, pinned, reserved, 1, None, None, None, settlement.entry, seq))
+        self.given_back.append(seq)
         self.transaction.made_ready.add(queue)
         if lane is not None and not pinned:
             # Somebody better may have begun to wait since.

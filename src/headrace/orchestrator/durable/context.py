@@ -131,6 +131,11 @@ class DurableContext(Context):
                     f"a job that follows is made by task.job(…), got {type(each).__name__}"
                 )
             parse_id(each.id)
+            if each.policy is not None and each.policy.about_key:
+                raise InvalidInput(
+                    f"the job of task {each.task!r} that is to follow has on_duplicate or a "
+                    "window; let a job follow that enqueues it"
+                )
         self.entry_store.follow(jobs, on)
         return [each.id for each in jobs]
 

@@ -32,7 +32,7 @@ from headrace.server.service import Service
 
 _JSON_FIELDS = ("args", "meta")
 # Of these null says nothing. For `timeout` it does: no time limit.
-_NUMBERS = ("priority", "retries", "delay")
+_NUMBERS = ("priority", "retries", "delay", "expires", "window", "max_wait")
 
 
 async def enqueue_upload(service: Service, caller: Caller, request: Request) -> tuple[Job, bool]:

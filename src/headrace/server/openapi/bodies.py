@@ -39,14 +39,17 @@ def add_bodies(
         "priority": _optional_integer(-PRIORITY_LIMIT, PRIORITY_LIMIT),
         "retries": _optional_integer(0, MOST_RETRIES),
         "run_at": {"anyOf": [_RUN_AT, {"type": "null"}]},
+        "expires_at": {"anyOf": [_RUN_AT, {"type": "null"}]},
     }
     # Which arguments a copy takes depends on its job.
     free: Schema = {"required": [], "properties": {}}
     lane = {"anyOf": [_lane(free), {"type": "null"}]}
     copied = schemas["CopyRequest"]
-    copied["properties"] |= {name: options[name] for name in ("priority", "retries", "run_at")}
+    copied["properties"] |= {
+        name: options[name] for name in ("priority", "retries", "run_at", "expires_at")
+    }
     copied["properties"]["lane"] = lane
-    copied["not"] = _TWO_TIMES
+    copied["not"] = _CONTRADICTIONS
     variants: list[tuple[str, Schema]] = []
     uploads: list[tuple[str, Schema]] = []
     schedules: list[tuple[str, Schema]] = []
@@ -176,7 +179,7 @@ def _request(task: Task[..., Any], arguments: Schema, options: Mapping[str, Sche
     lane = {"anyOf": [_lane(arguments), {"type": "null"}]}
     properties = {"task": {"const": task.name}, "args": arguments, **options, "lane": lane}
     required = ["task", "args"] if arguments["required"] else ["task"]
-    return _described(task, _object(properties, required) | {"not": _TWO_TIMES})
+    return _described(task, _object(properties, required) | {"not": _CONTRADICTIONS})
 
 
 def _schedule(task: Task[..., Any], arguments: Schema, fields: Mapping[str, Schema]) -> Schema:
@@ -199,8 +202,7 @@ def _uploads(
         others = {each: kind for each, kind in arguments["properties"].items() if each != name}
         required = [each for each in arguments["required"] if each != name]
         rest = arguments | {"properties": others, "required": required}
-        # Of the two ways to say when, forms have one.
-        others = {each: kind for each, kind in options.items() if each != "run_at"}
+        others = {each: kind for each, kind in options.items() if each not in _NOT_IN_FORMS}
         properties = {
             "task": {"const": task.name},
             "args": rest,
@@ -215,7 +217,9 @@ def _uploads(
 
 def _any_upload(options: Mapping[str, Schema]) -> Schema:
     """The form of `POST /jobs` where no argument is known to take a file."""
-    fields = {each: _without_null(kind) for each, kind in options.items() if each != "run_at"}
+    fields = {
+        each: _without_null(kind) for each, kind in options.items() if each not in _NOT_IN_FORMS
+    }
     properties = {"task": {"type": "string"}, "args": {"type": "object"}, **fields}
     return {"type": "object", "properties": properties, "required": ["task"]}
 
@@ -236,6 +240,42 @@ _TWO_TIMES = {
     "required": ["delay", "run_at"],
     "properties": {"delay": {"type": "number"}, "run_at": {"type": "string"}},
 }
+# Of two ways to say when, forms describe one; and they describe no policy of a key.
+_NOT_IN_FORMS = ("run_at", "expires_at", "on_duplicate", "window", "max_wait")
+_TWO_EXPIRIES = {
+    "required": ["expires", "expires_at"],
+    "properties": {"expires": {"type": "number"}, "expires_at": {"type": "string"}},
+}
+# What is said of a key needs one; a property that is left out fits every schema.
+_NO_KEY: list[Schema] = [
+    {"required": [name], "properties": {name: schema, "key": {"type": "null"}}}
+    for name, schema in (
+        ("on_duplicate", {"enum": ["replace", "debounce"]}),
+        ("window", {"type": "number"}),
+        ("max_wait", {"type": "number"}),
+    )
+]
+_KEY_TWICE: list[Schema] = [
+    {
+        "required": ["window", "on_duplicate"],
+        "properties": {
+            "window": {"type": "number"},
+            "on_duplicate": {"enum": ["replace", "debounce"]},
+        },
+    },
+    {
+        "required": ["max_wait"],
+        "properties": {
+            "max_wait": {"type": "number"},
+            "on_duplicate": {"enum": ["return", "replace", None]},
+        },
+    },
+    {
+        "required": ["on_duplicate"],
+        "properties": {"on_duplicate": {"const": "debounce"}, "delay": {"enum": [0, None]}},
+    },
+]
+_CONTRADICTIONS: Schema = {"anyOf": [_TWO_TIMES, _TWO_EXPIRIES, *_NO_KEY, *_KEY_TWICE]}
 
 
 def _described(task: Task[..., Any], schema: Schema) -> Schema:

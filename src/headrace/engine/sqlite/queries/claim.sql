@@ -34,6 +34,15 @@ WHERE queue = ? AND state = 2 AND reserved = 0
 ORDER BY priority DESC, seq
 LIMIT ?;
 
+-- name: claimable_keys_in_time
+-- As claimable_keys, without the jobs whose time to start is over. For the rare claim that finds more of
+-- those than it cancels.
+SELECT priority, seq FROM job
+WHERE queue = ? AND state = 2 AND reserved = 0
+  AND NOT EXISTS (SELECT 1 FROM expiry WHERE expiry.seq = job.seq AND expiry.at <= ?)
+ORDER BY priority DESC, seq
+LIMIT ?;
+
 -- name: claimable_chosen
 -- Ready jobs that were chosen over several queues, as claimable.sql has them.
 SELECT CAST(json_group_array(json_array(
@@ -83,11 +92,20 @@ WHERE queue = ? AND task = ? AND state = 2 AND reserved = 1
 ORDER BY priority DESC, seq
 LIMIT ?;
 
+-- name: reserved_keys_in_time
+-- As reserved_keys, without the jobs whose time to start is over.
+SELECT priority, seq FROM job
+WHERE queue = ? AND task = ? AND state = 2 AND reserved = 1
+  AND NOT EXISTS (SELECT 1 FROM expiry WHERE expiry.seq = job.seq AND expiry.at <= ?)
+ORDER BY priority DESC, seq
+LIMIT ?;
+
 -- name: worker_alive
 -- Whether a worker may be given jobs: known, and not declared dead. A lease that has just lapsed is no
 -- harm: as long as nobody has declared its worker dead, nobody takes its jobs. Answers which reserved
--- jobs it may claim, NULL if that has to be found out.
-SELECT offered FROM worker WHERE id = ? AND died_at IS NULL;
+-- jobs it may claim, NULL if that has to be found out; and when the first job is to be looked at that
+-- has to start by a time.
+SELECT offered, (SELECT min(look_at) FROM expiry) FROM worker WHERE id = ? AND died_at IS NULL;
 
 -- name: worker_offer
 -- A worker may claim reserved jobs of these queues and tasks.

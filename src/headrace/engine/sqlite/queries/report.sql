@@ -45,19 +45,17 @@ WHERE head.state = 2 AND head.pinned = 0 AND head.lane IS NOT NULL AND waiting.s
 SELECT job.id FROM job JOIN history ON history.id = job.id;
 
 -- name: audit_keys
--- Keys that lead to no job, and jobs with a key that does not lead to them.
+-- Keys that lead to no job, or to one that does not show them. A job may show a key that has gone to a
+-- newer one, and that may have been pruned since.
 SELECT key, task, job_id FROM job_key
-WHERE NOT EXISTS (SELECT 1 FROM job WHERE job.id = job_key.job_id)
-  AND NOT EXISTS (SELECT 1 FROM history WHERE history.id = job_key.job_id)
-UNION ALL
-SELECT one.key, one.task, one.id
-FROM (
-    SELECT key, task, id FROM job WHERE key IS NOT NULL
-    UNION ALL
-    SELECT key, task, id FROM history WHERE key IS NOT NULL
-) AS one
-LEFT JOIN job_key ON job_key.key = one.key AND job_key.task = one.task
-WHERE job_key.job_id IS NOT one.id;
+WHERE NOT EXISTS (
+    SELECT 1 FROM job
+    WHERE job.id = job_key.job_id AND job.key = job_key.key AND job.task = job_key.task
+  ) AND NOT EXISTS (
+    SELECT 1 FROM history
+    WHERE history.id = job_key.job_id AND history.key = job_key.key
+      AND history.task = job_key.task
+  );
 
 -- name: audit_suspended
 -- Jobs that wait for something without being scheduled.

@@ -95,8 +95,8 @@ UPDATE job SET state = ? WHERE seq = ?;
 -- When the next scheduled job is due: the first entry of the index job_due.
 SELECT min(run_at) FROM job WHERE state = 0;
 
--- name: due_now
--- A scheduled job is due now.
+-- name: due_at
+-- A scheduled job is due at another time.
 UPDATE job SET run_at = ? WHERE seq = ?;
 
 -- name: suspend_end

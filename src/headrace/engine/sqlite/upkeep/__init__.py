@@ -1,0 +1,1 @@
+"""What keeps jobs moving: due, woken, expired and old jobs."""
