@@ -48,7 +48,7 @@ POLICIES = [
     InsertPolicy(on_duplicate="replace"),
     InsertPolicy(on_duplicate="replace"),
     InsertPolicy(on_duplicate="debounce"),
-    InsertPolicy(on_duplicate="debounce", max_wait=1.5 * STEP),
+    InsertPolicy(on_duplicate="debounce", max_wait=0.5 * STEP),
     InsertPolicy(window=1.5 * STEP),
     InsertPolicy(window=0.5 * STEP, when_full="refuse"),
     InsertPolicy(when_full="refuse"),
@@ -69,6 +69,8 @@ wanted = st.fixed_dictionaries(
 outcomes: st.SearchStrategy[Outcome] = st.sampled_from(
     [Completed(b"1"), Released(), Retry(A_FAILURE, 0), Retry(A_FAILURE, STEP)]
 )
+
+calls = st.tuples(wanted, st.sampled_from(POLICIES), st.none() | outcomes)
 
 
 class PolicyReference(Reference):
@@ -158,25 +160,35 @@ class PolicyWalk(SideBySide):
         meta = None if self.made % 3 else b'{"m":%s}' % number
         return NewJob(id=job_id, task="work", args=b'{"n":%s}' % number, meta=meta, **fields)
 
-    @rule(fields=wanted, policy=st.sampled_from(POLICIES), again=st.booleans())
-    def insert_by_policy(self, fields: dict[str, Any], policy: InsertPolicy, again: bool) -> None:
+    @rule(calls=st.lists(calls, min_size=1, max_size=4), again=st.booleans())
+    def insert_by_policy(
+        self, calls: list[tuple[dict[str, Any], InsertPolicy, Outcome | None]], again: bool
+    ) -> None:
+        """Some jobs, and between them a worker that claims one, and may settle it."""
+        for fields, policy, outcome in calls:
+            job = self.request(fields)
+            job.policy = policy
+            self.put(job)
+            if outcome is not None:
+                for claimed in self.exchange([], 0, None, 1):
+                    self.settle_both([Settlement(claimed.id, claimed.token, outcome)])
+            elif again:
+                self.exchange([], 0, None, 1)
+        self.put(job)
+
+    def put(self, job: NewJob) -> None:
+        """Insert a job on both sides."""
         self.due()
-        job = self.request(fields)
-        job.policy = policy
-        for _ in range(1 + again):
-            asked = {
-                each.new.id
-                for each in self.model.in_state(State.RUNNING)
-                if each.cancel_reason is not None
-            }
-            answer = self.run(self.engine.insert_by_policy(job))
-            expected = self.model.insert_by_policy(job)
-            assert answer.inserted == expected.inserted
-            assert sorted(answer.cancelled) == sorted(expected.cancelled)
-            # Whether one that was asked to stop before is named again is open.
-            assert set(answer.stopping) - asked == set(expected.stopping) - asked
-            assert set(answer.stopping) <= set(expected.stopping)
-            self.due()
+        running = self.model.in_state(State.RUNNING)
+        asked = {each.new.id for each in running if each.cancel_reason is not None}
+        answer = self.run(self.engine.insert_by_policy(job))
+        expected = self.model.insert_by_policy(job)
+        assert answer.inserted == expected.inserted
+        assert sorted(answer.cancelled) == sorted(expected.cancelled)
+        # Whether one that was asked to stop before is named again is open.
+        assert set(answer.stopping) - asked == set(expected.stopping) - asked
+        assert set(answer.stopping) <= set(expected.stopping)
+        self.due()
 
     @rule(fields=wanted)
     def insert(self, fields: dict[str, Any]) -> None:
