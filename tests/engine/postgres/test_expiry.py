@@ -9,7 +9,7 @@ from headrace.clock import Clock
 from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.durable.awaited import AwaitedEvent
-from headrace.model.insert_policy import EXPIRED
+from headrace.model.insert_policy import EXPIRED, InsertPolicy
 from headrace.model.outcome import Completed, Outcome, Released, Reserved, Settlement, Snoozed
 from headrace.model.status import Status
 from headrace.model.views import Expired
@@ -273,6 +273,25 @@ async def test_who_meets_another_that_ends_jobs_does_not_wait_long(
         assert found.next_in is not None
         assert 0 < found.next_in < 1
     assert len((await postgres.expire(10)).ids) == 1
+
+
+async def test_a_debounced_job_whose_new_time_has_come_is_ready_at_once(
+    postgres: PostgresEngine, clock: Clock
+) -> None:
+    """Not only when somebody looks for due jobs. Its place in the line is its own."""
+    policy = InsertPolicy(on_duplicate="debounce", max_wait=10)
+    worker = await a_worker(postgres)
+    for lane in (None, "l"):
+        first = a_job(key=f"k{lane}", lane=lane, delay=9, policy=policy)
+        await postgres.insert_by_policy(first)
+        answer = await postgres.insert_by_policy(
+            a_job(key=f"k{lane}", lane=lane, delay=0, policy=policy, args=b'{"n":2}')
+        )
+        assert answer.inserted is not None
+        assert answer.inserted.id == first.id
+        [job] = await claim(postgres, worker)
+        assert (job.id, job.args) == (first.id, b'{"n":2}')
+        await complete(postgres, job)
 
 
 async def test_a_claim_looks_at_one_entry_while_no_time_is_over(
