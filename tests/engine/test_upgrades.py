@@ -96,6 +96,8 @@ APPLIED = {
     "postgres 0014_worker_schema": "308e0fa11910",
     "postgres 0015_admitted_at": "5cf26a977562",
     "postgres 0016_unsuccessful": "f7fe3057e87a",
+    "postgres 0017_expiry": "c91328fb309e",
+    "postgres 0018_lane_places": "4b3043551e44",
 }
 
 

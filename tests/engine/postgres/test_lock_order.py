@@ -77,12 +77,19 @@ async def suspended(engine: Engine, worker: str) -> list[str]:
     return [job.id for job in jobs]
 
 
+async def expired(engine: Engine, worker: str) -> list[str]:
+    """One in each of two lanes, of which one waits, that should have started within a minute."""
+    await enqueue(engine, lane="b")
+    return [await enqueue(engine, lane=lane, expires_in=60) for lane in ("a", "b")]
+
+
 Maker = Callable[[Engine, str], Awaitable[list[str]]]
 VERBS: dict[str, tuple[Maker, Callable[[Engine, list[str]], Awaitable[Any]]]] = {
     "due": (retries_that_keep_their_place, lambda engine, ids: engine.promote_due(10)),
     "wake": (suspended, lambda engine, ids: engine.wake(ids)),
     "cancel": (retries_that_keep_their_place, lambda engine, ids: engine.cancel(ids)),
     "rerun": (retries_that_keep_their_place, lambda engine, ids: engine.rerun(ids)),
+    "expire": (expired, lambda engine, ids: engine.expire(10)),
 }
 
 
@@ -99,7 +106,7 @@ async def test_no_job_of_a_lane_is_locked_before_all_lanes_are(
         called = await meeting(inside, call(postgres, ids))
         await inside.execute("SELECT FROM job FOR UPDATE NOWAIT")
     await called
-    moved = Status.CANCELLED if verb == "cancel" else Status.PENDING
+    moved = Status.CANCELLED if verb in ("cancel", "expire") else Status.PENDING
     assert [await status(postgres, each) for each in ids] == [moved, moved]
 
 

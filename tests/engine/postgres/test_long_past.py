@@ -8,7 +8,7 @@ from headrace.model.ids import new_id
 from headrace.model.outcome import Completed, Settlement
 from headrace.model.worker import WorkerInfo
 from tests.engine.postgres.conftest import Raw
-from tests.engine.postgres.test_plans import Plans, explained, nodes
+from tests.engine.postgres.plans import Plans, explained, nodes
 from tests.support.verbs import LEASE, a_job, a_worker
 
 MANY = 2_000

@@ -1,25 +1,19 @@
-"""Every verb touches the rows it is about, whatever the statistics say about the rest.
-
-The server explains each statement with what it really did, also those inside functions. A plan
-that walks or sorts the backlog shows by the number of rows that it touches.
-"""
+"""Every verb touches the rows it is about, whatever the statistics say about the rest."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from hashlib import md5
 from typing import Any
 from uuid import UUID
 
-import msgspec
 import pytest
 
 from headrace.clock import Clock
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.writes import Entry, Note
+from headrace.model.insert_policy import InsertPolicy
 from headrace.model.job import ClaimedJob, JobFilter
 from headrace.model.outcome import (
     Completed,
@@ -34,19 +28,8 @@ from headrace.model.outcome import (
 from headrace.model.status import Status
 from headrace.model.views import RecordChange
 from tests.engine.postgres.conftest import Raw
+from tests.engine.postgres.plans import BATCH, Plans, explained, nodes
 from tests.support.verbs import A_FAILURE, a_job, a_worker
-
-BATCH = 50
-# No node of any plan may touch more rows than this, while there are up to a million jobs. It
-# leaves room for entries of rows that have just been moved on and are not cleared away yet.
-MOST_ROWS = 20 * BATCH
-
-EXPLAIN = (
-    "&session_preload_libraries=auto_explain&auto_explain.log_min_duration=0"
-    "&auto_explain.log_analyze=on&auto_explain.log_timing=off"
-    "&auto_explain.log_nested_statements=on&auto_explain.log_format=json"
-    "&auto_explain.log_level=warning"
-)
 
 FILL = """
 ALTER TABLE job SET (autovacuum_enabled = off);
@@ -82,6 +65,11 @@ SELECT gen_random_uuid(), now(), now(), 4, 1, 2, 0, true, false, 'default', 'wor
     CASE WHEN n <= {amount} / 4 THEN 'pages' ELSE 'a' END
 FROM generate_series(1, {amount} / 2) AS n;
 
+-- Some have to start within the hour, and so had some that have finished.
+INSERT INTO expiry (job_id, at)
+SELECT id, now() + interval '1 hour' FROM (SELECT id FROM job UNION ALL SELECT id FROM history) j
+WHERE right(id::text, 1) = '0';
+
 INSERT INTO lane (queue, lane, width, used)
 SELECT queue, lane, 1, count(*) FILTER (WHERE state = 2) FROM job WHERE lane IS NOT NULL
 GROUP BY queue, lane;
@@ -98,59 +86,6 @@ PARENT = "00000000-0000-7000-8000-000000000001"
 FAMILY = str(UUID(md5(b"7").hexdigest()))
 
 
-class Plans:
-    """Hears what the server did, and judges it."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[str, dict[str, Any]]] = []
-
-    def __call__(self, _connection: Any, message: Any) -> None:
-        head, _, text = message.message.partition("plan:\n")
-        assert head.startswith("duration"), message.message
-        plan = msgspec.json.decode(text)
-        # The driver asks once per connection how arrays of each type are sent.
-        if "typeinfo_tree" not in plan["Query Text"]:
-            self.heard.append((plan["Query Text"], plan["Plan"]))
-
-    def judge(self, verb: str, *, large: bool) -> None:
-        assert self.heard, f"{verb}: nothing was explained"
-        for statement, plan in self.heard:
-            # Reading a small table whole is the best way to look at it, where it is no hot path.
-            if not large and "FROM unfinished_job e" in statement:
-                continue
-            for node in nodes(plan):
-                where = f"{verb}: {node['Node Type']} in {statement[:300]}"
-                rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
-                rows += node.get("Rows Removed by Join Filter", 0)
-                touched = rows * node["Actual Loops"]
-                assert touched <= MOST_ROWS, f"{where} touched {touched} rows"
-                if large and node["Node Type"] == "Seq Scan":
-                    assert node["Relation Name"] in ("queue", "worker", "lane_admission"), where
-        self.heard.clear()
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from nodes(child)
-
-
-@asynccontextmanager
-async def explained(engine_url: str) -> AsyncIterator[tuple[PostgresEngine, Plans]]:
-    """An engine whose every statement is explained; with new connections, so with new plans."""
-    engine = PostgresEngine(engine_url + EXPLAIN, clock=Clock())
-    plans = Plans()
-    for link in (engine._exchanges, engine._common, engine._views):
-        async with link.hold() as connection:
-            connection.add_log_listener(plans)
-    plans.heard.clear()
-    yield engine, plans
-    for link in (engine._exchanges, engine._common, engine._views):
-        async with link.hold() as connection:
-            connection.remove_log_listener(plans)
-    await engine.close()
-
-
 async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> None:
     """Call the verbs, several times each, and judge what each did."""
     worker = await a_worker(engine)
@@ -163,6 +98,11 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
         plans.judge("insert", large=large)
         await engine.promote_due(BATCH)
         plans.judge("due", large=large)
+        if turn in (0, 6):
+            await insert_by_policy(engine, plans, turn, large=large)
+        expired = [a_job(expires_in=1e-6, lane=f"x{n}" if n % 2 else None) for n in range(10)]
+        await engine.insert(expired)
+        plans.judge("insert with expiry", large=large)
         for queues in (None, ["default"], ["other", "default"]):
             outcomes: list[Outcome] = [
                 Completed(),
@@ -181,6 +121,8 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
             assert answer.refused == ()
             held = answer.jobs
         assert held
+        assert len((await engine.expire(BATCH)).ids) == len(expired)
+        plans.judge("expire", large=large)
         left = (await engine.exchange([], worker_id=stranger, limit=5)).jobs
         reserved = [Settlement(job.id, job.token, Reserved()) for job in left]
         left = (await engine.exchange(reserved, worker_id=stranger, limit=5)).jobs
@@ -218,6 +160,28 @@ async def work_through(engine: PostgresEngine, plans: Plans, *, large: bool) -> 
         plans.judge("prune", large=large)
     await engine.exchange([Settlement(job.id, job.token, Completed()) for job in held])
     plans.judge("settle", large=large)
+
+
+async def insert_by_policy(engine: PostgresEngine, plans: Plans, turn: int, *, large: bool) -> None:
+    """Once into an empty lane, and once for each way to deal with those who are there."""
+    for policy in (
+        InsertPolicy(window=60),
+        InsertPolicy(window=1e-6),
+        InsertPolicy(on_duplicate="debounce", max_wait=60),
+        InsertPolicy(on_duplicate="replace"),
+        InsertPolicy(when_full="refuse"),
+        InsertPolicy(when_full="replace"),
+        InsertPolicy(when_full="cancel_running"),
+    ):
+        lane = f"policy:{turn}:{policy.on_duplicate}:{policy.when_full}"
+        for key in ("k", "k", "l"):
+            job = a_job(key=f"{key}/{turn}/{policy}", lane=lane, delay=0, policy=policy)
+            await engine.insert_by_policy(job)
+            plans.judge(f"insert by {policy}", large=large)
+    # They are in nobody's way.
+    page = await engine.list_jobs(JobFilter(statuses=(Status.PENDING,)), limit=40)
+    await engine.cancel([job.id for job in page.jobs if "policy" in (job.lane or "")])
+    plans.heard.clear()
 
 
 async def look_at_some(engine: PostgresEngine, plans: Plans, *, large: bool) -> None:
@@ -283,16 +247,16 @@ async def test_no_verb_walks_the_backlog(
     async with explained(engine_url) as (engine, plans):
         await work_through(engine, plans, large=False)
     for amount in (1_000, 334_000):
-        await raw.execute("TRUNCATE job, history, job_key, entry, lane, lane_admission")
+        await raw.execute("TRUNCATE job, history, job_key, entry, lane, lane_admission, expiry")
         await raw.execute(FILL.format(amount=amount, parent=PARENT))
         large = amount > 1_000
         # Statistics of an empty table, of the full one, and then the other way round.
         async with explained(engine_url) as (engine, plans):
             await work_through(engine, plans, large=large)
-        await raw.execute("ANALYZE job; ANALYZE history; ANALYZE lane")
+        await raw.execute("ANALYZE job; ANALYZE history; ANALYZE lane; ANALYZE expiry")
         async with explained(engine_url) as (engine, plans):
             await work_through(engine, plans, large=large)
-    await raw.execute("TRUNCATE job, history, job_key, entry, lane, lane_admission")
+    await raw.execute("TRUNCATE job, history, job_key, entry, lane, lane_admission, expiry")
     async with explained(engine_url) as (engine, plans):
         await work_through(engine, plans, large=True)
 
@@ -305,7 +269,9 @@ async def test_statistics_of_a_quiet_hour_do_not_spoil_the_next_rush(
     """
     await raw.execute(f"SET search_path = {postgres.address.quoted_schema}")
     await raw.execute(FILL.format(amount=6_000, parent=PARENT))
-    await raw.execute("DELETE FROM job; DELETE FROM history; DELETE FROM lane; ANALYZE")
+    await raw.execute(
+        "DELETE FROM job; DELETE FROM history; DELETE FROM lane; DELETE FROM expiry; ANALYZE"
+    )
     [(rows, pages)] = await raw.fetch(
         "SELECT reltuples, relpages FROM pg_class WHERE oid = 'job'::regclass"
     )

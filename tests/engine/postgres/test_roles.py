@@ -14,6 +14,7 @@ from headrace.clock import Clock
 from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.errors import EngineError
+from headrace.model.insert_policy import InsertPolicy
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Snoozed
 from headrace.model.worker import WorkerStats
@@ -77,7 +78,9 @@ async def test_every_group_of_verbs_works_without_the_right_to_change_tables(
     assert (await asyncio.to_thread(keeper.renew, WorkerStats())).alive
     await asyncio.to_thread(keeper.close)
     first, second = await enqueue(engine, lane="l", key="k"), await enqueue(engine, lane="l")
-    await engine.insert([a_job(), a_job(delay=60)])
+    await engine.insert([a_job(), a_job(delay=60), a_job(expires_in=60)])
+    policy = InsertPolicy(on_duplicate="replace")
+    await engine.insert_by_policy(a_job(key="p", lane="p", policy=policy))
     await engine.record_put("kind", "key", b"{}")
     connection = await asyncpg.connect(limited_url.partition("?")[0])
     async with connection.transaction():
@@ -99,6 +102,7 @@ async def test_every_group_of_verbs_works_without_the_right_to_change_tables(
     assert await engine.workers()
     assert (await engine.report()).schema_version > 0
     await engine.promote_due(10)
+    assert (await engine.expire(10)).ids == ()
     assert await engine.take_lost(10) == []
     assert await engine.wake([jobs[0].id]) == []
     assert await engine.prune(keep=0) >= 2

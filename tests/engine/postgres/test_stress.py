@@ -1,9 +1,10 @@
 """Lanes under attack: many connections at random, judged from outside and by the audit.
 
 The attackers enqueue (also inside transactions of their own, some of which roll back), claim, take
-notes, finish, retry, release, snooze, suspend, signal, wake, cancel, run again, crash and sweep. A
-log outside the database watches that no lane exceeds its width and no job is held twice; an audit
-in one snapshot runs beside them. At the end everything must come to rest.
+notes, finish, retry, release, snooze, suspend, signal, wake, cancel, run again, crash and sweep,
+enqueue by policy, and let jobs expire. A log outside the database watches that no lane exceeds its
+width and no job is held twice; an audit in one snapshot runs beside them. At the end everything
+must come to rest.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from headrace.engine.base import Engine
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.durable.writes import Entry, Note
+from headrace.model.insert_policy import InsertPolicy
 from headrace.model.job import ClaimedJob, NewJob
 from headrace.model.outcome import (
     Cancelled,
@@ -40,6 +42,14 @@ from tests.support.verbs import A_FAILURE, a_job, a_worker, claim
 SECONDS = float(os.environ.get("HEADRACE_TEST_STRESS_SECONDS", "5"))
 ATTACKERS = 8
 WIDTHS = {f"lane{n}": 1 + n % 3 for n in range(10)}
+POLICIES = [
+    InsertPolicy(window=0.05),
+    InsertPolicy(on_duplicate="replace"),
+    InsertPolicy(on_duplicate="debounce", max_wait=0.05),
+    InsertPolicy(when_full="refuse"),
+    InsertPolicy(when_full="replace"),
+    InsertPolicy(when_full="cancel_running"),
+]
 
 
 class Log:
@@ -101,6 +111,7 @@ class Attacker:
                     key=self.chance.choice([None, None, f"k{self.chance.randint(0, 50)}"]),
                     max_attempts=1000,
                     parent=self.chance.choice([None, None, *self.log.some(self.chance, 1)]),
+                    expires_in=self.chance.choice([None, None, None, 0.05, 60]),
                 )
             )
         return made
@@ -108,6 +119,13 @@ class Attacker:
     async def enqueue(self) -> None:
         answers = await self.engine.insert(self.jobs())
         self.log.make([each.id for each in answers if each.created])
+
+    async def enqueue_by_policy(self) -> None:
+        for job in self.jobs()[:4]:
+            job.policy = self.chance.choice(POLICIES)
+            answer = await self.engine.insert_by_policy(job)
+            if answer.inserted is not None and answer.inserted.created:
+                self.log.make([answer.inserted.id])
 
     async def enqueue_within(self) -> None:
         assert isinstance(self.engine, PostgresEngine)
@@ -191,6 +209,7 @@ class Attacker:
 
     async def keep_up(self) -> None:
         await self.engine.promote_due(100)
+        await self.engine.expire(20)
         await self.engine.prune(keep=100_000, limit=100)
 
     async def attack(self, until: float) -> None:
@@ -198,6 +217,7 @@ class Attacker:
         verbs: list[Callable[[], object]] = [
             *[self.work] * 10,
             *[self.enqueue] * 3,
+            *[self.enqueue_by_policy] * 2,
             self.enqueue_within,
             self.crash,
             self.sweep,
@@ -247,6 +267,7 @@ async def test_lanes_hold_under_attack(
             await attackers[0].sweep()
             await postgres.rerun(await postgres.suspended())
             moved = await postgres.promote_due(1000)
+            await postgres.expire(1000)
             jobs = await claim(postgres, worker, 200)
             await postgres.exchange([Settlement(j.id, j.token, Completed()) for j in jobs])
             if not jobs and not moved.moved and moved.next_in is None:

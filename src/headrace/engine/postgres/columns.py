@@ -36,7 +36,7 @@ NO_TIMEOUT = -1.0
 
 _like = attrgetter(
     *("task", "queue", "priority", "delay", "run_at", "width", "hold", "max_attempts", "timeout"),
-    *("on_crash", "source", "lane", "parent"),
+    *("on_crash", "source", "lane", "parent", "expires_in", "expires_at"),
 )
 
 
@@ -51,16 +51,24 @@ def once(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
 
 
 def is_plain(job: NewJob) -> bool:
-    """Return whether the job has no key, lane and parent: one insert and it is stored."""
-    return job.key is None and job.lane is None and job.parent is None
+    """Return whether the job has no key, lane, parent and expiry: one insert and it is stored."""
+    return (
+        job.key is None
+        and job.lane is None
+        and job.parent is None
+        and job.expires_in is None
+        and job.expires_at is None
+    )
 
 
 def alike(jobs: Sequence[NewJob]) -> tuple[object, ...] | None:
     """Return what the jobs share if they differ in id, arguments, key and meta only and have no
-    lane or parent; else None. All of them have a key, or none.
+    lane, parent or expiry; else None. All of them have a key, or none.
     """
     first = jobs[0]
     if first.lane is not None or first.parent is not None:
+        return None
+    if first.expires_in is not None or first.expires_at is not None:
         return None
     if len(jobs) > 1 and len(set(map(_like, jobs))) > 1:
         return None
@@ -120,6 +128,8 @@ def insert_columns(jobs: Sequence[NewJob]) -> tuple[list[object] | None, ...]:
         _present([job.meta for job in jobs]),
         parents,
         None if parents is None else _present([job.group for job in jobs]),
+        _present([_time(job.expires_at) for job in jobs]),
+        _present([_seconds(job.expires_in) for job in jobs]),
     )
 
 
@@ -146,6 +156,8 @@ def as_json(jobs: Sequence[NewJob]) -> str:
                 "meta": job.meta,
                 "parent": job.parent,
                 "child_group": job.group,
+                "expires_at": _time(job.expires_at),
+                "expires_in": _seconds(job.expires_in),
             }
             for job in jobs
         ]
@@ -277,8 +289,12 @@ def note_columns(notes: Sequence[Note]) -> tuple[list[object], ...]:
 # --- shared
 
 
-def _time(run_at: float | None) -> float | None:
-    return None if run_at is None else kept_time(run_at)
+def _time(moment: float | None) -> float | None:
+    return None if moment is None else kept_time(moment)
+
+
+def _seconds(delay: float | None) -> float | None:
+    return None if delay is None else kept_delay(delay)
 
 
 def _folded(values: list[T]) -> list[object]:

@@ -22,12 +22,13 @@ from headrace.engine.postgres.keys_in_doubt import KeysInDoubt
 from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import sql
 from headrace.errors import EngineError
-from headrace.model.job import Inserted, NewJob
+from headrace.model.insert_policy import InsertPolicy, replaced_by
+from headrace.model.job import Inserted, NewJob, PolicyInserted
 from headrace.model.views import RecordChange
 
 
 class Producing(KeysInDoubt, Records):
-    """Inserting, in a transaction of our own or of the caller."""
+    """Inserting, in a transaction of our own or of the caller, and by policy."""
 
     async def insert(
         self, jobs: Sequence[NewJob], *, record: RecordChange | None = None, wait: bool = True
@@ -94,6 +95,31 @@ class Producing(KeysInDoubt, Records):
         if found and found[0][0] == 0:
             raise conflict(record.kind, record.key, record.version)
         return found
+
+    async def insert_by_policy(self, job: NewJob) -> PolicyInserted:
+        policy = job.policy or InsertPolicy()
+
+        async def store(link: Link) -> Rows:
+            return await self._fetch_in_queues(
+                link,
+                (job.queue,),
+                sql.insert_by_policy,
+                self.clock.offset,
+                policy.on_duplicate,
+                policy.window,
+                policy.max_wait,
+                policy.when_full,
+                replaced_by(job.id),
+                *insert_columns([job]),
+            )
+
+        [row] = await self._store_by(self._common, [job], store, wait=True)
+        stored, created, cancelled, stopping = row
+        return PolicyInserted(
+            None if stored is None else Inserted(stored, created),
+            tuple(cancelled),
+            tuple(stopping),
+        )
 
     async def insert_within(self, connection: Any, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Store jobs in the open transaction of the caller's connection or session.

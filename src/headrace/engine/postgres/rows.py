@@ -46,6 +46,7 @@ def job(row: Row) -> Job:
     values["awaits"] = decode_awaited(values["awaits"])
     parent = values["parent"]
     values["parent"] = None if parent is None else str(parent)
+    values["expires_at"] = row["expires_at"]
     return Job(**values)
 
 

@@ -8,9 +8,10 @@ from headrace.engine.postgres import rows
 from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.sql import sql
 from headrace.engine.stored_text import checked_cursor, is_id
+from headrace.model.insert_policy import EXPIRED
 from headrace.model.job import LostJob
 from headrace.model.times import kept_delay
-from headrace.model.views import Due
+from headrace.model.views import Due, Expired
 
 # Before every id.
 _NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -19,11 +20,15 @@ _NO_PLACE = (0, 0)
 
 
 class Upkeep(Store):
-    """Due jobs, suspended jobs, lost jobs, old jobs. Each verb works in bounded steps."""
+    """Due, expired, suspended, lost and old jobs. Each verb works in bounded steps."""
 
     async def promote_due(self, limit: int) -> Due:
         [row] = await self._common.fetch(sql.due, self.clock.offset, limit)
         return Due(row[0], row[1])
+
+    async def expire(self, limit: int) -> Expired:
+        [row] = await self._common.fetch(sql.expire, self.clock.offset, limit, EXPIRED)
+        return Expired(tuple(row[0]), row[1])
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
         asked = [each for each in dict.fromkeys(ids) if is_id(each)]

@@ -7,4 +7,5 @@ created_at, least(greatest(run_at, '1970-01-01 00:00:00+00'), '9999-01-01 00:00:
 started_at, completed_at, worker, error_type, error,
 CASE WHEN NOT brief THEN result END AS result, cancel_reason IS NOT NULL AS cancel_requested,
 CASE WHEN NOT brief THEN meta END AS meta, CASE WHEN brief THEN '' ELSE coalesce(log, '') END AS log,
-parent, child_group, awaits, admitted_at
+parent, child_group, awaits, admitted_at,
+CASE WHEN state < 3 AND attempt = 0 THEN expiry_of(id) END AS expires_at

@@ -4,6 +4,10 @@
 -- Make scheduled jobs pending whose time has come; see functions/due/due_jobs.sql.
 SELECT * FROM due_jobs($1, $2)
 
+-- name: expire
+-- Cancel jobs that have not started in time; see functions/due/expire_jobs.sql.
+SELECT ids::text[], next_in FROM expire_jobs($1, $2, $3)
+
 -- name: wake
 -- Make suspended jobs pending whose wait is over; see functions/due/wake_jobs.sql.
 SELECT unnest(wake_jobs($1, $2))::text
@@ -55,7 +59,7 @@ CROSS JOIN LATERAL (
 LIMIT $2::integer
 
 -- name: prune
--- Delete finished jobs, the oldest first, with their keys and entries: those older than $2 seconds
+-- Delete finished jobs, the oldest first, with their keys, expiry and entries: those older than $2 seconds
 -- and those beyond the newest $3. Several callers share the work: each skips what another deletes.
 -- Those whose parent stays are spared. Of those that kept artifacts a record tells.
 WITH edge AS MATERIALIZED (
@@ -99,6 +103,8 @@ WITH edge AS MATERIALIZED (
 ), keys AS (
     DELETE FROM job_key k USING gone g
     WHERE k.key = ANY (ARRAY[g.key]) AND k.task = g.task AND k.job_id = g.id
+), expiries AS (
+    DELETE FROM expiry WHERE job_id = ANY (ARRAY(SELECT id FROM doomed))
 ), entries AS (
     DELETE FROM entry WHERE job_id = ANY (ARRAY(SELECT id FROM doomed))
     RETURNING job_id, kind

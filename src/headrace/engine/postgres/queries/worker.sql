@@ -66,7 +66,7 @@ SELECT settle_and_insert(
     p_id => $14, p_args => $15, p_task => $16, p_queue => $17, p_priority => $18,
     p_delay => $19, p_run_at => $20, p_key => $21, p_lane => $22, p_width => $23, p_hold => $24,
     p_max_attempts => $25, p_timeout => $26, p_fail_on_crash => $27, p_source => $28,
-    p_meta => $29, p_parent => $30, p_group => $31
+    p_meta => $29, p_parent => $30, p_group => $31, p_expires_at => $32, p_expires_in => $33
 )
 
 -- name: note

@@ -11,7 +11,7 @@ from headrace.server.dashboard.action import Act, Done, action
 from headrace.server.dashboard.actions.jobs import REASON
 from headrace.server.dashboard.jobs.form import Typed, parsed
 from headrace.server.dashboard.page import Shown
-from headrace.server.dashboard.pages.jobs.jobs.copy_job import copy_form, shown_form
+from headrace.server.dashboard.pages.jobs.copy_job import copy_form, shown_form
 from headrace.server.http.problems import Refused, refused
 
 LONGEST_REASON = 500

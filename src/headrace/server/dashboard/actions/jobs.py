@@ -13,7 +13,7 @@ from headrace.api_types.bulk import BulkView
 from headrace.model.ids import parse_id
 from headrace.server.dashboard.action import Act, Done, action
 from headrace.server.dashboard.jobs.query import FILTERS, JobQuery
-from headrace.server.dashboard.pages.jobs.jobs.bulk import SURE, chosen_action
+from headrace.server.dashboard.pages.jobs.bulk import SURE, chosen_action
 from headrace.server.http.problems import invalid
 from headrace.server.routes.bulk import begin, changeable, store
 

@@ -53,6 +53,8 @@ DECLARE
     candidates text[]; names text[]; amounts integer[]; wanted integer;
     places tid[] := '{}'; taken tid[]; drained text[] := '{}';
     reserving uuid[]; tasks text[];
+    -- The moment, if there are jobs whose time to start is over then: nobody claims those.
+    expiring timestamptz;
     scan_began timestamptz;
 BEGIN
     IF settling > 1 AND cardinality(p_token) = 1 THEN
@@ -169,7 +171,10 @@ BEGIN
     END IF;
 
     IF p_limit > 0 THEN
-        SELECT w.number, w.name INTO worker_number, worker_name FROM worker w
+        SELECT w.number, w.name, CASE WHEN EXISTS (
+            SELECT FROM expiry x WHERE x.at <= moment AND NOT x.running
+        ) THEN moment END
+        INTO worker_number, worker_name, expiring FROM worker w
         WHERE w.id = p_worker AND w.died_at IS NULL;
     END IF;
     scan_began := clock_timestamp();
@@ -191,7 +196,7 @@ BEGIN
     END IF;
     IF step IS NOT NULL THEN
         tasks := array_fill(NULL::text, ARRAY[cardinality(names)]) || step.tasks;
-        SELECT * INTO step FROM best_lines(p_limit, p_from, names || step.queues, tasks);
+        SELECT * INTO step FROM best_lines(p_limit, p_from, expiring, names || step.queues, tasks);
         names := step.queues;
         amounts := step.amounts;
         tasks := step.tasks;
@@ -216,7 +221,8 @@ BEGIN
                         CROSS JOIN LATERAL (
                             SELECT j.queue, j.priority, j.seq FROM job j
                             WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved
-                                AND j.seq >= p_from AND j.ctid <> ALL (places)
+                                AND j.seq >= p_from AND j.ctid <> ALL (places) AND
+                                -- include: not_expired
                             ORDER BY j.priority DESC, j.seq LIMIT p_limit - cardinality(places)
                         ) b
                         WHERE q.name <> ALL (drained)
@@ -232,7 +238,8 @@ BEGIN
                 CROSS JOIN LATERAL (
                     SELECT j.ctid AS place FROM job j
                     WHERE j.queue = q.name AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
-                        AND j.ctid <> ALL (places)
+                        AND j.ctid <> ALL (places) AND
+                        -- include: not_expired
                     ORDER BY j.priority DESC, j.seq LIMIT q.amount
                     -- Not FOR UPDATE: a job to which an event is being delivered can be claimed.
                     FOR NO KEY UPDATE SKIP LOCKED
@@ -245,7 +252,8 @@ BEGIN
                     FROM unnest(names, amounts, tasks) AS q (name, amount, task)
                     CROSS JOIN LATERAL (
                         SELECT j.ctid AS place FROM job j
-                        WHERE j.queue = q.name AND j.task = q.task AND j.state = 2 AND j.reserved
+                        WHERE j.queue = q.name AND j.task = q.task AND j.state = 2 AND j.reserved AND
+                            -- include: not_expired
                         ORDER BY j.priority DESC, j.seq LIMIT q.amount
                         FOR NO KEY UPDATE SKIP LOCKED
                     ) b

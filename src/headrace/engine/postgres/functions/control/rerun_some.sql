@@ -16,6 +16,9 @@ BEGIN
             ORDER BY h.id FOR UPDATE
         ))
         RETURNING *
+    ), unbound AS (
+        -- Whether or not it started in time before: now it has no time to start by.
+        DELETE FROM expiry WHERE job_id = ANY (ARRAY(SELECT o.id FROM old o))
     ), again AS (
         INSERT INTO job (
             id, created_at, run_at, timeout, token, max_attempts, width, state, priority, hold,

@@ -81,6 +81,9 @@ BEGIN
     )
     SELECT array_agg(f.id), bool_or(f.state = 2) INTO stored, ready FROM fresh f;
     stored := without_finished(stored);
+    IF p_expires_at IS NOT NULL OR p_expires_in IS NOT NULL THEN
+        PERFORM keep_expiry(moment, stored, p_id, p_expires_at, p_expires_in);
+    END IF;
 
     IF lane_names IS NOT NULL THEN
         ready := admit_to_lanes(moment, lane_queues, lane_names,

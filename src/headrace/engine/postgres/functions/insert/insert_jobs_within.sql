@@ -20,12 +20,18 @@ DECLARE
     known uuid[];
     stored uuid[];
     ids uuid[]; tasks text[]; keys text[];
+    expires_at double precision[]; expires_in double precision[];
+    some_expire boolean;
 BEGIN
     SELECT array_agg(u.id ORDER BY u.ordinal), array_agg(u.task ORDER BY u.ordinal),
-        array_agg(u.key ORDER BY u.ordinal)
-    INTO ids, tasks, keys
+        array_agg(u.key ORDER BY u.ordinal),
+        array_agg(u.expires_at ORDER BY u.ordinal), array_agg(u.expires_in ORDER BY u.ordinal),
+        bool_or(u.expires_at IS NOT NULL OR u.expires_in IS NOT NULL)
+    INTO ids, tasks, keys, expires_at, expires_in, some_expire
     FROM (
         SELECT (e.item ->> 'id')::uuid AS id, e.item ->> 'task' AS task, e.item ->> 'key' AS key,
+            (e.item ->> 'expires_at')::double precision AS expires_at,
+            (e.item ->> 'expires_in')::double precision AS expires_in,
             e.ordinal
         FROM json_array_elements(p_jobs::json) WITH ORDINALITY AS e (item, ordinal)
     ) u;
@@ -69,6 +75,9 @@ BEGIN
     )
     SELECT array_agg(f.id) INTO stored FROM fresh f;
     stored := without_finished(stored);
+    IF some_expire THEN
+        PERFORM keep_expiry(moment, stored, ids, expires_at, expires_in);
+    END IF;
     PERFORM pg_notify(current_schema(), 'work');
     RETURN QUERY
     SELECT 0, NULL::uuid

@@ -47,4 +47,10 @@ BEGIN
         count(*) FILTER (WHERE b.state = 2),
         coalesce(bool_or(p_laned AND b.state > 0 AND NOT b.pinned), false)
     INTO settled, queues, lanes, freed, raised, rivals FROM back b;
+    -- Most that come back are retries: these have started.
+    IF 1 = ANY (p_kind) OR 2 = ANY (p_kind) OR 3 = ANY (p_kind) THEN
+        IF EXISTS (SELECT FROM expiry) THEN
+            PERFORM return_expiry(p_id, p_kind, settled);
+        END IF;
+    END IF;
 END $$;

@@ -48,7 +48,7 @@ BEGIN
     END IF;
     PERFORM FROM insert_jobs(p_offset, p_id, p_args, p_task, p_queue, p_priority, p_delay, p_run_at,
         p_key, p_lane, p_width, p_hold, p_max_attempts, p_timeout, p_fail_on_crash, p_source,
-        p_meta, p_parent, p_group);
+        p_meta, p_parent, p_group, p_expires_at, p_expires_in);
     RETURN NULL;
 EXCEPTION WHEN SQLSTATE 'HR001' THEN
     RETURN stale;
