@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from headrace.engine.redis.codec import insert_arguments
+from headrace.engine.redis.codec import expires, insert_arguments
 from headrace.engine.redis.connection.connection import Part, pack, pack_beginning, pack_rest
 from headrace.engine.redis.connection.errors import ScriptUnknown
 from headrace.engine.redis.connection.store import RedisStore, call_of
@@ -67,5 +67,5 @@ class Producing(RedisStore):
 
 
 def _may_run_at_once(job: NewJob) -> bool:
-    """Whether a job waits for nothing, neither for a time nor for others."""
-    return job.lane is None and job.run_at is None and not job.delay > 0
+    """Whether a job waits for nothing, neither for a time nor for others, and does not expire."""
+    return job.lane is None and job.run_at is None and not job.delay > 0 and not expires(job)

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- get: jobs as people see them, in one moment.
--- USES clock layout job seen
+-- USES clock layout job body seen
 -- ARGV 1 offset, then ids
 -- Answers what the library `seen` says.
 

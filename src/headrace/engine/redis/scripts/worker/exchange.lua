@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- exchange: record outcomes, then lease ready jobs to one worker.
 -- KEYS leases idle signals
--- USES clock layout job lanes children waits settle claim
+-- USES clock layout job lanes children waits expiry cancel settle claim
 -- ARGV 1 offset  2 worker id ('' none)  3 limit  4 where it hears of a job that it is handed ('' not)
 --   5 number of queues (-1: all)  then the queues,
 --   then six for each outcome: id  token  outcome  delay  data  log entry ('' none)
