@@ -147,6 +147,8 @@ async def test_what_an_older_program_leaves_behind_is_forgotten(
     clock.advance(61)
     found = await redis_engine.expire(10)
     assert (found.ids, found.next_in) == ((), None)
+    record = await redis_engine._link.call("HGET", redis_engine.key("jobs"), ids[2])
+    assert not record[1] & FLAG
     # What it ended can be run again, and is then a job like others.
     assert await redis_engine.rerun(ids[2:]) == ids[2:]
     assert {job.id for job in await claim(redis_engine, worker, 5)} == {ids[0], ids[2]}

@@ -89,6 +89,20 @@ async def test_what_is_next_in_line_goes_last(redis_engine: RedisEngine) -> None
     assert set(answer.cancelled) == {job.id for job in waiting[1:]}
 
 
+async def test_a_place_that_a_wider_lane_gets_is_for_those_that_wait(
+    redis_engine: RedisEngine,
+) -> None:
+    worker = await a_worker(redis_engine)
+    await enqueue(redis_engine, lane="x")
+    await claim(redis_engine, worker)
+    await enqueue(redis_engine, lane="x")
+    refuse = InsertPolicy(when_full="refuse")
+    for width, stored in ((2, False), (3, True)):
+        answer = await redis_engine.insert_by_policy(a_job(lane="x", width=width, policy=refuse))
+        assert (answer.inserted is not None) is stored
+    assert len(await claim(redis_engine, worker, 5)) == 2
+
+
 @pytest.mark.parametrize("old", [2, 300, 70_000])
 @pytest.mark.parametrize("new", [2, 300, 70_000])
 async def test_debounce_changes_arguments_and_meta_alone(

@@ -96,7 +96,6 @@ local function clear(open, waiting)
     return true
   end
   make_room(call('ZRANGE', WAITING, low, high, 'BYLEX'), skip)
-  open.waits = 0
   if when_full == 'cancel_running' then
     make_room(call('ZRANGE', PLACES, low, high, 'BYLEX'), skip)
   end
