@@ -1,7 +1,7 @@
 #!lua
 -- insert_by_policy: store a job in one step with what that does to others that have its key or its lane.
 -- KEYS jobs bodies task_keys due waiting places expiry signals
--- USES clock layout job lanes children waits expiry cancel body queues insert related
+-- USES clock layout job lanes children waits expiry cancel stop body queues insert related
 -- ARGV 1 offset  2 if its key exists: return, replace, debounce  3 window in seconds ('' none)
 --   4 the longest wait in seconds ('' none)  5 if its lane is full: wait, refuse, replace, cancel_running
 --   6 the reason of those in whose place it comes, then the job as library/insert.lua reads it

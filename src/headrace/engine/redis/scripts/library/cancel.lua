@@ -1,5 +1,5 @@
--- cancel: end jobs that do not run, and ask those that run to stop.
--- KEYS jobs due finished ended errors cancels signals
+-- cancel: end jobs that do not run.
+-- KEYS jobs due finished ended errors
 -- Needs clock layout job lanes children waits expiry.
 
 -- What is written together for all of them, and lanes in which a place was left; nothing at first.
@@ -46,13 +46,4 @@ local function write_cancelled()
   for _, lane in pairs(cancelled.lanes) do fill(lane) end
   cancelled = nil
   write_lines()
-end
-
-local function ask_to_stop(job, id, reason)
-  if not has(job, ASKED) then
-    mark(job, ASKED, true)
-    call('HSET', JOBS, id, encode(job))
-    call('HSET', CANCELS, id, job.worker .. '\0' .. reason)
-  end
-  call('PUBLISH', SIGNALS, 'cancel:' .. id)
 end

@@ -7,9 +7,6 @@
 -- cost more than the claim. An entry has every such line that is not empty, or does not exist: it is
 -- forgotten when the worker knows other tasks, and all are when a line begins (library/settle.lua).
 
--- So many jobs that have expired are ended by one call, or a few more.
-local MOST_EXPIRED = 500
-
 -- `name` is what the members of a line begin with: a queue, or a queue and a task.
 local function open_line(index, name, queue, piece)
   return { index = index, name = name, queue = queue, skip = #name + 2, piece = piece,
@@ -148,9 +145,14 @@ local function take(worker_id, claimant, name, named, limit)
   return taken
 end
 
--- Leases jobs that were taken from their lines, and adds id, record and body of each in turn to `answer`.
--- Answers those whose time to start is over, and what is known of them; they are left alone.
-local function hand_out(answer, worker, taken)
+-- Adds id, record and body of each job in turn to `answer`. `named` nil: all queues. Answers the worker's
+-- name, then id and record of each job that was taken from its line but not leased: its time to start is
+-- over, and the caller has to end it.
+local function lease(answer, worker_id, named, limit)
+  local claimant = call('HGET', CLAIMANTS, worker_id) or look_up_claimant(worker_id)
+  local name = string.match(claimant, '^[^%z]+')
+  local worker = worker_id .. '\1' .. name
+  local taken = take(worker_id, claimant, name, named, limit)
   local old, body = read(JOBS, taken), read(BODIES, taken)
   local changed, holding, left, expired = {}, {}, {}, {}
   local last, told = 0, #answer
@@ -180,31 +182,5 @@ local function hand_out(answer, worker, taken)
   open_lanes(left)
   for _, lane in ipairs(left) do lane.heads, lane.change = lane.heads - lane.change, 0 end
   made_ready = made_ready - last / 2
-  return expired
-end
-
--- Adds jobs to `answer` as `hand_out` does, and answers the worker's name. `named` nil: all queues. Jobs
--- that it meets too late are ended, and others are taken in their place. With very many of those it stops
--- early, and has somebody come again.
-local function lease(answer, worker_id, named, limit)
-  local claimant = call('HGET', CLAIMANTS, worker_id) or look_up_claimant(worker_id)
-  local name = string.match(claimant, '^[^%z]+')
-  local worker, ended = worker_id .. '\1' .. name, 0
-  while true do
-    local taken = take(worker_id, claimant, name, named, limit)
-    local expired = hand_out(answer, worker, taken)
-    if #expired == 0 then return name end
-    for _, each in ipairs(expired) do
-      local job = decode(each.record)
-      count(running, job.queue, -1)
-      cancel_job(job, each.id, EXPIRED)
-    end
-    write_cancelled()
-    limit, ended = limit - #taken + #expired, ended + #expired
-    if limit == 0 then return name end
-    if ended >= MOST_EXPIRED then
-      left_for_others = left_for_others + 1
-      return name
-    end
-  end
+  return name, expired
 end
