@@ -63,6 +63,7 @@ DAMAGES: dict[str, Damage] = {
     "are in a line or finished": lambda e, i: ("RPUSH", e.key("finished"), "12345678x"),
     "has no body": lambda e, i: ("HDEL", e.key("bodies"), i),
     "in the index by id": lambda e, i: ("DEL", e.key("ids")),
+    "has to start by a time": lambda e, i: ("DEL", e.key("expiry")),
     "known but has no jobs": lambda e, i: ("HSET", e.key("lanes"), "q\0none", NO_PLACES),
 }
 
@@ -71,7 +72,7 @@ DAMAGES: dict[str, Damage] = {
 async def test_an_audit_sees_what_is_wrong(engine_url: str, clock: Clock, words: str) -> None:
     engine = RedisEngine(engine_url, clock=clock)
     await engine.open()
-    job_id = await enqueue(engine, queue="q", lane="l")
+    job_id = await enqueue(engine, queue="q", lane="l", expires_in=60)
     assert await engine.audit() == []
     LINE[:] = [
         each.decode() for each in await engine._link.call("ZRANGE", engine.key("ready"), 0, 9)

@@ -14,6 +14,7 @@ from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.writes import Entry, Note
+from headrace.model.insert_policy import InsertPolicy
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Completed, Failed, Released, Retry, Settlement, Snoozed
 from headrace.model.status import Status
@@ -50,6 +51,7 @@ async def use_every_verb(engine: RedisEngine) -> None:
     await engine.pause("other", True)
     await use_a_family(engine, worker)
     await engine.pause("other", False)
+    await use_policies(engine, worker)
     keeper = engine.keeper(worker, 30)
     await asyncio.to_thread(keeper.renew, WorkerStats())
     await asyncio.to_thread(keeper.close)
@@ -91,6 +93,25 @@ async def use_a_family(engine: RedisEngine, worker: str) -> None:
     assert await engine.rerun_without(parent, again, token=2, record=record)
     assert await engine.rerun_unchanged({parent: 99}) == []
     assert len((await engine.list_jobs(JobFilter(parent=parent))).jobs) == 3
+
+
+async def use_policies(engine: RedisEngine, worker: str) -> None:
+    """Jobs that give way to others, and jobs that come too late."""
+    fields = {"queue": "policies", "lane": "l", "expires_in": 5}
+    for policy in (
+        InsertPolicy(on_duplicate="replace"),
+        InsertPolicy(on_duplicate="debounce", max_wait=5),
+        InsertPolicy(window=1),
+    ):
+        for delay in (0, 3, 1, 0):
+            await engine.insert_by_policy(a_job(key="p", policy=policy, delay=delay, **fields))
+    assert await claim(engine, worker, 1, ["policies"])
+    for when_full in ("refuse", "replace", "cancel_running"):
+        full = InsertPolicy(when_full=when_full)
+        await engine.insert_by_policy(a_job(policy=full, **fields))
+    engine.clock.advance(10)
+    await claim(engine, worker, 1, ["policies"])
+    await engine.expire(10)
 
 
 def text_of(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from headrace.clock import Clock
@@ -9,6 +10,8 @@ from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.engine.redis.layout import newest
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew, StorageFull
+from headrace.model.ids import new_id
+from headrace.model.insert_policy import InsertPolicy
 from headrace.model.outcome import Failed, Failure, Settlement
 from headrace.model.status import Status
 from headrace.model.views import Finding
@@ -54,7 +57,10 @@ async def test_a_full_server_refuses_jobs_but_lets_running_ones_finish(
     worker = await a_worker(engine)
     job_id = await enqueue(engine, lane="l")
     second = await enqueue(engine, lane="l")
-    [job] = await claim(engine, worker)
+    late = await enqueue(engine, expires_in=0, queue="late")
+    replaced = a_job(key="k", queue="late", policy=InsertPolicy(on_duplicate="replace"))
+    await engine.insert_by_policy(replaced)
+    [job] = await claim(engine, worker, 1, ["default"])
     big = b'{"a":"' + b"x" * 100_000 + b'"}'
     stored: list[str] = []
 
@@ -66,10 +72,14 @@ async def test_a_full_server_refuses_jobs_but_lets_running_ones_finish(
         await insert_until_full()
     [queue] = [each for each in await engine.queues() if each.name == "big"]
     assert queue.ready == len(stored)
+    with pytest.raises(StorageFull, match="maxmemory"):
+        await engine.insert_by_policy(msgspec.structs.replace(replaced, id=new_id()))
+    assert await status(engine, replaced.id) is Status.PENDING
+    assert (await engine.expire(10)).ids == (late,)
     assert await complete(engine, job)
     assert await status(engine, job_id) is Status.COMPLETED
     assert [job.id for job in await claim(engine, worker, 1, ["default"])] == [second]
-    assert await engine.prune(keep=0) == 1
+    assert await engine.prune(keep=0) == 2
     assert await engine.audit() == []
     await engine.close()
 

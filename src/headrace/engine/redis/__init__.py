@@ -4,12 +4,13 @@ Every key begins with `{namespace}:`, and there is a fixed number of them, so th
 declare all that it touches:
 
     meta                          hash    schema version, the number of the last arrival
-    jobs  bodies                  hash    by id: what changes (library/job.lua), what never does
+    jobs  bodies                  hash    by id: what changes (library/job.lua), what rarely does
     results errors logs notes     hash    by id, only where there is one
     entries  entry_order          hash, sorted set   what `note` keeps with a job
     ids                           sorted set   all jobs by id, for listing
     task_keys                     hash    task and key -> id
     due                           sorted set   scheduled jobs by time
+    expiry                        sorted set   jobs by when they have to start
     ready reserved waiting places sorted sets   see library/lanes.lua
     lanes  admitted               hash    see library/lanes.lua
     held                          sorted set   running jobs by worker

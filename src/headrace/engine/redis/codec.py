@@ -36,13 +36,13 @@ from headrace.model.worker import WorkerInfo
 _RECORD = struct.Struct("<BBHIIddddH")
 _NUMBERS = struct.Struct("<HBhdd")
 _MOMENT = struct.Struct("<d")
-_HOLD, ASKED, _CHILD = 1, 4, 8
+_HOLD, ASKED, _CHILD, _EXPIRES = 1, 4, 8, 32
 
 _Numbers = tuple[int, int, int, int, int, float, float, float, float, int]
 
 
 class Body(msgspec.Struct, array_like=True, gc=False):
-    """What never changes about a job and no script looks at."""
+    """What rarely changes about a job: only by `insert_by_policy`."""
 
     args: bytes
     max_attempts: int
@@ -117,14 +117,30 @@ def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
         if job.parent is not None:
             flags, children = flags | _CHILD, True
             texts = f"{texts}\0{job.parent}\0{job.group or ''}"
+        packed = _encode_body(body)
+        if job.expires_at is not None or job.expires_in is not None:
+            flags |= _EXPIRES
+            packed = _MOMENT.pack(_start_by(job)) + packed
         numbers = _NUMBERS.pack(job.width, flags, job.priority, run_at, kept_delay(job.delay))
         arguments += (
             job.id,
             numbers + texts.encode(),
             f"{job.task}\0{key}" if key else "",
-            _encode_body(body),
+            packed,
         )
     return arguments, children
+
+
+def expires(job: NewJob) -> bool:
+    """Whether a job has to start by a time."""
+    return job.expires_at is not None or job.expires_in is not None
+
+
+def _start_by(job: NewJob) -> float:
+    """A time; or seconds from now, with a minus in front."""
+    if job.expires_at is not None:
+        return kept_time(job.expires_at) or 1e-6
+    return -kept_delay(job.expires_in or 0.0)
 
 
 def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
@@ -214,11 +230,11 @@ def finished_at(place: bytes) -> float:
 
 def seen(answer: Sequence[bytes], *, brief: bool = False) -> list[Job]:
     """Jobs as people see them, from what the library `seen` answers."""
-    return [_seen(answer[n : n + 9], brief) for n in range(0, len(answer), 9)]
+    return [_seen(answer[n : n + 10], brief) for n in range(0, len(answer), 10)]
 
 
 def _seen(parts: Sequence[bytes], brief: bool) -> Job:
-    job_id, packed, body_bytes, result, error, log, note, awaits, admitted = parts
+    job_id, packed, body_bytes, result, error, log, note, awaits, admitted, expires_at = parts
     record, body = read_record(packed), decode_body(body_bytes)
     state = State(record.state)
     completed = state is State.COMPLETED
@@ -259,6 +275,7 @@ def _seen(parts: Sequence[bytes], brief: bool) -> Job:
         parent=record.parent or None,
         group=record.group or None,
         awaits=decode_awaited(awaits),
+        expires_at=at(float(expires_at)) if expires_at else None,
     )
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from headrace.engine.redis.codec import insert_arguments
+from headrace.engine.redis.codec import expires, insert_arguments
 from headrace.engine.redis.connection.connection import Part, pack, pack_beginning, pack_rest
 from headrace.engine.redis.connection.errors import ScriptUnknown
 from headrace.engine.redis.connection.store import RedisStore, call_of
 from headrace.engine.redis.records import conflict, guard
 from headrace.engine.redis.scripts import script
-from headrace.model.job import Inserted, NewJob
+from headrace.model.insert_policy import InsertPolicy, replaced_by
+from headrace.model.job import Inserted, NewJob, PolicyInserted
 from headrace.model.views import RecordChange
 
 # In one go the server writes first to whom it had something to say last. With an answer in front
 # of ours, that is the worker that is handed the job, and not the caller.
 _SPEAK_LAST = pack(("PING",))
+# There is more to do before a job can be stored by its policy.
+_MORE = b"+"
 
 
 class Producing(RedisStore):
@@ -39,12 +42,29 @@ class Producing(RedisStore):
             answers = await self._insert_one(arguments)
         else:
             answers = await self.run("insert", *arguments)
-        return [
-            Inserted(answer[1:].decode(), False)
-            if answer[:1] == b"="
-            else Inserted(answer.decode(), True)
-            for answer in answers
-        ]
+        return [_inserted(answer) for answer in answers]
+
+    async def insert_by_policy(self, job: NewJob) -> PolicyInserted:
+        policy = job.policy or InsertPolicy()
+        arguments, _ = insert_arguments([job])
+        found: list[bytes] = []
+        answer = _MORE
+        while answer == _MORE:
+            answer, *others = await self.run(
+                "insert_by_policy",
+                policy.on_duplicate,
+                _seconds(policy.window),
+                _seconds(policy.max_wait),
+                policy.when_full,
+                replaced_by(job.id),
+                *arguments,
+            )
+            found += others
+        return PolicyInserted(
+            _inserted(answer) if answer else None,
+            cancelled=tuple(each[1:].decode() for each in found if each[:1] == b"1"),
+            stopping=tuple(each[1:].decode() for each in found if each[:1] == b"0"),
+        )
 
     async def _insert_one(self, arguments: list[Part]) -> list[bytes]:
         """Somebody may be waiting for this very job, so every step less is worth it."""
@@ -67,5 +87,15 @@ class Producing(RedisStore):
 
 
 def _may_run_at_once(job: NewJob) -> bool:
-    """Whether a job waits for nothing, neither for a time nor for others."""
-    return job.lane is None and job.run_at is None and not job.delay > 0
+    """Whether a job waits for nothing, neither for a time nor for others, and does not expire."""
+    return job.lane is None and job.run_at is None and not job.delay > 0 and not expires(job)
+
+
+def _inserted(answer: bytes) -> Inserted:
+    if answer[:1] == b"=":
+        return Inserted(answer[1:].decode(), False)
+    return Inserted(answer.decode(), True)
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else repr(float(value))

@@ -101,8 +101,11 @@ class Listing(Viewing):
     ) -> JobPage:
         walk = await self._walk(filter, checked_cursor(cursor), limit + 1, look)
         ids: list[str] = []
+        owners: dict[str, bytes | None] = {}
         async for job_id, record in walk:
-            if _matches(filter, record):
+            if _matches(filter, record) and (
+                filter.key is None or await self._has_key(filter.key, job_id, record, owners)
+            ):
                 if len(ids) == limit:
                     cursor = ids[-1]
                     break
@@ -120,8 +123,12 @@ class Listing(Viewing):
             return JobCount(min(total, look), total <= look)
         walk = await self._walk(filter, None, _STRETCH, look)
         count = 0
-        async for _, record in walk:
-            count += _matches(filter, record)
+        owners: dict[str, bytes | None] = {}
+        async for job_id, record in walk:
+            if _matches(filter, record) and (
+                filter.key is None or await self._has_key(filter.key, job_id, record, owners)
+            ):
+                count += 1
         return JobCount(count, walk.cursor is None)
 
     async def _shown(self, ids: Sequence[str], brief: bool) -> list[Job]:
@@ -180,6 +187,18 @@ class Listing(Viewing):
         if filter.parent is None and filter.finished_after is not None:
             return await self._finished_since(_seconds(filter.finished_after))
         return None
+
+    async def _has_key(
+        self, key: str, job_id: str, packed: bytes, owners: dict[str, bytes | None]
+    ) -> bool:
+        """Whether the key that a job shows is its own: it may have gone to a newer one. `owners`
+        are those that were looked up, by task.
+        """
+        task = read_record(packed).task
+        if task not in owners:
+            field = f"{task}\0{key}"
+            owners[task] = await self._link.call("HGET", self.key("task_keys"), field)
+        return owners[task] == job_id.encode()
 
     async def _finished_since(self, moment: float) -> list[bytes] | None:
         """`finished` is in the order of time, unless the server's clock was set back meanwhile."""

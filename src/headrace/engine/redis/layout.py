@@ -20,6 +20,10 @@ LAYOUTS = (
     Migration(3, "0003_worker_schema", ""),
     # `admitted`. Older programs do not write it, and leave what is there when they prune a job.
     Migration(4, "0004_admitted", ""),
+    # `expiry`, and keys that go to a newer job. Older programs may claim a job whose time to start
+    # is over, or end one and leave its entry, which `expire` forgets. One that they snooze still
+    # expires. When they prune a job whose key went to another, they delete the key.
+    Migration(5, "0005_expiry", ""),
 )
 
 

@@ -9,7 +9,7 @@ from headrace.engine.redis.claim import claimed
 from headrace.engine.redis.codec import at, read_record
 from headrace.engine.redis.connection.store import RedisStore
 from headrace.model.job import LostJob
-from headrace.model.views import Due
+from headrace.model.views import Due, Expired
 
 
 class Upkeep(RedisStore):
@@ -18,6 +18,10 @@ class Upkeep(RedisStore):
     async def promote_due(self, limit: int) -> Due:
         moved, next_in = await self.run("due", limit)
         return Due(moved, float(next_in) if next_in else None)
+
+    async def expire(self, limit: int) -> Expired:
+        next_in, *ids = await self.run("expire", limit)
+        return Expired(tuple(each.decode() for each in ids), float(next_in) if next_in else None)
 
     async def wake(self, ids: Sequence[str]) -> list[str]:
         if not ids:

@@ -1,5 +1,5 @@
 -- claim: lease ready jobs of several queues by priority, then arrival.
--- KEYS jobs bodies ready reserved queues held workers claimants
+-- KEYS jobs bodies ready reserved queues held workers claimants expiry
 -- The ready lines of the queues, and of reserved jobs that the worker knows, are merged; each is read
 -- in small pieces, and what is taken from a line is its beginning, so it is removed in one step.
 -- `claimants` has of a worker its name, then queue and task of each line of reserved jobs that it may
@@ -145,35 +145,42 @@ local function take(worker_id, claimant, name, named, limit)
   return taken
 end
 
--- Adds id, record and body of each job in turn to `answer`, and answers the worker's name. `named` nil:
--- all queues.
+-- Adds id, record and body of each job in turn to `answer`. `named` nil: all queues. Answers the worker's
+-- name, then id and record of each job that was taken from its line but not leased: its time to start is
+-- over, and the caller has to end it.
 local function lease(answer, worker_id, named, limit)
   local claimant = call('HGET', CLAIMANTS, worker_id) or look_up_claimant(worker_id)
   local name = string.match(claimant, '^[^%z]+')
   local worker = worker_id .. '\1' .. name
   local taken = take(worker_id, claimant, name, named, limit)
   local old, body = read(JOBS, taken), read(BODIES, taken)
-  local changed, holding, left = {}, {}, {}
+  local changed, holding, left, expired = {}, {}, {}, {}
+  local last, told = 0, #answer
   for n, id in ipairs(taken) do
     local _, flags, width, token, attempt, run_at, created = unpack_record(NUMBERS, old[n])
-    local record = pack_record(NUMBERS .. 'c0c0', RUNNING, flags, width, token + 1, attempt + 1,
-      run_at, created, now, 0, #worker, sub(old[n], TEXTS), worker)
-    if width > NARROW and bit.band(flags, PINNED) == 0 then
-      local queue, lane = unpack_record('ss', record, QUEUE)
-      if lane ~= '' then
-        local wide = name_lane(queue .. '\0' .. lane, queue, width)
-        if wide.change == 0 then left[#left + 1] = wide end
-        wide.change = wide.change + 1
+    if flags >= EXPIRES and attempt == 0 and tonumber(call('ZSCORE', EXPIRY, id) or LATE) <= now then
+      expired[#expired + 1] = { id = id, record = old[n] }
+    else
+      local record = pack_record(NUMBERS .. 'c0c0', RUNNING, flags, width, token + 1, attempt + 1,
+        run_at, created, now, 0, #worker, sub(old[n], TEXTS), worker)
+      if width > NARROW and bit.band(flags, PINNED) == 0 then
+        local queue, lane = unpack_record('ss', record, QUEUE)
+        if lane ~= '' then
+          local wide = name_lane(queue .. '\0' .. lane, queue, width)
+          if wide.change == 0 then left[#left + 1] = wide end
+          wide.change = wide.change + 1
+        end
       end
+      changed[last + 1], changed[last + 2] = id, record
+      holding[last + 1], holding[last + 2] = 0, worker .. '\0' .. id
+      answer[told + 1], answer[told + 2], answer[told + 3] = id, record, body[n]
+      last, told = last + 2, told + 3
     end
-    changed[2 * n - 1], changed[2 * n] = id, record
-    holding[2 * n - 1], holding[2 * n] = 0, worker .. '\0' .. id
-    answer[3 * n - 1], answer[3 * n], answer[3 * n + 1] = id, record, body[n]
   end
   write('HSET', JOBS, changed)
   write('ZADD', HELD, holding)
   open_lanes(left)
   for _, lane in ipairs(left) do lane.heads, lane.change = lane.heads - lane.change, 0 end
-  made_ready = made_ready - #taken
-  return name
+  made_ready = made_ready - last / 2
+  return name, expired
 end

@@ -1,4 +1,4 @@
--- job: the small record that changes as a job moves. What never changes is in `bodies`.
+-- job: the small record that changes as a job moves. What rarely does is in `bodies`.
 -- KEYS counts
 -- library/layout.lua tells where things are in it.
 

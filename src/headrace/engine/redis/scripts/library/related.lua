@@ -10,7 +10,7 @@ local function insert_related(values, first)
   for n, id in ipairs(answer) do
     local head = values[first + 4 * n - 3]
     local _, flags, _, _, _, _, _, rest = struct.unpack(HEAD, head)
-    if flags >= CHILD and sub(id, 1, 1) ~= '=' then
+    if bit.band(flags, CHILD) ~= 0 and sub(id, 1, 1) ~= '=' then
       local parent, group = family_of(sub(head, rest))
       put(children, parent .. '\0' .. id)
       put(unfinished, parent .. '\0' .. group .. '\0' .. id)

@@ -1,6 +1,6 @@
 -- rerun: run a finished job again, or a scheduled one now.
 -- KEYS meta due ended results errors notes signals
--- Needs clock layout job lanes queues children waits. A finished job gets a new number, so it queues up
+-- Needs clock layout job lanes queues children waits expiry. A finished job gets a new number and queues up
 -- at the end; its token goes on growing, so an attempt from before can never settle it.
 
 local rerun_lanes = {}
@@ -24,6 +24,8 @@ local function rerun(id)
     call('HDEL', NOTES, id)
     mark(job, PINNED, false)
     mark(job, ASKED, false)
+    -- A program from before layout 5 may have ended it.
+    leave_expiry(job, id)
     if has(job, CHILD) then begin_child(id, job.tail) end
     use_queue(job.queue)
     job.attempt, job.started, job.completed, job.worker = 0, 0, 0, ''

@@ -71,12 +71,14 @@ local function settle_all(first, last)
     end
     if job.lane ~= '' then free_place(id, job.order, job.queue, job.lane, job.width) end
     if has(job, CHILD) then end_child(id, job.tail) end
+    leave_expiry(job, id)
   end
 
   -- Retry or snooze: wait for a time, or be pending at once. `hold` keeps the lane place meanwhile.
   -- Who waits for a time may be woken before it by what it awaits ('' nothing).
   local function try_again(job, id, delay, awaited)
     job.worker, job.started = '', 0
+    leave_expiry(job, id)
     if job.lane ~= '' then
       mark(job, PINNED, has(job, HOLD))
       if not has(job, HOLD) then free_place(id, job.order, job.queue, job.lane, job.width) end
@@ -107,6 +109,7 @@ local function settle_all(first, last)
   -- Given back unstarted: ready in its old place, which a better one may take.
   local function release(job, id, reserve)
     job.worker, job.state, job.started = '', PENDING, 0
+    leave_expiry(job, id, true)
     if reserve then
       put(lines.reserved, reserved_member(job, id))
       left_for_others = left_for_others + 1
@@ -171,7 +174,7 @@ local function settle_all(first, last)
       count(running, queue, -1)
       local child = flags >= CHILD
       if ARGV[i + 2] == '4' and flags < (child and CHILD + ASKED or ASKED) then
-        -- The way that nearly every job goes, without a table for each.
+        -- The way that nearly every job goes, without a table for each. No higher flag is set either.
         local last = #jobs
         jobs[last + 1] = id
         jobs[last + 2] = pack_record(NUMBERS .. 'c0', COMPLETED, flags, width, token, attempt,

@@ -1,21 +1,17 @@
 -- shown_jobs: jobs as people see them.
--- KEYS jobs bodies results errors logs notes waiting awaits admitted
+-- KEYS jobs bodies results errors logs notes waiting awaits admitted expiry
 -- Answers for each id that exists: id  record  body  result  error  log  note  awaits  when it was
--- admitted to its lane ('' where none), with the state of a job that waits for its lane, which only
--- the index `waiting` knows, put right.
+-- admitted to its lane  by when it has to start ('' where none), with the state of a job that waits for
+-- its lane, which only the index `waiting` knows, put right. Needs body.
 
 local WAITING_STATE = 1
 local ARRAY_OF_FIVE = '\149'
 local EMPTY_ARGUMENTS = '\196\2{}'
 local NO_META = '\192'
 
--- A body as codec.py packs it, without arguments and meta, which are its first and its last part.
+-- A body without arguments and meta.
 local function brief_body(body)
-  local kind, first = string.byte(body, 2), nil
-  if kind == 196 then first = 4 + string.byte(body, 3)
-  elseif kind == 197 then first = 5 + struct.unpack('>H', body, 3)
-  else first = 7 + struct.unpack('>I', body, 3) end
-  local last = cmsgpack.unpack_limit(body, 3, first - 1)
+  local first, last = middle_of(body)
   return ARRAY_OF_FIVE .. EMPTY_ARGUMENTS .. sub(body, first, last) .. NO_META
 end
 
@@ -39,6 +35,8 @@ local function see(ids, answer, brief)
         id, record, body, results[n] or '', errors[n] or '', logs[n] or '', notes[n] or '',
         has(job, AWAITING) and call('HGET', AWAITS, id) or '',
         job.lane ~= '' and call('HGET', ADMITTED, id) or '',
+        has(job, EXPIRES) and job.state < RUNNING and job.attempt == 0 and call('ZSCORE', EXPIRY, id)
+          or '',
       }) do answer[#answer + 1] = value end
     end
   end

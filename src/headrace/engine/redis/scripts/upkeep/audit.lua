@@ -2,7 +2,7 @@
 -- audit: check the invariants of one piece of the store. Answers where to go on, '' if this part is
 -- done, then what is wrong, as texts.
 -- KEYS meta jobs bodies ids due held finished ready reserved waiting places lanes counts
--- KEYS children unfinished suspended awaits
+-- KEYS children unfinished suspended awaits expiry
 -- USES clock layout job
 -- ARGV 1 offset  2 part: the name of an index, "lanes" or "sums"  3 where to go on ('' at the beginning)
 -- What holds for a job or a lane holds at every moment, so it may be looked at piece by piece while
@@ -88,6 +88,9 @@ local function expect(job, id, state)
   end
   if has(job, CHILD) then expect_family(job, id) end
   if has(job, AWAITING) then expect_wait(job, id) end
+  if has(job, EXPIRES) and not call('ZSCORE', EXPIRY, id) then
+    report('job ' .. id .. ' has to start by a time but nobody knows which')
+  end
 end
 
 -- How many ready jobs without a pin have a place in a lane.

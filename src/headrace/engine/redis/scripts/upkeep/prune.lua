@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- prune: delete finished jobs, oldest first, with their keys and entries.
 -- KEYS meta jobs bodies ids task_keys finished ended results errors logs notes entries entry_order
--- KEYS children admitted
+-- KEYS children admitted expiry
 -- USES clock layout job record
 -- ARGV 1 offset  2 older than, in seconds ('' any age is kept)  3 keep ('' any number)  4 limit
 --   5 how many of the oldest to pass over
@@ -99,7 +99,8 @@ local given = {}
 for n, place in ipairs(places) do given[n] = sub(place, 9) end
 
 local entries = call('ZCARD', ENTRY_ORDER) > 0
-local ids, ended, keys, children = {}, {}, {}, {}
+local ids, ended, children, expiry = {}, {}, {}, {}
+local keys, shown_by = {}, {}
 local gone, moved, outdated, rank, more = {}, {}, 0, passed, #places == stretch
 
 -- Whether a job further behind has been finished for long enough. Looks at other places each time, so
@@ -120,9 +121,23 @@ local function delete(id, job)
   ids[#ids + 1] = id
   if job.state ~= COMPLETED then ended[#ended + 1] = job.state .. id end
   local task, key = string.match(job.tail, '^([^%z]*)%z([^%z]*)%z')
-  if key ~= '' then keys[#keys + 1] = task .. '\0' .. key end
+  if key ~= '' then
+    keys[#keys + 1] = task .. '\0' .. key
+    shown_by[#keys] = id
+  end
   if has(job, CHILD) then children[#children + 1] = family_of(job.tail) .. '\0' .. id end
+  -- Only what a program from before layout 5 has ended is still there.
+  if has(job, EXPIRES) then expiry[#expiry + 1] = id end
   if entries then forget_entries(id) end
+end
+
+-- A job shows its key also after that has gone to a newer one, with which it stays.
+local function own_keys()
+  local own = {}
+  for n, owner in ipairs(read(TASK_KEYS, keys)) do
+    if owner == shown_by[n] then own[#own + 1] = keys[n] end
+  end
+  return own
 end
 
 for n, record in ipairs(read(JOBS, given)) do
@@ -156,7 +171,8 @@ for n, record in ipairs(read(JOBS, given)) do
 end
 write('ZREM', ENDED, ended)
 write('ZREM', CHILDREN, children)
-write('HDEL', TASK_KEYS, keys)
+write('HDEL', TASK_KEYS, own_keys())
+write('ZREM', EXPIRY, expiry)
 for _, hash in ipairs({ JOBS, BODIES, RESULTS, ERRORS, LOGS, NOTES, ADMITTED }) do
   write('HDEL', hash, ids)
 end

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- get_brief: jobs as people see them in lists, without arguments, result, meta and attempt log.
--- USES clock layout job shown_jobs
+-- USES clock layout job body shown_jobs
 -- ARGV 1 offset, then ids
 -- Answers what the library `shown_jobs` says.
 

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- exchange: record outcomes, then lease ready jobs to one worker.
 -- KEYS leases idle signals
--- USES clock layout job lanes children waits settle claim
+-- USES clock layout job lanes children waits expiry cancel settle claim
 -- ARGV 1 offset  2 worker id ('' none)  3 limit  4 where it hears of a job that it is handed ('' not)
 --   5 number of queues (-1: all)  then the queues,
 --   then six for each outcome: id  token  outcome  delay  data  log entry ('' none)
@@ -12,6 +12,8 @@
 -- comes between that check and the write, nor between a freed place and the next one's promotion.
 -- Works when memory is full: finished jobs are what can be pruned.
 
+-- So many jobs that have expired are ended by one call, or a few more.
+local MOST_EXPIRED = 500
 local limit, inbox, queue_count = tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local first = 6 + math.max(queue_count, 0)
 local answer = { first <= #ARGV and settle_all(first, #ARGV) or {} }
@@ -20,7 +22,23 @@ local answer = { first <= #ARGV and settle_all(first, #ARGV) or {} }
 local until_time = limit > 0 and call('ZSCORE', LEASES, ARGV[2])
 if until_time then
   local named = queue_count >= 0 and { unpack(ARGV, 6, first - 1) } or nil
-  local name = lease(answer, ARGV[2], named, limit)
+  local name, expired = lease(answer, ARGV[2], named, limit)
+  local ended = 0
+  -- Jobs that it meets too late are ended, and others taken in their place. With very many of them it
+  -- stops early, and has somebody come again.
+  while #expired > 0 do
+    for _, each in ipairs(expired) do
+      local job = decode(each.record)
+      count(running, job.queue, -1)
+      cancel_job(job, each.id, EXPIRED)
+    end
+    write_cancelled()
+    ended = ended + #expired
+    if ended >= MOST_EXPIRED then left_for_others = left_for_others + 1 end
+    local left = ended < MOST_EXPIRED and limit - (#answer - 1) / 3 or 0
+    if left == 0 then break end
+    name, expired = lease(answer, ARGV[2], named, left)
+  end
   -- Who found nothing may be handed the next job that comes in, as long as its lease is known to
   -- last. Looking again writes nothing, unless that was renewed.
   if #answer > 1 or inbox == '' then

@@ -1,7 +1,7 @@
 #!lua
 -- follow: record outcomes and store the jobs that follow from those that count.
 -- KEYS signals
--- USES clock layout job lanes children waits settle queues insert related
+-- USES clock layout job lanes children waits expiry settle queues insert related
 -- ARGV 1 offset  2 number of outcomes  then six for each as exchange reads them, each job once,
 --   then for each outcome: number of its followers, and these as library/insert.lua reads them
 -- Returns the refused ids.
