@@ -209,7 +209,7 @@ async def test_over_http_and_by_a_client(app: headrace.App) -> None:
             two = await client.enqueue("work", {"n": 2}, **options)
             assert (two.id, two.args) == (one.id, {"n": 2})
             with pytest.raises(headrace.InvalidSetting, match="on_duplicate"):
-                await client.enqueue("work", {}, key="c", on_duplicate="later")  # type: ignore[typeddict-item]
+                await client.enqueue("work", {}, key="c", on_duplicate="later")  # type: ignore[arg-type]
 
 
 async def test_a_job_that_follows_takes_no_policy_of_a_key(app: headrace.App) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -94,10 +94,14 @@ async def test_one_insert_waits_for_a_key_and_no_other_verb(
     assert postgres._in_doubt == {}
 
 
+async def tell_nobody(_: Sequence[str]) -> None:
+    """No job is replaced here."""
+
+
 async def test_who_enqueues_at_the_same_time_does_not_wait_for_the_key_of_another(
     postgres: PostgresEngine, address: Address
 ) -> None:
-    door = Enqueuer(postgres, clock=postgres.clock)
+    door = Enqueuer(postgres, clock=postgres.clock, on_replaced=tell_nobody)
     async with open_transaction(address) as (connection, transaction):
         [first] = await postgres.insert_within(connection, [a_job(key="k")])
         # The first goes alone, the others travel together with the second that has the key.
@@ -116,7 +120,7 @@ async def test_a_transaction_may_enqueue_outside_of_itself_while_others_wait_for
     postgres: PostgresEngine, address: Address
 ) -> None:
     """The server cannot see such a tie: who waits for the key is not who the caller waits for."""
-    door = Enqueuer(postgres, clock=postgres.clock)
+    door = Enqueuer(postgres, clock=postgres.clock, on_replaced=tell_nobody)
     async with open_transaction(address) as (connection, transaction):
         await postgres.insert_within(connection, [a_job(key=f"k{n}") for n in range(5)])
         waiting = [asyncio.create_task(door.one(a_job(key=f"k{n}"))) for n in range(5)]

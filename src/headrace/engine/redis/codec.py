@@ -229,7 +229,7 @@ def finished_at(place: bytes) -> float:
 
 
 def seen(answer: Sequence[bytes], *, brief: bool = False) -> list[Job]:
-    """Jobs as people see them, from what the library `seen` answers."""
+    """Jobs as people see them, from what the library `shown_jobs` answers."""
     return [_seen(answer[n : n + 10], brief) for n in range(0, len(answer), 10)]
 
 
