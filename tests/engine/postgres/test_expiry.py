@@ -259,6 +259,19 @@ async def test_a_job_that_is_claimed_before_it_is_locked_does_not_expire(
     assert (await postgres.expire(10)).ids == (job_id,)
 
 
+async def test_a_job_that_has_started_before_it_is_locked_does_not_expire(
+    postgres: PostgresEngine, inside: Raw, clock: Clock
+) -> None:
+    """It was claimed, and is ready again for a retry."""
+    job_id = await enqueue(postgres, expires_in=60)
+    clock.advance(61)
+    async with inside.transaction():
+        await inside.execute("UPDATE job SET token = 1, attempt = 1")
+        called = await meeting(inside, postgres.expire(10))
+    assert (await called).ids == ()
+    assert await status(postgres, job_id) is Status.PENDING
+
+
 async def test_who_meets_another_that_ends_jobs_does_not_wait_long(
     postgres: PostgresEngine, inside: Raw, clock: Clock
 ) -> None:
