@@ -104,9 +104,11 @@ def at(seconds: float) -> datetime:
 
 
 def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
-    """What `scripts/library/insert.lua` reads, and whether there are children among the jobs."""
+    """What `scripts/library/insert.lua` reads; and whether that is for `library/related.lua`, which
+    stores children and jobs that have to start by a time.
+    """
     arguments: list[Part] = []
-    children = False
+    related = False
     for job in jobs:
         key = job.key or ""
         # 0 means "not given" to the script.
@@ -115,11 +117,11 @@ def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
         body = Body(job.args, job.max_attempts, job.timeout, job.on_crash == "fail", job.meta)
         texts = f"{job.queue}\0{job.lane or ''}\0{job.task}\0{key}\0{job.source}"
         if job.parent is not None:
-            flags, children = flags | _CHILD, True
+            flags, related = flags | _CHILD, True
             texts = f"{texts}\0{job.parent}\0{job.group or ''}"
         packed = _encode_body(body)
         if job.expires_at is not None or job.expires_in is not None:
-            flags |= _EXPIRES
+            flags, related = flags | _EXPIRES, True
             packed = _MOMENT.pack(_start_by(job)) + packed
         numbers = _NUMBERS.pack(job.width, flags, job.priority, run_at, kept_delay(job.delay))
         arguments += (
@@ -128,12 +130,7 @@ def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
             f"{job.task}\0{key}" if key else "",
             packed,
         )
-    return arguments, children
-
-
-def expires(job: NewJob) -> bool:
-    """Whether a job has to start by a time."""
-    return job.expires_at is not None or job.expires_in is not None
+    return arguments, related
 
 
 def _start_by(job: NewJob) -> float:

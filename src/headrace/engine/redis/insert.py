@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from headrace.engine.redis.codec import expires, insert_arguments
+from headrace.engine.redis.codec import insert_arguments
 from headrace.engine.redis.connection.connection import Part, pack, pack_beginning, pack_rest
 from headrace.engine.redis.connection.errors import ScriptUnknown
 from headrace.engine.redis.connection.store import RedisStore, call_of
@@ -33,10 +33,10 @@ class Producing(RedisStore):
     ) -> list[Inserted]:
         if not jobs and record is None:
             return []
-        arguments, children = insert_arguments(jobs)
+        arguments, related = insert_arguments(jobs)
         if record is not None:
             answers = await self._insert_with(record, arguments)
-        elif children:
+        elif related:
             answers = await self.run("insert_related", "", "", "", *arguments)
         elif len(jobs) == 1 and _may_run_at_once(jobs[0]):
             answers = await self._insert_one(arguments)
@@ -87,8 +87,8 @@ class Producing(RedisStore):
 
 
 def _may_run_at_once(job: NewJob) -> bool:
-    """Whether a job waits for nothing, neither for a time nor for others, and does not expire."""
-    return job.lane is None and job.run_at is None and not job.delay > 0 and not expires(job)
+    """Whether a job waits for nothing, neither for a time nor for others."""
+    return job.lane is None and job.run_at is None and not job.delay > 0
 
 
 def _inserted(answer: bytes) -> Inserted:

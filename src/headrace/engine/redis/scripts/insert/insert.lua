@@ -1,5 +1,5 @@
 #!lua
--- insert: store jobs that no job has made, as nearly all are.
+-- insert: store jobs that no job has made and that may start at any time, as nearly all are.
 -- KEYS
 -- USES clock layout job lanes queues insert
 -- ARGV 1 offset, then jobs as library/insert.lua reads them

@@ -1,9 +1,10 @@
 #!lua
--- insert_related: store jobs of which some have a parent, or jobs and a record in one step.
+-- insert_related: store jobs of which some have a parent or a time to start by, or jobs and a record in
+-- one step.
 -- KEYS
 -- USES clock layout job lanes record queues insert related
 -- ARGV 1 offset  2 to 4 the record: kind, zero byte, key ('' none)  body  version ('' whatever is there)
---   then jobs as library/insert.lua reads them
+--   then jobs as library/insert.lua reads them; see library/related.lua
 -- Answers as insert; or, if the record has another version, that one alone, and nothing is written.
 
 if ARGV[2] ~= '' then

@@ -1,11 +1,9 @@
 -- insert: store jobs in the order of the call; an id or a (task, key) that exists is not stored.
--- KEYS meta jobs bodies ids task_keys due expiry signals
+-- KEYS meta jobs bodies ids task_keys due signals
 -- Four values for each job: id  head  key field (task, zero, key; '' none)  body
 --   head: struct of width, flags, priority, run_at or 0, delay; then with zero bytes between them
 --   queue, lane ('' none), task, key, source and, of a child, parent and group ('' none), as the job's
 --   record has them
---   body: of a job that has to start by a time with a struct of that in front: a moment, or how many
---   seconds are left with a minus
 -- A call that is repeated finds its own ids and changes nothing, so a lost answer does no harm. The
 -- id is looked at first: whose key it brings does not matter then.
 
@@ -17,7 +15,7 @@ local function insert_jobs(values, first)
   local known = read(JOBS, given)
   local number = call('HINCRBY', META, 'seq', #given) - #given
 
-  local jobs, bodies, ids, due, expiry = {}, {}, {}, {}, {}
+  local jobs, bodies, ids, due = {}, {}, {}, {}
   local answer, lanes, queues = {}, {}, {}
   local seen, entered, narrowed = {}, {}, {}
 
@@ -74,14 +72,7 @@ local function insert_jobs(values, first)
       jobs[last + 1] = id
       jobs[last + 2] = pack_record(NUMBERS .. 'sc0', state, flags, width, 0, 0, run_at, now, 0, 0, 0,
         order, sub(head, HEAD_TEXTS))
-      local body = values[i + 3]
-      if flags >= EXPIRES then
-        local at = struct.unpack('<d', body)
-        expiry[#expiry + 1] = at > 0 and at or now - at
-        expiry[#expiry + 1] = id
-        body = sub(body, 9)
-      end
-      bodies[last + 1], bodies[last + 2] = id, body
+      bodies[last + 1], bodies[last + 2] = id, values[i + 3]
       ids[last + 1], ids[last + 2] = 0, id
       queues[queue] = true
     end
@@ -91,7 +82,6 @@ local function insert_jobs(values, first)
   write('HSET', BODIES, bodies)
   write('ZADD', IDS, ids)
   write('ZADD', DUE, due)
-  write('ZADD', EXPIRY, expiry)
   for queue, _ in pairs(queues) do use_queue(queue) end
   for _, lane in pairs(narrowed) do enter_again(lane) end
   for _, lane in pairs(lanes) do admit(lane) end
