@@ -85,11 +85,13 @@ class Documents:
         versions of a document the later one stays.
         """
         path, now, gate = clean_path(path), time(), asyncio.Semaphore(AT_ONCE)
+        # All of them before the first is stored.
+        names = [clean_name(name) for _, name in files]
 
         async def add(place: int, content: _Content) -> Accepted:
             document = NewDocument(
                 document_id="",
-                name=clean_name(files[place][1]),
+                name=names[place],
                 path=path,
                 sha256=content.sha256,
                 owner=owner,

@@ -137,7 +137,7 @@ async function add(files) {
         await ask("documents", { method: "POST", body: form });
         sent += 1;
       } catch (error) {
-        refused.push(`${file.name}: ${error.message}`);
+        refused.push(`${visible(file.name)}: ${error.message}`);
       }
       tell();
       watch();
@@ -145,6 +145,12 @@ async function add(files) {
   };
   await Promise.all(Array.from({ length: AT_ONCE }, send));
   await Promise.all([list(), about()]);
+}
+
+// Marks that turn the direction of writing would turn the rest of the note as well.
+function visible(name) {
+  const code = (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, code);
 }
 
 async function dropped(items) {
