@@ -42,6 +42,7 @@ ENDING_SECONDS = 10.0
 STEP_SECONDS = 1e-6
 LOOKED_AT = 500
 LARGEST_METADATA = 16_384
+FIRST_STAGE = "parsing"
 
 
 class Source(Protocol):
@@ -194,7 +195,11 @@ class Documents:
             job = await self._ended(row)
         if job.status.final:
             await repository.begin(_new(row), max(row.token, job.token))
-            await self._service.app.retry(document_id)
+            try:
+                await self._service.app.retry(document_id, from_stage=FIRST_STAGE)
+            except InvalidInput:
+                # It has ended before its first stage did.
+                await self._service.app.retry(document_id)
         return Accepted(
             document_id=document_id,
             job_id=document_id,
