@@ -141,11 +141,11 @@ class _Attempt:
         self._check(await self.repository.begin(_new(row), self.ctx.token))
         parsed = await self._stage("parsing", "parsed", lambda: self._parse(row), UNTIL_MASKED)
         cut = await self._stage("chunking", "chunked", lambda: self._cut(row, parsed), UNTIL_MASKED)
-        masked = await self._stage("masking", "masked", lambda: self._mask(row, cut))
-        masked = masked or await self._guarded("masking", lambda: self._left(row))
+        made = await self._stage("masking", "masked", lambda: self._mask(row, cut))
+        masked = made or await self._guarded("masking", lambda: self._left(row))
         chunks = masked.chunks
-        vectors = await self._stage("embedding", "embedded", lambda: self._embed(chunks))
-        vectors = vectors or await self._guarded("embedding", lambda: self._embed(chunks))
+        fresh = await self._stage("embedding", "embedded", lambda: self._embed(chunks))
+        vectors = fresh or await self._guarded("embedding", lambda: self._embed(chunks))
         return await self._store(masked, vectors)
 
     async def _parse(self, row: DocumentRow) -> Parsed:
