@@ -142,10 +142,16 @@ class _Attempt:
         parsed = await self._stage("parsing", "parsed", lambda: self._parse(row), UNTIL_MASKED)
         cut = await self._stage("chunking", "chunked", lambda: self._cut(row, parsed), UNTIL_MASKED)
         made = await self._stage("masking", "masked", lambda: self._mask(row, cut))
-        masked = made or await self._guarded("masking", lambda: self._left(row))
+        masked = (
+            made if made is not None else await self._guarded("masking", lambda: self._left(row))
+        )
         chunks = masked.chunks
         fresh = await self._stage("embedding", "embedded", lambda: self._embed(chunks))
-        vectors = fresh or await self._guarded("embedding", lambda: self._embed(chunks))
+        vectors = (
+            fresh
+            if fresh is not None
+            else await self._guarded("embedding", lambda: self._embed(chunks))
+        )
         return await self._store(masked, vectors)
 
     async def _parse(self, row: DocumentRow) -> Parsed:
