@@ -131,7 +131,11 @@ def _of(finding: Finding) -> Verdict:
     if finding.value is None:
         measured = "-"
     elif finding.ratio is not None and finding.unit.endswith("/s"):
-        measured = f"{finding.ratio:.1%} ({finding.value:,.0f}/s to {finding.reference:,.0f}/s)"
+        decimals = 0 if finding.value >= 100 else 1
+        measured = (
+            f"{finding.ratio:.1%} "
+            f"({finding.value:,.{decimals}f}/s to {finding.reference:,.{decimals}f}/s)"
+        )
     elif finding.ratio is not None and finding.unit == "ms":
         measured = f"{finding.ratio:.1%} ({finding.value:.2f} ms to {finding.reference:.2f} ms)"
     else:

@@ -39,6 +39,7 @@ SCENARIOS = (
     "follow",
     "listen",
     "dashboard",
+    "ingest",
 )
 
 

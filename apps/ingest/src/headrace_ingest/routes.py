@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -17,6 +18,8 @@ from headrace_ingest.names import clean_name, clean_path, shown
 from headrace_ingest.service import IngestService
 from headrace_ingest.store.records import Status
 from headrace_ingest.views import Accepted, hit_of
+
+T = TypeVar("T")
 
 # A request may have many files.
 FILES_AT_ONCE = 4
@@ -48,8 +51,9 @@ def routes(setup: Setup) -> Routes:
     ) -> dict[str, list[Accepted]]:
         """Hand in documents. Each is processed by a job of the same id."""
         # All are checked before the first is stored.
-        wanted = _checked(lambda: (clean_path(path), read_metadata(metadata)))
-        names = [_checked(lambda file=file: clean_name(file.filename or "")) for file in files]
+        within = _checked("path", path, clean_path)
+        details = _checked("metadata", metadata, read_metadata)
+        names = [_checked("files", file.filename or "", clean_name) for file in files]
         for file, name in zip(files, names, strict=True):
             if (file.size or 0) > largest:
                 raise Refusal(
@@ -57,8 +61,8 @@ def routes(setup: Setup) -> Routes:
                 )
         accepted = await documents.add_many(
             list(zip(files, names, strict=True)),
-            wanted[0],
-            metadata=wanted[1],
+            within,
+            metadata=details,
             owner=request.user,
         )
         request.note(accepted[0].document_id if accepted else None, documents=len(accepted))
@@ -69,8 +73,8 @@ def routes(setup: Setup) -> Routes:
         path: str = "/", status: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> Response:
         """List documents within a path, the newest first."""
-        wanted = _checked(lambda: None if not status else _status(status))
-        within = _checked(lambda: clean_path(path or "/"))
+        wanted = _checked("status", status, _status) if status else None
+        within = _checked("path", path or "/", clean_path)
         if not 1 <= limit <= 500:
             raise Refusal(422, f"limit is {limit}; give 1 to 500", field="limit")
         found, following = await documents.list(within, wanted, limit=limit, after=cursor)
@@ -128,7 +132,7 @@ def _add_search(routes: Routes, service: IngestService) -> None:
     @routes.get("/search", scope="read")
     async def search(q: str, path: str = "/", k: int = 10) -> Response:
         """Return the chunks that answer a question best."""
-        within = _checked(lambda: clean_path(path or "/"))
+        within = _checked("path", path or "/", clean_path)
         hits = await service.search.search(q, within, k)
         return _plain({"hits": [hit_of(hit) for hit in hits]})
 
@@ -146,12 +150,13 @@ def _add_search(routes: Routes, service: IngestService) -> None:
         }
 
 
-def _checked(read: Any) -> Any:
-    """Return what `read` does; what a caller has got wrong is refused with 422."""
+def _checked(field: str, given: str, read: Callable[[str], T]) -> T:
+    """Return what `read` makes of a field; what a caller has got wrong is refused with 422."""
     try:
-        return read()
+        return read(given)
     except ValidationError as error:
-        raise Refusal(422, str(error)) from None
+        remedy = str(error).rpartition("; ")[2] if "; " in str(error) else None
+        raise Refusal(422, str(error), field=field, value=shown(given), remedy=remedy) from None
 
 
 def _status(text: str) -> Status:

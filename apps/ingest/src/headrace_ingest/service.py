@@ -19,7 +19,7 @@ from headrace_ingest.parsing.parsed import Limits
 from headrace_ingest.parsing.pool import ParserPool
 from headrace_ingest.search.search import Search
 from headrace_ingest.settings import IngestSettings
-from headrace_ingest.store.originals import Sealer, load_key
+from headrace_ingest.store.originals import Sealer, load_key, read_key
 from headrace_ingest.store.repository import Repository
 
 TASK = "ingest.document"
@@ -100,7 +100,8 @@ class IngestService:
     @functools.cached_property
     def sealer(self) -> Sealer:
         """Return what seals originals."""
-        return Sealer(load_key(self.settings.key, self._key_folder()))
+        given = self.settings.key
+        return Sealer(read_key(given) if given else load_key(self._key_folder()))
 
     async def put_original(self, document_id: str, content: AsyncIterator[bytes]) -> str:
         """Seal a file and store it under the id of its document; return where it is. Unless it is

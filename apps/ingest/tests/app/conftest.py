@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from ingest_support.running import Running
+from tests.support.objects import S3Server
 from tests.support.servers import (
     PostgresServer,
     RedisServer,
@@ -24,6 +25,7 @@ class Stores:
     def __init__(self) -> None:
         self.server: PostgresServer | None = None
         self.redis: RedisServer | None = None
+        self.files: S3Server | None = None
         self._count = 0
 
     def url(self, engine: str, folder: Path) -> str:
@@ -41,12 +43,19 @@ class Stores:
             self.server.start()
         return f"{self.server.url}?schema=s{self._count}"
 
+    def bucket(self) -> S3Server:
+        """Return a server for files."""
+        if self.files is None:
+            self.files = S3Server()
+            self.files.start()
+        return self.files
+
 
 @pytest.fixture(scope="session")
 def stores() -> Iterator[Stores]:
     made = Stores()
     yield made
-    for server in (made.server, made.redis):
+    for server in (made.server, made.redis, made.files):
         if server is not None:
             server.destroy()
 

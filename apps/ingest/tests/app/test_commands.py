@@ -29,12 +29,16 @@ def test_a_folder_is_added_found_and_removed(
     (folder / "rules" / "dogs.txt").write_text("Dogs are welcome in the office on Fridays.")
     (folder / "empty.txt").write_text("")
     (folder / ".hidden").write_text("not added")
+    (folder / "invoice\u202efdp.exe").write_text("refused")
     added = json.loads(run("add", str(folder), "--path", top, "--json", code=1))
     by_name = {each["name"]: each for each in added["documents"]}
     assert set(by_name) == {"dogs.txt", "empty.txt"}
     dogs = by_name["dogs.txt"]
     assert (dogs["path"], dogs["status"]) == (f"{top}/rules", "completed")
     assert by_name["empty.txt"]["status"] == "failed"
+    (refused,) = added["refused"]
+    assert refused["file"].endswith("fdp.exe")
+    assert "U+202E, which turns the direction of writing; rename the file" in refused["error"]
     found = json.loads(run("search", "Can I bring my dog?", "--path", top, "--json"))
     assert found["hits"][0]["document_id"] == dogs["document_id"]
     listed = run("list", "--path", f"{top}/rules")

@@ -43,7 +43,9 @@ class Connections:
         self.most = 0
 
     def look(self, worker: subprocess.Popen[bytes]) -> None:
-        """Count those of the process now."""
+        """Count those of the process now. A file has none."""
+        if self.running.url.startswith("sqlite"):
+            return
         ports = {each.laddr.port for each in psutil.Process(worker.pid).net_connections("tcp")}
         self.most = max(self.most, len(self._ports() & ports))
 
@@ -85,7 +87,9 @@ class Watched:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("engine", "stop"), [("postgres", "kill"), ("redis", "terminate")])
+@pytest.mark.parametrize(
+    ("engine", "stop"), [("sqlite", "kill"), ("postgres", "kill"), ("redis", "terminate")]
+)
 def test_a_hundred_documents_at_once(
     engine: str, stop: str, stores: Stores, tmp_path: Path
 ) -> None:
@@ -115,7 +119,7 @@ def test_a_hundred_documents_at_once(
             worker.terminate()
             assert worker.wait(LIMIT) == 0
         work(running.start_worker(), 0)
-        assert 0 < connections.most <= MOST_CONNECTIONS
+        assert (engine != "sqlite") <= connections.most <= MOST_CONNECTIONS
         judge(running, watched, ids)
     finally:
         running.stop()

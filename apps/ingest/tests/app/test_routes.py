@@ -15,8 +15,22 @@ def test_a_hostile_name_is_refused(running: Running, name: str) -> None:
     assert running.client.get("/documents").json()["documents"] == before
 
 
-def test_a_name_is_shown_without_marks_and_folders(running: Running) -> None:
-    (accepted,) = running.add(("folder/fdp\u202e.txt", b"This is a text about names."))
+def test_a_name_that_is_read_otherwise_than_written_is_refused(running: Running) -> None:
+    before = running.client.get("/documents").json()["documents"]
+    answer = running.post(("good.txt", b"Not stored either."), ("invoice\u202efdp.exe", b"text"))
+    assert answer.status_code == 422, answer.text
+    problem = answer.json()
+    assert problem["detail"] == (
+        'The file name "invoice\\u202efdp.exe" has the mark U+202E, which turns the direction of '
+        "writing; rename the file without it."
+    )
+    assert (problem["field"], problem["value"]) == ("files", '"invoice\\u202efdp.exe"')
+    assert problem["remedy"] == "rename the file without it."
+    assert running.client.get("/documents").json()["documents"] == before
+
+
+def test_a_name_is_shown_without_hidden_marks_and_folders(running: Running) -> None:
+    (accepted,) = running.add(("folder/fdp\u200b.txt", b"This is a text about names."))
     assert accepted["name"] == "fdp.txt"
     original = f"/documents/{accepted['document_id']}/original"
     assert running.finished(accepted["document_id"])["status"] == "completed"

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -57,13 +57,28 @@ POINTS = (
     "before the outcome",
     "after the outcome",
 )
+# What an attempt calls for the work of each stage; storing is a call of the repository.
+METHODS = {
+    "_parse": "parsing",
+    "_cut": "chunking",
+    "_mask": "masking",
+    "_embed_batch": "embedding",
+}
+# What is shown once the result of a stage is recorded.
+FINISHED = {
+    "parsed": "parsing",
+    "chunked": "chunking",
+    "masked": "masking",
+    "embedded": "embedding",
+}
 SLOTS = 3
 # A life that has not reached its point within so many seconds is a mistake of the test.
 LONGEST = 60.0
 HALF_STORED = sa.text(
     """
     SELECT d.document_id, d.status, d.chunks, count(c.chunk_id) AS found,
-           count(DISTINCT e.chunk_id) AS embedded
+           count(DISTINCT e.chunk_id) AS embedded,
+           (SELECT count(*) FROM document_work w WHERE w.document_id = d.document_id) AS work
     FROM documents d
     LEFT JOIN document_chunks c ON c.document_id = d.document_id
     LEFT JOIN (SELECT DISTINCT chunk_id FROM embeddings) e ON e.chunk_id = c.chunk_id
@@ -101,23 +116,30 @@ def make_app(url: str) -> tuple[headrace.App, Setup]:
 def watch(app: headrace.App) -> None:
     """Put points of death into the pipeline, the transaction and the outcome."""
     attempt: Any = pipeline._Attempt
-    show, stage, finished = attempt._show, attempt._stage, attempt._finished
+    show, finished = attempt._show, attempt._finished
     store, count, exchange = Repository.store, repository.count_changes, app.engine.exchange
 
     def watched_show(self: Any, name: str, progress: int) -> None:
         show(self, name, progress)
+        if name in FINISHED:
+            tell("finished", self.document_id, self.ctx.token, FINISHED[name])
         fate.reach(name)
 
-    async def watched_stage(
-        self: Any, name: str, done: str, function: Callable[[], Awaitable[Any]]
-    ) -> Any:
-        async def step() -> Any:
-            tell("begun", self.document_id, self.ctx.token, name)
-            result = await function()
-            fate.reach(f"in {name}")
+    def watched(method: str, stage: str) -> None:
+        """Tell what is really done, whoever calls for it; it may end before it is recorded."""
+        function = getattr(attempt, method)
+
+        async def step(self: Any, *arguments: Any) -> Any:
+            # A batch is named by its first chunk.
+            part = f"{stage} {arguments[0]}" if method == "_embed_batch" else stage
+            tell("begun", self.document_id, self.ctx.token, part)
+            result = await function(self, *arguments)
+            if method == "_embed_batch":
+                tell("finished", self.document_id, self.ctx.token, part)
+            fate.reach(f"in {stage}")
             return result
 
-        return await stage(self, name, done, step)
+        setattr(attempt, method, step)
 
     async def watched_finished(self: Any, row: Any) -> Any:
         result = await finished(self, row)
@@ -125,6 +147,7 @@ def watch(app: headrace.App) -> None:
         return result
 
     async def watched_store(self: Any, processed: Any, *arguments: Any) -> Any:
+        tell("begun", processed.document_id, arguments[-1], "storing")
         stored = await store(self, processed, *arguments)
         tell("stored", processed.document_id, arguments[-1], "storing")
         fate.reach("after the commit")
@@ -143,7 +166,9 @@ def watch(app: headrace.App) -> None:
             fate.reach("after the outcome")
         return answer
 
-    attempt._show, attempt._stage, attempt._finished = watched_show, watched_stage, watched_finished
+    attempt._show, attempt._finished = watched_show, watched_finished
+    for method, stage in METHODS.items():
+        watched(method, stage)
     setattr(Repository, "store", watched_store)  # noqa: B010 - of this process
     setattr(repository, "count_changes", watched_count)  # noqa: B010
     setattr(app.engine, "exchange", watched_exchange)  # noqa: B010
@@ -205,10 +230,11 @@ async def half_stored(url: str) -> list[str]:
     finally:
         await setup.close()
     wrong = []
-    for document_id, status, chunks, found, embedded in rows:
-        wanted = chunks if status == "completed" else 0
-        if (found, embedded) != (wanted, wanted) or (status == "completed" and not chunks):
-            wrong.append(f"{document_id}: {status}, {chunks}, {found}, {embedded}")
+    for document_id, status, chunks, found, embedded, work in rows:
+        completed = status == "completed"
+        wanted = chunks if completed else 0
+        if (found, embedded) != (wanted, wanted) or (completed and (not chunks or work)):
+            wrong.append(f"{document_id}: {status}, {chunks}, {found}, {embedded}, {work}")
     return wrong
 
 

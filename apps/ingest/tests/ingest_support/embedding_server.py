@@ -22,6 +22,8 @@ class EmbeddingServer:
         self.keys: list[str | None] = []
         self.dimensions = 4
         self.base64 = False
+        self._free = threading.Event()
+        self._free.set()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -29,6 +31,7 @@ class EmbeddingServer:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.requests.append(body)
                 outer.keys.append(self.headers.get("Authorization"))
+                outer._free.wait()
                 status, headers, content = outer.answer(body)
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(content))}.items():
@@ -42,6 +45,14 @@ class EmbeddingServer:
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
         self.thread = threading.Thread(target=self.http.serve_forever)
+
+    def hold(self) -> None:
+        """Answer nobody from now on, until `release`."""
+        self._free.clear()
+
+    def release(self) -> None:
+        """Answer those who wait, and everybody else."""
+        self._free.set()
 
     def answer(self, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
         if self.answers:
@@ -62,6 +73,7 @@ def an_embedding_server() -> Iterator[EmbeddingServer]:
     try:
         yield made
     finally:
+        made.release()
         made.http.shutdown()
         made.thread.join()
         made.http.server_close()

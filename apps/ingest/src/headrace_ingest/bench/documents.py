@@ -1,7 +1,4 @@
-"""Measure how many documents a second are processed, and how much memory that takes.
-
-    python -m headrace_ingest.bench documents --count 60    beside a loop with the same parts
-    python -m headrace_ingest.bench memory                  a PDF of 200 MB, and 100 at once
+"""Process documents by a worker or by a plain loop, and tell how long it took and how much memory.
 
 The plain loop has as many slots as the worker, and its parts: it reads the files, cuts, masks,
 embeds and stores them, without a queue, a status row for each stage, or sealed originals. They take
@@ -11,7 +8,6 @@ descriptions of installed packages.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -20,16 +16,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import psutil  # type: ignore[import-untyped]
 
 import headrace
 from headrace.bundles import Setup
-from headrace_ingest.bench.files import large_pdf
 from headrace_ingest.bundle import bundle
 from headrace_ingest.chunking import split
 from headrace_ingest.documents import Documents
@@ -40,8 +36,7 @@ from headrace_ingest.store.sources import FileSource
 
 SLOTS = 10
 CHARACTERS = 4000
-LARGE_MEBIBYTES = 200
-WAYS = ("loop", "worker")
+WORKER, LOOP = "worker", "loop"
 WARM_UP = "담당자: 김철수 과장"
 
 
@@ -118,19 +113,26 @@ async def run(way: str, folder: Path, paths: Sequence[Path], url: str) -> float:
     app = headrace.App(url, artifacts=str(folder / "artifacts"))
     setup = app.load_bundle(bundle)
     async with app:
-        return await (by_loop if way == "loop" else by_worker)(setup, paths)
+        return await (by_loop if way == LOOP else by_worker)(setup, paths)
 
 
-def measured(way: str, paths: Sequence[Path]) -> tuple[float, float]:
-    """Run a way in a process of its own on a new store; return its seconds, and the most memory
-    that it and its processes had, in MB.
-    """
+class Measured(NamedTuple):
+    """How many seconds documents took, and the most memory of all processes together, in MB."""
+
+    seconds: float
+    megabytes: float
+
+
+def measured(way: str, paths: Sequence[Path], url: str | None = None) -> Measured:
+    """Run a way in a process of its own. `url` is an empty store; None: a new file."""
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
         program = [sys.executable, "-m", __spec__.name, way, folder]
         process = subprocess.Popen(  # noqa: S603 - this module
             [*program, *map(str, paths)],
             stdout=subprocess.PIPE,
-            env={**os.environ, "HEADRACE_URL": f"sqlite:///{folder}/jobs.db"},
+            # With Redis the tables are in a file of the current folder.
+            cwd=folder,
+            env={**os.environ, "HEADRACE_URL": url or f"sqlite:///{folder}/jobs.db"},
         )
         most = 0.0
 
@@ -146,7 +148,16 @@ def measured(way: str, paths: Sequence[Path]) -> tuple[float, float]:
         watcher.join()
         if process.returncode:
             raise RuntimeError(f"{way} ended with {process.returncode}")
-        return float(json.loads(output)), most
+        return Measured(float(json.loads(output)), most)
+
+
+def in_turns(runs: int) -> Iterator[tuple[int, str]]:
+    """Yield which way is next, with the number of its run. The first of a pair may find the machine
+    busier than the second.
+    """
+    for number in range(runs):
+        for way in (LOOP, WORKER) if number % 2 else (WORKER, LOOP):
+            yield number, way
 
 
 def _memory(pid: int) -> float:
@@ -157,56 +168,6 @@ def _memory(pid: int) -> float:
         return float(sum(each.memory_info().rss for each in family)) / 1e6
     except psutil.NoSuchProcess:
         return 0.0
-
-
-def load() -> str:
-    """Return how busy the machine is."""
-    return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-
-
-def measure_documents(count: int, runs: int) -> None:
-    """Print documents a second of both ways, and their ratio."""
-    best = dict.fromkeys(WAYS, 0.0)
-    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
-        paths = write_files(Path(folder), count)
-        for number in range(runs):
-            # The first of a pair may find the machine busier than the second.
-            for way in WAYS if number % 2 else reversed(WAYS):
-                seconds, memory = measured(way, paths)
-                best[way] = max(best[way], count / seconds)
-                rate = f"{count / seconds:.2f} documents/s"
-                print(f"run {number + 1}, {way}: {rate}, {memory:.0f} MB, {load()}", flush=True)
-    share = best["worker"] / best["loop"]
-    print(f"worker {best['worker']:.2f}, loop {best['loop']:.2f} documents/s: {share:.0%}")
-
-
-def measure_memory() -> None:
-    """Print the most memory of a worker with a large PDF, with one document, and with a hundred."""
-    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
-        large = Path(folder) / "large.pdf"
-        large_pdf(large, LARGE_MEBIBYTES)
-        hundred = write_files(Path(folder), 100)
-        for name, paths in (
-            ("one document", hundred[:1]),
-            (f"a PDF of {large.stat().st_size / 2**20:.0f} MiB", [large]),
-            ("100 documents at once", hundred),
-        ):
-            seconds, memory = measured("worker", paths)
-            print(f"{name}: at most {memory:.0f} MB in all, {seconds:.1f} s, {load()}", flush=True)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run a measurement; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m headrace_ingest.bench")
-    parser.add_argument("what", choices=["documents", "memory"])
-    parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--runs", type=int, default=4)
-    chosen = parser.parse_args(arguments)
-    if chosen.what == "memory":
-        measure_memory()
-    else:
-        measure_documents(chosen.count, chosen.runs)
-    return 0
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ function show() {
 }
 
 function rowOf(each, state) {
-  const masked = Object.entries(each.personal_data ?? {}).map(([kind, count]) => `${count} ${kind.replaceAll("_", " ")}`);
+  const masked = Object.entries(each.personal_data ?? {}).map(
+    ([kind, count]) => kind.replaceAll("_", " ") + (count > 1 ? ` × ${count}` : ""));
   const status = make("td", { className: each.status }, sign(each.status), ` ${each.status}`);
   if (!FINAL.includes(each.status)) {
     const bar = make("progress", { max: 100, value: each.progress });
@@ -74,7 +75,7 @@ function rowOf(each, state) {
   const row = make("tr", {},
     make("td", { className: "name" }, nameOf(each)), make("td", {}, each.path), status,
     make("td", { className: "number" }, each.chunks ? each.chunks.toLocaleString() : ""),
-    make("td", {}, masked.join(", ")), actions);
+    make("td", { className: "masked" }, masked.join(", ")), actions);
   row.dataset.id = each.document_id;
   row.dataset.state = state;
   return row;
@@ -137,7 +138,7 @@ async function add(files) {
         await ask("documents", { method: "POST", body: form });
         sent += 1;
       } catch (error) {
-        refused.push(`${file.name}: ${error.message}`);
+        refused.push(`${visible(file.name)}: ${error.message}`);
       }
       tell();
       watch();
@@ -147,10 +148,22 @@ async function add(files) {
   await Promise.all([list(), about()]);
 }
 
+// Marks that turn the direction of writing would turn the rest of the note as well.
+function visible(name) {
+  const code = (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, code);
+}
+
 async function dropped(items) {
   // Entries have to be taken before the first await: the list is emptied after the event.
-  const entries = [...items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  const entries = [];
   const found = [];
+  for (const item of items) {
+    const entry = item.webkitGetAsEntry?.();
+    const file = entry ? null : item.getAsFile();
+    if (entry) entries.push(entry);
+    else if (file) found.push(file);
+  }
   while (entries.length) {
     const entry = entries.shift();
     if (entry.isFile) {
@@ -192,12 +205,15 @@ async function search(event) {
 
 function hitOf(hit) {
   const text = make("p", {});
+  // The server counts whole characters; an emoji is two of a string here.
+  const letters = [...hit.text];
+  const part = (start, end) => letters.slice(start, end).join("");
   let at = 0;
   for (const [start, end] of hit.ranges ?? []) {
-    text.append(hit.text.slice(at, start), make("mark", {}, hit.text.slice(start, end)));
+    text.append(part(at, start), make("mark", {}, part(start, end)));
     at = end;
   }
-  text.append(hit.text.slice(at));
+  text.append(part(at));
   const title = make("strong", {}, nameOf(hit));
   return make("li", {}, title, make("span", { className: "quiet" }, ` ${hit.path} · ${hit.score.toFixed(2)}`), text);
 }

@@ -61,12 +61,15 @@ class Sealer:
             place += 1
 
 
-def load_key(given: str | None, folder: Path) -> bytes:
-    """Return the key: the one given, else that of a file in `folder`, which is made if there is
-    none. Several processes may do so at once.
+def read_key(given: str) -> bytes:
+    """Return the key of the setting."""
+    return _decoded(given, "HEADRACE_INGEST_KEY")
+
+
+def load_key(folder: Path) -> bytes:
+    """Return the key of a file in `folder`, which is made if there is none. Several processes may
+    do so at once.
     """
-    if given:
-        return _decoded(given, "HEADRACE_INGEST_KEY")
     path = folder / "ingest.key"
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / f".ingest.key.{os.getpid()}"

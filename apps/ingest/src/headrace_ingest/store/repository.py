@@ -31,8 +31,10 @@ from headrace_ingest.store.statements import (
     CHANGES,
     CHUNKS,
     DOCUMENTS,
+    WORK,
     count_changes,
     document_of,
+    forget_work,
     insert_row,
     is_later,
     lock,
@@ -103,6 +105,33 @@ class Repository:
                 return Outcome.STORED
             shown = {"status": Status.PROCESSING, "stage": stage, "progress": progress}
             return await update_row(connection, row, token, {**shown, "error": None})
+
+    async def save_work(
+        self, document_id: str, token: int, part: str, content: bytes, *, only: bool = False
+    ) -> Outcome:
+        """Keep what a stage has made of a document until it is stored. `only`: all other parts go,
+        which were made of something else.
+        """
+        async with self._writing(document_id) as connection:
+            row = await read_row(connection, document_id)
+            if row is None:
+                return Outcome.GONE
+            if row.token > token:
+                return Outcome.STALE
+            await forget_work(connection, document_id, None if only else part)
+            await connection.execute(
+                WORK.insert().values(document_id=document_id, part=part, content=content)
+            )
+        return Outcome.STORED
+
+    async def read_work(self, document_id: str, part: str) -> bytes | None:
+        """Return what a stage has made of a document; None if it is not there."""
+        query = sa.select(WORK.c.content).where(
+            WORK.c.document_id == document_id, WORK.c.part == part
+        )
+        async with self._engine.connect() as connection:
+            content: bytes | None = await connection.scalar(query)
+        return content
 
     async def fail(self, document_id: str, token: int, error: str) -> Outcome:
         """Write that an attempt was the last one and has failed. What was stored of an earlier
@@ -191,6 +220,7 @@ class Repository:
             for other in older:
                 await retire(connection, other, document_id, other.token)
             await connection.execute(CHUNKS.delete().where(CHUNKS.c.document_id == document_id))
+            await forget_work(connection, document_id)
             for table, values in ((CHUNKS.insert(), rows[0]), (vector_format.insert, rows[1])):
                 for start in range(0, len(values), INSERT_AT_ONCE):
                     await connection.execute(table, values[start : start + INSERT_AT_ONCE])

@@ -20,12 +20,14 @@ from headrace_ingest.store.tables import (
     Document,
     DocumentChange,
     DocumentChunk,
+    DocumentWork,
     table_of,
 )
 from headrace_ingest.store.vectors import VectorFormat
 
 DOCUMENTS = table_of(Document)
 CHUNKS = table_of(DocumentChunk)
+WORK = table_of(DocumentWork)
 CHANGES = table_of(DocumentChange)
 COUNTER = table_of(ChangeCounter)
 
@@ -153,8 +155,19 @@ def is_later(other: DocumentRow, row: DocumentRow) -> bool:
 async def retire(connection: AsyncConnection, row: DocumentRow, by: str, token: int) -> None:
     """Keep of a document only its row, which says what it was replaced by."""
     await connection.execute(CHUNKS.delete().where(CHUNKS.c.document_id == row.document_id))
+    await forget_work(connection, row.document_id)
     replaced = {"status": Status.REPLACED, "replaced_by": by, "chunks": 0}
     await update_row(connection, row, token, replaced)
+
+
+async def forget_work(
+    connection: AsyncConnection, document_id: str, part: str | None = None
+) -> None:
+    """Delete a part of what finished stages have made of a document; None: all of it."""
+    wanted = WORK.c.document_id == document_id
+    if part is not None:
+        wanted = sa.and_(wanted, WORK.c.part == part)
+    await connection.execute(WORK.delete().where(wanted))
 
 
 async def read_replaced(connection: AsyncConnection, document_id: str) -> list[DocumentRow]:

@@ -102,6 +102,20 @@ class Embedding(Base):
     vector: Mapped[bytes] = mapped_column(sa.LargeBinary)
 
 
+class DocumentWork(Base):
+    """What finished stages have made of a document that is not stored yet: its masked text, and
+    vectors by batch. When the document is stored or deleted, it goes in the same transaction.
+    """
+
+    __tablename__ = "document_work"
+
+    document_id: Mapped[str] = mapped_column(
+        sa.Text, sa.ForeignKey("documents.document_id", ondelete="CASCADE"), primary_key=True
+    )
+    part: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    content: Mapped[bytes] = mapped_column(sa.LargeBinary)
+
+
 class DocumentChange(Base):
     """The last change of each document, numbered in the order of the commits: what a search loads
     to keep in step. Of a deleted document only this remains.

@@ -1,0 +1,1 @@
+"""The bundle `ingest` as a scenario."""
