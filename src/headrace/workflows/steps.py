@@ -16,6 +16,7 @@ from headrace.model.status import Status
 from headrace.workflows.ends import Ends, StepEnd
 from headrace.workflows.model import Step
 from headrace.workflows.run import child_ids, get_all, parts_of
+from headrace.workflows.sealed import shown_result
 
 StepStatus = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
 # More unfinished jobs of a step than this are not read one by one, unless it has to be exact.
@@ -58,7 +59,7 @@ async def look(engine: Engine, job: Job, *, exact: bool = True) -> RunView:
     """How far a run is."""
     workflow, params = parts_of(job)
     entries = await engine.entries(job.id)
-    ends = await Ends.read(engine, job.id, entries)
+    ends = await Ends.read(engine, job.id, entries, job.opener)
     begun = {entry.name: entry for entry in entries if entry.kind == CHILDREN}
     steps = [
         await _view(engine, job, step, ends.get(step.id), begun.get(step.id), exact=exact)
@@ -71,8 +72,8 @@ async def look(engine: Engine, job: Job, *, exact: bool = True) -> RunView:
         status=job.status.value,
         steps=steps,
         params=params,
-        result=job.result,
-        error=job.error,
+        result=shown_result(job),
+        error=job.error_message,
     )
 
 
