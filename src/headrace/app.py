@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from headrace.dispatchers.cron.schedules import ScheduleOptions, Schedules
+    from headrace.encryption import KeySource
     from headrace.loops.loop import Loop
     from headrace.model.artifact import File
     from headrace.model.schedules.schedule import Schedule
@@ -69,6 +70,7 @@ class App(BundleVerbs, AdminVerbs):
         *,
         settings: Settings | None = None,
         clock: Clock | None = None,
+        encryption: KeySource | None = None,
         **given: Any,
     ) -> None:
         if settings is None:
@@ -76,6 +78,7 @@ class App(BundleVerbs, AdminVerbs):
         elif url is not None or given:
             raise InvalidSetting("give either settings or single values, not both")
         super().__init__()
+        self._encryption = encryption
         self.reconfigure(settings, clock=clock or Clock())
 
     def __repr__(self) -> str:
@@ -143,7 +146,12 @@ class App(BundleVerbs, AdminVerbs):
         return self._workflow_task if name == WORKFLOW else None
 
     def task_names(self) -> tuple[str, ...]:
-        """The names of all tasks that a worker of this App knows."""
+        """The names of all tasks that a worker of this App knows. Without keys it cannot run those
+        that are encrypted.
+        """
+        if self.sealing is None:
+            known = [name for name, task in self.tasks.items() if not task.encrypted]
+            return (*known, WORKFLOW, *EVENTS)
         return (*self.tasks, WORKFLOW, *EVENTS)
 
     @property
@@ -156,9 +164,17 @@ class App(BundleVerbs, AdminVerbs):
     async def enqueue_job(self, job: NewJob[R], *, connection: Any = None) -> Job[R]:
         """Store one job that a task has made."""
         await self.open()
+        if self._sealing is not None:
+            return await self._enqueue_openable(job, connection)
         if connection is not None:
             return await self._enqueuer.within(connection, job)
         return await self._enqueuer.one(job)
+
+    async def _enqueue_openable(self, job: NewJob[R], connection: Any) -> Job[R]:
+        enqueuer = self._enqueuer
+        within = connection is not None
+        stored = await (enqueuer.within(connection, job) if within else enqueuer.one(job))
+        return self._openable(stored)
 
     def job(self, name: str, args: Mapping[str, Any] | None = None, **options: Any) -> NewJob:
         """Make a job without storing it, for `enqueue_many`. It is checked against its task; the
@@ -238,7 +254,8 @@ class App(BundleVerbs, AdminVerbs):
     ) -> list[Job[R]]:
         """Store any number of jobs in order, streamed in bounded batches."""
         await self.open()
-        return await self._enqueuer.many(jobs, on_progress=on_progress)
+        stored = await self._enqueuer.many(jobs, on_progress=on_progress)
+        return stored if self._sealing is None else list(map(self._openable, stored))
 
     async def enqueue_or_find_many(
         self,
@@ -282,6 +299,7 @@ class App(BundleVerbs, AdminVerbs):
                 f"event {event!r}: the value takes {len(body):,} bytes, the limit is "
                 f"{self.payload_limit:,}; keep it elsewhere and pass a reference"
             )
+        body = await self._sealed_event(parse_id(job_id), event, body)
         delivery = await job_tree.deliver(self._engine, parse_id(job_id), event, body)
         if delivery in ("delivered", "already"):
             return delivery

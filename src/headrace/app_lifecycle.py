@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ from headrace.task import Registry
 from headrace.tracing import find_tracing
 
 if TYPE_CHECKING:
+    from headrace.encryption import KeySource, Sealing
     from headrace.engine.base import Engine
     from headrace.tracing.tracer import Tracing
 
@@ -64,6 +66,9 @@ class AppLifecycle(Registry):
     # What makes spans; None while traces are off. Known when the App is opened.
     tracing: Tracing | None = None
     _isolated = False
+    # Keys that are given in code, and what seals with them, or with those of the settings.
+    _encryption: KeySource | None = None
+    _sealing: Sealing | None = None
 
     def isolated(self) -> None:
         """From now on this is the App of a child process, which works for a worker elsewhere."""
@@ -75,7 +80,30 @@ class AppLifecycle(Registry):
         if clock is not None:
             self.clock = clock
         self.artifact_store = open_store(settings.artifacts)
+        self._sealing = self._make_sealing()
+        for task in self.tasks.values():
+            task.decide_encryption()
         self._begin_afresh()
+
+    @property
+    def sealing(self) -> Sealing | None:
+        """What seals and opens the values of encrypted tasks; None without keys."""
+        return self._sealing
+
+    @property
+    def encrypt_all(self) -> bool:
+        """Whether tasks are encrypted that do not say whether they are."""
+        return self.settings.encrypt_all
+
+    def _make_sealing(self) -> Sealing | None:
+        given, settings = self._encryption, self.settings
+        text, file = settings.encryption_keys, settings.encryption_key_file
+        if given is None and text is None and file is None:
+            return None
+        # Most programs encrypt nothing, and do not pay for this.
+        from headrace.encryption import Sealing, make_keys  # noqa: PLC0415
+
+        return Sealing(functools.partial(make_keys, given, text, file))
 
     def _begin_afresh(self) -> None:
         settings = self.settings

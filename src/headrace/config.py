@@ -22,7 +22,7 @@ MOST_SECONDS = 100 * 365 * 86_400.0
 """A longer span, added to a time or taken from it, leaves what stores and calendars know."""
 LISTS = ("queues", "bundles")
 """Settings that are several names, `a,b` in text."""
-SECRETS = frozenset({"api_key"})
+SECRETS = frozenset({"api_key", "encryption_keys"})
 """Settings whose value is never shown."""
 
 
@@ -57,6 +57,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Literal["text", "json"] = "text"
     tracing: Literal["auto", "on", "off"] = "auto"
     allow_private_webhooks: bool = False
+    encryption_keys: str | None = None
+    encryption_key_file: str | None = None
+    encrypt_all: bool = False
+    show_sealed: bool = False
     api_url: str | None = None
     api_key: str | None = None
 

@@ -21,6 +21,9 @@
     ├── LeaseLost               another worker owns the job now
     ├── ResultTimeout           the job did not finish in the time given
     ├── JobFailed               the job whose result was asked for did not complete
+    ├── SealedValue             a value of an encrypted task cannot be opened, or not be sealed
+    │   ├── MissingEncryptionKey  … because this process does not have the key
+    │   └── SealRefused         … because it was changed, or belongs to another job
     ├── EngineError
     │   ├── EngineUnavailable   try again later: the server is away
     │   │   ├── EngineRefused   … or does not let this user, or this database, in
@@ -138,6 +141,24 @@ class ResultTimeout(HeadraceError, TimeoutError):
 
 class JobFailed(HeadraceError):
     """The job did not complete, so it has no result."""
+
+
+class SealedValue(HeadraceError):
+    """A value of an encrypted task cannot be opened here, or not be sealed."""
+
+
+class MissingEncryptionKey(SealedValue):
+    """This process does not have the key that is needed to open a value, or to seal one. `key` is
+    the key's name, None if it has no keys at all.
+    """
+
+    def __init__(self, message: str, *, key: str | None = None) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+class SealRefused(SealedValue):
+    """A sealed value was changed, or was moved from another job."""
 
 
 class EngineError(HeadraceError):

@@ -38,6 +38,7 @@ MODULES = {
     "webhooks": ["headrace.publishing.webhook", "httpx"],
     "workflows": ["headrace.workflows.load", "headrace.config_files"],
     "bundles": ["headrace.bundles.tables", "alembic", "aiosqlite"],
+    "encryption": ["headrace.encryption.cipher", "cryptography.hazmat.primitives.ciphers.aead"],
     "otel": ["headrace.tracing.tracer", "opentelemetry.exporter.otlp.proto.http.trace_exporter"],
 }
 MODULES["all"] = [module for modules in MODULES.values() for module in modules]

@@ -56,12 +56,16 @@ class JobVerbs(ResultVerbs):
         wanted = filter or JobFilter()
         after = None if cursor is None else parse_id(cursor)
         if fingerprint is None and not search:
-            return await self._engine.list_jobs(wanted, cursor=after, limit=limit, brief=brief)
-        from headrace.monitor.search import find  # noqa: PLC0415
+            page = await self._engine.list_jobs(wanted, cursor=after, limit=limit, brief=brief)
+        else:
+            from headrace.monitor.search import find  # noqa: PLC0415
 
-        return await find(
-            self._engine, wanted, search, fingerprint, cursor=after, limit=limit, brief=brief
-        )
+            page = await find(
+                self._engine, wanted, search, fingerprint, cursor=after, limit=limit, brief=brief
+            )
+        for job in page.jobs:
+            self._openable(job)
+        return page
 
     async def count(
         self, filter: JobFilter | None = None, *, fingerprint: str | None = None

@@ -48,12 +48,19 @@ class PublishingVerbs(AppLifecycle):
         self._publishing.types.declare(name, model, summary)
 
     def event_job(
-        self, event_type: str, body: bytes, key: str | None, job_id: str | None
+        self,
+        event_type: str,
+        body: bytes,
+        key: str | None,
+        job_id: str | None,
+        *,
+        sealed: bool = False,
     ) -> NewJob:
         """Return the job that publishes an event; `body` is JSON, `job_id` the job that wants it.
-        Raises `UnknownEventType`, and `InvalidArguments` for a body that does not fit.
+        With `sealed` the event is stored sealed. Raises `UnknownEventType`, and `InvalidArguments`
+        for a body that does not fit.
         """
-        return self._publishing.event_job(event_type, body, key, job_id)
+        return self._publishing.event_job(event_type, body, key, job_id, sealed=sealed)
 
     async def publish(
         self, event_type: str, body: Any, key: str | None = None, *, conn: Any = None
@@ -61,7 +68,8 @@ class PublishingVerbs(AppLifecycle):
         """Publish an event from code outside of jobs, and return its id. With `conn` it is part of
         your PostgreSQL transaction. In a handler use `ctx.publish`.
         """
-        job = self.event_job(event_type, encode_body(event_type, body), key, None)
+        encoded = encode_body(event_type, body)
+        job = self.event_job(event_type, encoded, key, None, sealed=self.encrypt_all)
         await cast("AppLike", self).enqueue_job(job, connection=conn)
         return job.id
 

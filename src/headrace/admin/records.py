@@ -55,8 +55,9 @@ class RecordVerbs(AlertVerbs):
 
     async def dead_letter(self, letter_id: str) -> DeadLetterView:
         """Return one message with all that is known about it."""
-        letter = await self._letters.get(letter_id)
-        return _view(letter, raw=letter.raw)
+        letters = self._letters
+        letter = await letters.get(letter_id)
+        return _view(letter, raw=letters.shown_message(letter))
 
     async def replay_dead_letter(self, letter_id: str) -> Replayed:
         """Try a message again. It is gone once its job is stored; if it makes none, it stays."""
@@ -98,5 +99,5 @@ def _view(letter: DeadLetter, *, raw: bytes) -> DeadLetterView:
     from headrace.api_types.responses import DeadLetterView  # noqa: PLC0415
 
     fields = msgspec.structs.asdict(letter)
-    del fields["known"]
+    del fields["known"], fields["sealed"]
     return DeadLetterView(**fields | {"raw": raw})

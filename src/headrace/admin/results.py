@@ -7,9 +7,10 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from headrace.admin.records import RecordVerbs
-from headrace.errors import InvalidInput, JobFailed, ResultTimeout
+from headrace.errors import InvalidInput, JobFailed, MissingEncryptionKey, ResultTimeout
 from headrace.model.ids import parse_id
 from headrace.model.job import Job
+from headrace.model.sealed import key_of_args
 from headrace.model.status import Status
 from headrace.monitor.results import not_found
 from headrace.task.returned import decoder_of
@@ -34,7 +35,10 @@ class ResultVerbs(RecordVerbs):
         found = await self._engine.get([parse_id(asked)])
         if not found:
             raise not_found(asked, self.settings.history_seconds)
-        return found[0] if isinstance(job_id, str) else self._typed(found[0])
+        job = found[0]
+        if self._sealing is not None:
+            job.opener = self._sealing
+        return job if isinstance(job_id, str) else self._typed(job)
 
     @overload
     async def result(self, job_id: Job[R], timeout: float | None = None) -> R: ...
@@ -53,8 +57,11 @@ class ResultVerbs(RecordVerbs):
             raise ResultTimeout(
                 f"job {job_id} has not finished within {timeout:g} s; it goes on"
             ) from None
+        if self._sealing is not None:
+            job.opener = self._sealing
         if job.status is not Status.COMPLETED:
-            raise JobFailed(f"job {job_id} ended as {job.status}: {job.error or 'no reason kept'}")
+            reason = job.error_message or "no reason kept"
+            raise JobFailed(f"job {job_id} ended as {job.status}: {reason}")
         try:
             return job.result if isinstance(asked, str) else self._typed(job).result
         except msgspec.DecodeError as error:
@@ -69,3 +76,26 @@ class ResultVerbs(RecordVerbs):
         if task is not None:
             job.result_decoder = decoder_of(task.function).decode
         return job
+
+    # -- what is sealed ------------------------------------------------------------------------
+
+    def _openable(self, job: Job[R]) -> Job[R]:
+        """Let a job open what is sealed of it, when that is asked for, if there are keys here."""
+        if self._sealing is not None:
+            job.opener = self._sealing
+        return job
+
+    async def _sealed_event(self, job_id: str, event: str, body: bytes) -> bytes:
+        """Return the value of an event as it is stored with a job: sealed, if the job is."""
+        for job in await self._engine.get([job_id]):
+            task = self.tasks.get(job.task)
+            if key_of_args(job.args_json) is None and (task is None or not task.encrypted):
+                continue
+            if self.sealing is None:
+                raise MissingEncryptionKey(
+                    f"event {event!r}: job {job_id} is encrypted, but this process has no "
+                    "encryption keys; give it some: HEADRACE_ENCRYPTION_KEYS or "
+                    "HEADRACE_ENCRYPTION_KEY_FILE"
+                )
+            return self.sealing.event(job_id, event, body)
+        return body

@@ -86,7 +86,7 @@ class AdminVerbs(JobVerbs, OverviewVerbs):
         await self.open()
         insert = functools.partial(self.enqueue_job, connection=connection)
         return await job_uploads.enqueue_with_files(
-            self._engine, self.artifact_store, uploads, make, insert
+            self._engine, self.artifact_store, uploads, make, insert, sealing=self.sealing
         )
 
     async def list_artifacts(self, job_id: str) -> Sequence[Artifact]:
@@ -177,7 +177,7 @@ class AdminVerbs(JobVerbs, OverviewVerbs):
         self, name: str, *, force: bool = False, source: Source = "code"
     ) -> Job:
         """Make a job of a schedule now; with `force` also while one of it is unfinished."""
-        return await self.schedules.trigger(name, source=source, force=force)
+        return self._openable(await self.schedules.trigger(name, source=source, force=force))
 
     async def next_times(self, name: str, count: int = 5) -> ScheduleTimes:
         """Return when a schedule fires next."""

@@ -62,7 +62,7 @@ class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
             error=job.error,
             result_json=NULL if job.result_json is None else msgspec.Raw(job.result_json),
             cancel_requested=job.cancel_requested,
-            log=job.attempts if job.log else [],
+            log=job.shown_attempts if job.log else [],
             meta_json=msgspec.Raw(job.meta_json) if job.meta_json else EMPTY,
             parent=job.parent,
             group=job.group,

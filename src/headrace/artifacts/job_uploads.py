@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,6 +26,10 @@ from headrace.errors import EngineError, InvalidInput, JobConflict
 from headrace.model.artifact import Artifact, Content, File
 from headrace.model.ids import new_id
 from headrace.model.job import Job, NewJob
+from headrace.model.sealed import key_of_args
+
+if TYPE_CHECKING:
+    from headrace.encryption import Sealing
 
 MOST_FILES = 100
 # Names may be longer in a store; nobody reads more of one.
@@ -116,11 +121,13 @@ async def enqueue_with_files(
     uploads: Sequence[Upload],
     make: Callable[[list[HandedIn]], NewJob],
     insert: Callable[[NewJob], Awaitable[Job]],
+    *,
+    sealing: Sealing | None = None,
 ) -> tuple[Job, bool]:
     """Store files and a job, or neither. Also return whether the job is new.
 
     `make` checks and makes the job of what is known about its files: it is called before anything
-    is written, and once more afterwards.
+    is written, and once more afterwards. `sealing` has sealed its arguments, if they are.
     """
     job_id = await _job_id(engine, uploads)
     files = plan(job_id, uploads)
@@ -142,6 +149,8 @@ async def enqueue_with_files(
                 media_type=media_type,
             )
         job = make(files)
+        if sealing is not None and key_of_args(job.args) is not None:
+            job = sealing.with_id(job, job_id)
         job.id = job_id
         # From here on the job may exist, even if the engine does not say so.
         unwanted = False

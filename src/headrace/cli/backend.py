@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headrace.app import App
+from headrace.encryption.views import shown_entry, shown_job
 from headrace.model.artifact import Artifact
-from headrace.model.job import JobFilter
+from headrace.model.durable.writes import StoredEntry
+from headrace.model.job import Job, JobFilter
 from headrace.model.views import JobPage, QueueView
 from headrace.monitor.running import RUNNING, RunningJobs
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     Backend: TypeAlias = App | Client
 
 PAGE = 500
+ShownJob: TypeAlias = tuple[Job, Sequence[StoredEntry]]
 _ATTEMPTS = re.compile(r"headrace_attempts_total\{(.*)\} (\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -95,6 +98,16 @@ async def outcomes(backend: Backend) -> Mapping[str, Mapping[str, int]]:
             labels = dict(_LABEL.findall(sample[1]))
             found[labels.get("worker", "")][labels["outcome"]] += int(float(sample[2]))
     return found
+
+
+def shown(backend: Backend, job: Job, entries: Sequence[StoredEntry]) -> ShownJob:
+    """Return a job and its entries as they are printed: what is sealed is opened only where
+    `show_sealed` says so. A server has decided that by itself.
+    """
+    if not isinstance(backend, App):
+        return job, entries
+    sealing = backend.sealing if backend.settings.show_sealed else None
+    return shown_job(job, sealing), [shown_entry(job.id, each, sealing) for each in entries]
 
 
 async def pages(backend: Backend, wanted: JobFilter) -> AsyncIterator[JobPage]:

@@ -90,6 +90,8 @@ _BY_TYPE: dict[str, type[HeadraceError]] = {
         errors.StorageFull,
         errors.SchemaTooNew,
         errors.MigrationNeeded,
+        errors.MissingEncryptionKey,
+        errors.SealRefused,
     )
 }
 

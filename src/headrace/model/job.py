@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 
 import msgspec
 
+from headrace.errors import SealedValue
 from headrace.model.durable.awaited import Awaited
 from headrace.model.insert_policy import InsertPolicy
 from headrace.model.outcome import AttemptEntry
+from headrace.model.sealed import (
+    DOCUMENT,
+    SEALED_ERROR,
+    Opener,
+    key_of_args,
+    no_keys,
+    read_attempts,
+    read_document,
+    shown_document,
+)
 from headrace.model.status import State, Status
 from headrace.model.times import check_aware
 
@@ -88,6 +99,8 @@ class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
     wait: float = 0.0
     cancel_requested: bool = False
     parent: str | None = None
+    # Not stored: what this job leaves behind is sealed. Its arguments are open here.
+    sealed: bool = False
 
 
 class LostJob(msgspec.Struct, kw_only=True):
@@ -186,6 +199,8 @@ class Job(JobFields, Generic[R_co], kw_only=True):
     meta_json: bytes | None = None
     # Not stored: how to read the result, where the task is known and was asked for.
     result_decoder: Callable[[bytes], Any] | None = None
+    # Not stored: what opens the values of an encrypted task, where this process has keys.
+    opener: Opener | None = None
 
     def __repr__(self) -> str:
         key = "" if self.key is None else f" key={self.key!r}"
@@ -200,8 +215,23 @@ class Job(JobFields, Generic[R_co], kw_only=True):
 
     @property
     def error_message(self) -> str | None:
-        """The error, by the name that it has in JSON."""
+        """The error, by the name that it has in JSON; that of an encrypted task is opened."""
+        if self.error == SEALED_ERROR and self.opener is not None:
+            for entry in reversed(self.attempts):
+                if entry.failure is not None:
+                    return entry.failure.message
         return self.error
+
+    @property
+    def sealed_with(self) -> str | None:
+        """The name of the key that the arguments, or the result, are sealed with; None for a job
+        of a task that is not encrypted.
+        """
+        key = key_of_args(self.args_json)
+        if key is None and self.result_json is not None:
+            found = read_document(self.result_json)
+            key = None if found is None else found.key
+        return key
 
     @property
     def status(self) -> Status:
@@ -210,20 +240,43 @@ class Job(JobFields, Generic[R_co], kw_only=True):
 
     @property
     def args(self) -> dict[str, Any]:
-        """The arguments, decoded."""
-        decoded: dict[str, Any] = msgspec.json.decode(self.args_json)
+        """The arguments, decoded. Raises `MissingEncryptionKey` if they are sealed and this
+        process cannot open them.
+        """
+        args = self.args_json
+        if self.opener is not None:
+            args = self.opener.open_args(self.id, args)
+        elif args.startswith(DOCUMENT):
+            raise no_keys(self.id, "arguments", self.sealed_with)
+        decoded: dict[str, Any] = msgspec.json.decode(args)
         return decoded
 
     @property
     def result(self) -> R_co:
         """What the handler returned; None until the job has completed, whatever the type says. It
         is plain JSON for a job that was asked for by its id, and of the type that its task returns
-        for one that was asked for by the job (`app.get(job)`).
+        for one that was asked for by the job (`app.get(job)`). Raises `MissingEncryptionKey` if it
+        is sealed and this process cannot open it.
         """
-        if self.result_json is None:
+        result = self.result_json
+        if result is None:
             return None  # type: ignore[return-value]
+        if result.startswith(DOCUMENT):
+            result = self._opened_result(result)
         decode: Callable[[bytes], R_co] = self.result_decoder or msgspec.json.decode
-        return decode(self.result_json)
+        return decode(result)
+
+    def _opened_result(self, result: bytes) -> bytes:
+        key = key_of_args(self.args_json)
+        try:
+            if self.opener is not None:
+                return self.opener.open_result(self.id, result)
+        except SealedValue:
+            if key is not None:
+                raise
+        if key is not None:
+            raise no_keys(self.id, "result", key)
+        return result  # of a job that is not sealed, and returns what only looks so
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -233,31 +286,38 @@ class Job(JobFields, Generic[R_co], kw_only=True):
 
     @property
     def attempts(self) -> list[AttemptEntry]:
-        """The attempts that did not complete, oldest first."""
-        entries = []
-        for line in self.log.splitlines():
-            try:
-                entries.append(_entry_decoder.decode(line))
-            except msgspec.DecodeError:
-                continue  # the log is bounded from the front, so its first line may be cut
-        return entries
+        """The attempts that did not complete, oldest first. Errors of an encrypted task are opened
+        where this process has the keys.
+        """
+        return read_attempts(self.id, self.log, self.opener)
+
+    @property
+    def shown_attempts(self) -> list[AttemptEntry]:
+        """The same for views, which never open what is sealed."""
+        return read_attempts(self.id, self.log, None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The job in the shape that `--json` prints and the API returns."""
+        """The job in the shape that `--json` prints and the API returns. Of what is sealed only the
+        key is told.
+        """
         shown = {SHOWN_AS.get(name, name): getattr(self, name) for name in _FIELDS}
+        result: Any = None
+        if self.result_json is not None:
+            decode = self.result_decoder or msgspec.json.decode
+            seen = shown_document(self.result_json)
+            result = decode(seen) if seen is self.result_json else msgspec.json.decode(seen)
         return shown | {
             "status": self.status.value,
-            "args": self.args,
+            "args": msgspec.json.decode(shown_document(self.args_json)),
             "width": None if self.lane is None else self.width,
-            "result": self.result,
-            "attempts": self.attempts,
+            "result": result,
+            "attempts": self.shown_attempts,
             "meta": self.meta,
             "awaits": msgspec.to_builtins(self.awaits),
         }
 
 
 _FIELDS = JobFields.__struct_fields__
-_entry_decoder = msgspec.json.Decoder(AttemptEntry)
 
 
 class JobFilter(msgspec.Struct, kw_only=True, frozen=True):

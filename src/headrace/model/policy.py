@@ -24,7 +24,8 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     A job that has not started `expires` seconds after it was stored is cancelled.
     `never_retry` holds exception classes, or their names. `memory_limit`, for each process, and
     `tree_memory_limit`, for the handler's process and all that it starts together, are in bytes and
-    need `isolate="process"`.
+    need `isolate="process"`. `encrypt` None is as the App says; `plain_lane` lets the lane of an
+    encrypted task show arguments.
     """
 
     queue: str = "default"
@@ -38,6 +39,8 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     isolate: Isolation = "none"
     memory_limit: int | None = None
     tree_memory_limit: int | None = None
+    encrypt: bool | None = None
+    plain_lane: bool = False
 
     def __post_init__(self) -> None:
         check_name("queue", self.queue)
@@ -54,6 +57,10 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidSetting(f'on_crash must be "retry" or "fail", got {self.on_crash!r}')
         if self.isolate not in ("none", "process"):
             raise InvalidSetting(f'isolate must be "none" or "process", got {self.isolate!r}')
+        if not isinstance(self.encrypt, bool | None):
+            raise InvalidSetting(f"encrypt must be True or False, got {self.encrypt!r}")
+        if not isinstance(self.plain_lane, bool):
+            raise InvalidSetting(f"plain_lane must be True or False, got {self.plain_lane!r}")
         for name in ("memory_limit", "tree_memory_limit"):
             limit = getattr(self, name)
             if limit is None:

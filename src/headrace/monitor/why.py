@@ -5,6 +5,7 @@ from __future__ import annotations
 from headrace.engine.base import Viewing
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.job import Job, JobFilter
+from headrace.model.sealed import key_of_args
 from headrace.model.status import ACTIVE, State
 from headrace.model.worker import Worker
 
@@ -70,10 +71,7 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
             f"Start one with: headrace worker --app … --queues {job.queue}"
         )
     elif not any(knows(worker, job.task) for worker in serving):
-        reasons.append(
-            f"No worker that serves queue {job.queue!r} knows task {job.task!r}. "
-            "Start one whose --app registers it, or correct the task's name."
-        )
+        reasons.append(_no_one_can_run(job))
     if job.state is State.WAITING and job.lane is not None:
         for lane in await engine.lanes(queue=job.queue, lane=job.lane):
             holders = ", ".join(lane.holders[:3]) + (" …" if len(lane.holders) > 3 else "")
@@ -90,6 +88,19 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
             f"{slots} slots free at their last heartbeat."
         )
     return reasons
+
+
+def _no_one_can_run(job: Job) -> str:
+    key = key_of_args(job.args_json)
+    if key is not None:
+        return (
+            f"No worker that serves queue {job.queue!r} can run it: its arguments are sealed with "
+            f"key {key!r}. Start one that knows task {job.task!r} and has this key."
+        )
+    return (
+        f"No worker that serves queue {job.queue!r} knows task {job.task!r}. "
+        "Start one whose --app registers it, or correct the task's name."
+    )
 
 
 def knows(worker: Worker, task: str) -> bool:

@@ -8,14 +8,12 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from headrace.errors import HeadraceError, WorkerUnhealthy
 from headrace.model.lease import renewal_seconds
 from headrace.model.worker import Renewal, WorkerInfo
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
+from headrace.orchestrator.claiming.known_tasks import KnownTasks
 from headrace.orchestrator.claiming.prefetch import InternalQueue
-from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
 from headrace.orchestrator.health import is_healthy
 from headrace.orchestrator.lease_thread import LeaseThread
 from headrace.orchestrator.middleware import Chain
@@ -66,6 +64,8 @@ class WorkerRuntime:
         self.queues = queues
         self.telemetry = telemetry
         self.threads = Threads()
+        loop = asyncio.get_running_loop()
+        self.known_tasks = KnownTasks(host, info=lambda: self.info, on_told=self._tasks_told)
         self.info = self._make_info(name, slots)
         self._own_ids = {self.info.id}
         self.upkeep = list(host.upkeep(telemetry=telemetry, worker=lambda: self.name))
@@ -74,8 +74,6 @@ class WorkerRuntime:
         self._on_death = on_death
         self._processes: ProcessPool | None = None
         self._unlisten: Callable[[], None] | None = None
-        self._announcing: asyncio.Future[None] | None = None
-        loop = asyncio.get_running_loop()
         self.writer = AttemptWriter(
             engine=self.engine, telemetry=telemetry, on_refused=self.lose_lease_of
         )
@@ -94,19 +92,21 @@ class WorkerRuntime:
                 stage_hooks=StageHooks(host.stage_hooks, stage_hooks),
                 event_job=host.event_job,
                 tracing=host.tracing,
+                sealing=host.sealing,
             ),
             threads=self.threads,
             processes=self.processes,
             clock=host.clock,
             chain=chain,
             built_in=host.built_in,
+            without_key=self.known_tasks.unknown.without_key,
         )
         self.dispatcher = Dispatcher(
             engine=self.engine,
             queue=queue,
             queues=queues,
             slots=slots,
-            unknown_tasks=UnknownTasks(tasks=host.tasks, built_in=host.built_in),
+            unknown_tasks=self.known_tasks.unknown,
             writer=self.writer,
             family_updates=self.family_updates,
             telemetry=telemetry,
@@ -160,7 +160,12 @@ class WorkerRuntime:
         return self.info.name
 
     async def start(self) -> None:
-        """Register the worker and start its loops."""
+        """Register the worker and start its loops. Raises `InvalidSetting` for encryption keys that
+        cannot be used.
+        """
+        if self.host.sealing is not None:
+            # In a thread: they may come from a service elsewhere.
+            await asyncio.to_thread(getattr, self.host.sealing, "keys")
         began = monotonic()
         await self.engine.register(self.info, self.renewal_seconds)
         try:
@@ -189,8 +194,7 @@ class WorkerRuntime:
 
     async def deregister(self) -> None:
         """Close what was opened, and retire the worker. If the engine is away, the lease lapses."""
-        if self._announcing is not None:
-            self._announcing.cancel()
+        self.known_tasks.stop()
         if self._unlisten is not None:
             self._unlisten()
             self._unlisten = None
@@ -269,17 +273,12 @@ class WorkerRuntime:
 
     def _make_info(self, name: str | None, slots: int) -> WorkerInfo:
         return make_worker_info(
-            name=name, queues=self.queues, slots=slots, tasks=self.host.task_names()
+            name=name, queues=self.queues, slots=slots, tasks=self.known_tasks.names()
         )
 
-    async def _announce_tasks(self, names: tuple[str, ...]) -> None:
-        """Tell the engine about tasks that were registered since the start."""
-        info = msgspec.structs.replace(self.info, tasks=names)
-        with contextlib.suppress(HeadraceError):  # tried again at the next renewal
-            await self.engine.know(info)
-            if self.info.id == info.id:  # otherwise it has registered again with them
-                self.info = info
-                self.dispatcher.on_work_signal()
+    def _tasks_told(self, info: WorkerInfo) -> None:
+        self.info = info
+        self.dispatcher.on_work_signal()
 
     def _renewed(self, worker_id: str, renewal: Renewal) -> None:
         # Whatever the renewal says, the engine is available again: end all backoff.
@@ -289,9 +288,7 @@ class WorkerRuntime:
             for job_id in renewal.cancelled:
                 self.cancel(job_id)
             self.executor.forget_cancelled(self.dispatcher.held)
-            names = self.host.task_names()
-            if names != self.info.tasks and (self._announcing is None or self._announcing.done()):
-                self._announcing = asyncio.ensure_future(self._announce_tasks(names))
+            self.known_tasks.tell()
             return
         if worker_id != self.dispatcher.worker_id:
             return

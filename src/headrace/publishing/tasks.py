@@ -28,6 +28,7 @@ from headrace.publishing.sender import DestinationGone
 from headrace.publishing.store import DestinationRecords
 from headrace.task import Task
 from headrace.task.app_like import AppLike
+from headrace.task.encrypted import seal_arguments
 
 log = logging.getLogger("headrace.publishing")
 
@@ -58,15 +59,18 @@ class Publishing:
         self.records = DestinationRecords(host)
         self.deliveries = Deliveries(host.settings)
         self._host = host
+        # Which of their jobs are sealed depends on the event, not on the task.
+        sharing = TaskPolicy(queue=QUEUE, retry=SHARING, encrypt=False)
+        delivering = TaskPolicy(queue=QUEUE, retry=DELIVERING, encrypt=False)
+        alerting = TaskPolicy(queue=ALERTS, retry=ALERTING, encrypt=False)
         self.publish_task: Task[..., Any] = Task(
-            self._publish, name=PUBLISH, policy=TaskPolicy(queue=QUEUE, retry=SHARING), sink=host
+            self._publish, name=PUBLISH, policy=sharing, sink=host
         )
         self.deliver_task: Task[..., Any] = Task(
-            self._deliver, name=DELIVER, policy=TaskPolicy(queue=QUEUE, retry=DELIVERING), sink=host
+            self._deliver, name=DELIVER, policy=delivering, sink=host
         )
-
         self.alert_task: Task[..., Any] = Task(
-            self._deliver, name=ALERT, policy=TaskPolicy(queue=ALERTS, retry=ALERTING), sink=host
+            self._deliver, name=ALERT, policy=alerting, sink=host
         )
 
     def task(self, name: str) -> Task[..., Any] | None:
@@ -75,10 +79,17 @@ class Publishing:
         return next((each for each in tasks if each.name == name), None)
 
     def event_job(
-        self, event_type: str, body: bytes, key: str | None, job_id: str | None
+        self,
+        event_type: str,
+        body: bytes,
+        key: str | None,
+        job_id: str | None,
+        *,
+        sealed: bool = False,
     ) -> NewJob:
         """Return the job of an event, whose id is the event's. Events of one key stay in order:
-        in one lane here, and in one lane for each destination after it.
+        in one lane here, and in one lane for each destination after it. With `sealed` the event is
+        stored sealed, here and on its way to each destination.
         """
         check_event_type(event_type)
         if key is not None:
@@ -95,13 +106,20 @@ class Publishing:
         job.id = event.id
         if key is not None:
             job.lane = lane_of(ALL, key)
+        if sealed:
+            seal_arguments(job, self._host.sealing)
         return job
 
-    def delivery_job(self, destination: Destination, event: PublishedEvent) -> NewJob:
+    def delivery_job(
+        self, destination: Destination, event: PublishedEvent, *, sealed: bool = False
+    ) -> NewJob:
         """Return the job that delivers an event to a destination; always with the same id."""
         job = self.deliver_task.job(destination.name, event)
         job.max_attempts = destination.retries + 1
-        return self._addressed(job, destination, event)
+        job = self._addressed(job, destination, event)
+        if sealed:
+            seal_arguments(job, self._host.sealing)
+        return job
 
     def alert_job(self, destination: Destination, event: PublishedEvent) -> NewJob:
         """The same for an alert, which is tried again more often."""
@@ -116,7 +134,8 @@ class Publishing:
 
     async def _publish(self, ctx: Context, event: PublishedEvent) -> dict[str, str]:
         wanting = [each for each in await self.records.all() if each.wants(event.type)]
-        jobs = [self.delivery_job(each, event) for each in wanting]
+        sealed = getattr(ctx, "sealed", False)
+        jobs = [self.delivery_job(each, event, sealed=sealed) for each in wanting]
         if jobs:
             ctx.then(*jobs)
         return {each.name: job.id for each, job in zip(wanting, jobs, strict=True)}
@@ -134,7 +153,9 @@ class Publishing:
         try:
             await self.deliveries.send(stored, event)
         except DestinationGone as error:
-            reason = f"{error}; nothing is sent there any more"
+            # What a receiver answers may quote the event.
+            said = "it wants no more events" if getattr(ctx, "sealed", False) else error
+            reason = f"{said}; nothing is sent there any more"
             await self.records.enable(destination, False, reason)
             log.error("Destination %s is disabled: %s", destination, reason)  # noqa: TRY400
             raise NotRetryable(f"destination {destination!r} is disabled: {reason}") from None

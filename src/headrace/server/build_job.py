@@ -62,7 +62,7 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
             )
         ) from None
     caller.check_queue(job.queue)
-    _check_lane_fields(task, job)
+    _check_lane_fields(task, encoded)
     if caller.user is not None and request.lane not in (None, job.lane):
         raise forbidden(
             f"this key acts for user {caller.user!r} only, so it cannot choose a lane",
@@ -75,15 +75,15 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
     return job
 
 
-def _check_lane_fields(task: Task[..., Any], job: NewJob) -> None:
+def _check_lane_fields(task: Task[..., Any], encoded: bytes) -> None:
     """Refuse control characters in what the task's lane is made of, also where a request has chosen
     another lane: what a task takes does not depend on that.
     """
     lane = task.policy.lane
     # In JSON they are escapes.
-    if lane is None or (b"\\" not in job.args and b"\x7f" not in job.args):
+    if lane is None or (b"\\" not in encoded and b"\x7f" not in encoded):
         return
-    arguments = msgspec.json.decode(job.args)
+    arguments = msgspec.json.decode(encoded)
     for name in sorted(lane.fields()):
         value = arguments.get(name)
         if isinstance(value, str) and _CONTROL.search(value):
@@ -117,6 +117,7 @@ def make_copy(service: Service, caller: Caller, job: Job, asked: CopyRequest) ->
     """Make a job with the task, queue, priority and arguments of another, but for what is given.
     Arguments with hidden values have to be given.
     """
+    job = msgspec.structs.replace(job, opener=service.app.sealing)
     hidden = service.answers.redactor.hidden_in(job.args)
     if missing := sorted(hidden - asked.args.keys()):
         raise Refused(

@@ -5,33 +5,47 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.responses import Response
 
 from headrace.api_types.job import JobBody
 from headrace.api_types.responses import EntryView
+from headrace.encryption.views import shown_entry, shown_job
 from headrace.engine.base import Viewing
 from headrace.engine.bounded_reads import parts
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.model.outcome import AttemptEntry, Failure
+from headrace.model.sealed import MARK
 from headrace.task.redact import HIDDEN, Redactor, without
 from headrace.workflows.steps import RunView
+
+if TYPE_CHECKING:
+    from headrace.encryption import Sealing
 
 JSON = "application/json"
 
 
 class Answers:
-    """Makes bodies of responses, without the values of hidden fields."""
+    """Makes bodies of responses, without the values of hidden fields. What is sealed is opened only
+    with `sealing`: otherwise it is told which key it is sealed with.
+    """
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, sealing: Sealing | None = None) -> None:
         self.redactor = redactor
+        self.sealing = sealing
+
+    def opened(self, job: Job) -> Job:
+        """Return a job with its sealed values as this server shows them."""
+        return shown_job(job, self.sealing)
 
     def seen(self, job: Job) -> Job:
         """Return a job without the values of hidden fields, apart from its attempts."""
         redactor = self.redactor
+        if MARK in job.args_json or (job.result_json and MARK in job.result_json):
+            job = self.opened(job)
         documents = (job.args_json, job.result_json, job.meta_json)
         if not any(document and redactor.may_hide(document) for document in documents):
             return job
@@ -47,6 +61,8 @@ class Answers:
 
     def job(self, job: Job) -> JobBody:
         """Return a job as callers see it."""
+        if MARK in job.args_json or (job.result_json and MARK in job.result_json) or job.log:
+            job = self.opened(job)
         shown = self.seen(job)
         body = JobBody.of(shown)
         if shown is not job:
@@ -74,6 +90,7 @@ class Answers:
         """Return what a job failed with, or "". The job has to be whole: its arguments say what is
         to be hidden.
         """
+        job = self.opened(job)
         documents = (job.args_json, job.result_json, job.meta_json)
         return self.redactor.text(job.error or "", *documents)
 
@@ -82,6 +99,7 @@ class Answers:
         of the run, or of what another step returned.
         """
         value, text = self.redactor.value, self.redactor.text
+        job = self.opened(job)
         documents = [job.args_json, job.result_json]
         if view.error or any(step.error for step in view.steps):
             outputs = [step.output for step in view.steps if step.output is not None]
@@ -138,8 +156,9 @@ class Answers:
         """Return several jobs."""
         return [self.job(job) for job in jobs]
 
-    def entry(self, entry: StoredEntry) -> EntryView:
+    def entry(self, job_id: str, entry: StoredEntry) -> EntryView:
         """Return an entry of a job."""
+        entry = shown_entry(job_id, entry, self.sealing)
         body = msgspec.Raw(self.redactor.json(entry.body))
         return EntryView(
             kind=entry.kind, name=entry.name, body=body, token=entry.token, at=entry.at

@@ -53,7 +53,8 @@ class Service:
         self.app = app
         self.keys = Keyring(app)
         self.rate_limit = RateLimit(rate)
-        self.answers = Answers(Redactor(redact))
+        shows = app.settings.show_sealed
+        self.answers = Answers(Redactor(redact), app.sealing if shows else None)
         self.audit = AuditLog(app)
         self.bulk = BulkRunner(
             app,

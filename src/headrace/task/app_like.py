@@ -46,10 +46,17 @@ class AppLike(JobSink, Protocol):
         """Return the names of all tasks that a worker of this App knows, built-in ones included."""
 
     def event_job(
-        self, event_type: str, body: bytes, key: str | None, job_id: str | None
+        self,
+        event_type: str,
+        body: bytes,
+        key: str | None,
+        job_id: str | None,
+        *,
+        sealed: bool = False,
     ) -> NewJob:
         """Return the job that publishes an event; `body` is JSON, `job_id` the job that wants it.
-        Raises `UnknownEventType`, and `InvalidArguments` for a body that does not fit.
+        With `sealed` the event is stored sealed. Raises `UnknownEventType`, and `InvalidArguments`
+        for a body that does not fit.
         """
 
     def upkeep(self, *, telemetry: Telemetry, worker: Callable[[], str]) -> Sequence[Loop]:

@@ -21,6 +21,7 @@ from headrace.task.task import Task
 
 if TYPE_CHECKING:
     from headrace.artifacts.index import HandedIn
+    from headrace.encryption import Sealing
     from headrace.model.artifact import File
     from headrace.task.calls import AsyncContextTask, AsyncTask, ContextTask, PlainTask
 
@@ -81,6 +82,8 @@ class Registering:
         isolate: Isolation = "none",
         memory_limit: int | None = None,
         tree_memory_limit: int | None = None,
+        encrypt: bool | None = None,
+        plain_lane: bool = False,
     ) -> TaskDecorator: ...
 
     def task(
@@ -132,6 +135,16 @@ class Registry(Registering):
     @abstractmethod
     def payload_limit(self) -> int:
         """Return how many bytes the arguments of a job may have."""
+
+    @property
+    @abstractmethod
+    def sealing(self) -> Sealing | None:
+        """Return what seals the values of encrypted tasks; None without keys."""
+
+    @property
+    @abstractmethod
+    def encrypt_all(self) -> bool:
+        """Return whether tasks are encrypted that do not say whether they are."""
 
     @abstractmethod
     async def enqueue_job(self, job: NewJob[R], *, connection: Any = None) -> Job[R]:

@@ -25,6 +25,8 @@ class Signature:
 
     def __init__(self, task: str, function: Callable[..., Any]) -> None:
         self.task = task
+        # Whether errors quote arguments that do not fit.
+        self.quotes = True
         parameters = list(inspect.signature(function).parameters.values())
         hints = _hints(function)
         self.takes_context = bool(parameters) and _is_context(parameters[0], hints)
@@ -76,11 +78,16 @@ class Signature:
         try:
             self._decoder.decode(encoded)
         except (msgspec.DecodeError, ValueError) as error:
-            shown = encoded[:200].decode("utf-8", "replace") + ("…" if len(encoded) > 200 else "")
             takes = ", ".join(self.names) or "no arguments"
             raise InvalidArguments(
-                f'task "{self.task}": {error}; got {shown}; it takes: {takes}'
+                f'task "{self.task}": {error}; {self._quoted(encoded)}it takes: {takes}'
             ) from None
+
+    def _quoted(self, encoded: bytes) -> str:
+        if not self.quotes:
+            return ""
+        shown = encoded[:200].decode("utf-8", "replace") + ("…" if len(encoded) > 200 else "")
+        return f"got {shown}; "
 
     def fault(self, name: str, value: Any) -> str | None:
         """Return why this value cannot be the argument of this name; None if it can."""

@@ -30,11 +30,13 @@ from headrace.model.names import check_name, check_text
 from headrace.model.policy import TaskPolicy, check_expires, check_priority, check_timeout
 from headrace.model.times import check_delay, check_moment, is_number
 from headrace.task.codec import encode, encode_exact
+from headrace.task.encrypted import check_lane, seal_arguments
 from headrace.task.options import check_options
 from headrace.task.signature import Signature
 
 if TYPE_CHECKING:
     from headrace.artifacts.index import HandedIn
+    from headrace.encryption import Sealing
     from headrace.model.artifact import File
 
 P = ParamSpec("P")
@@ -85,6 +87,14 @@ class JobSink(Protocol):
     def payload_limit(self) -> int:
         """Return how many bytes the arguments of a job may have."""
 
+    @property
+    def sealing(self) -> Sealing | None:
+        """Return what seals the values of encrypted tasks; None without keys."""
+
+    @property
+    def encrypt_all(self) -> bool:
+        """Return whether tasks are encrypted that do not say whether they are."""
+
 
 class Task(Generic[P, R_co]):
     """A registered handler with its policy. Call it like the function, or enqueue it."""
@@ -117,11 +127,24 @@ class Task(Generic[P, R_co]):
                     f'task "{name}": lane {policy.lane.template!r} reads {sorted(unknown)}, but '
                     f"the handler takes {', '.join(self.signature.names) or 'no arguments'}"
                 )
+        self.decide_encryption()
         self._plain = TaskOptions(self)
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
         return f"<Task {self.name!r} queue={self.policy.queue!r}>"
+
+    def decide_encryption(self) -> None:
+        """Note whether what its jobs store is sealed: as the task says, or else its App."""
+        chosen = self.policy.encrypt
+        self.encrypted = self.sink.encrypt_all if chosen is None else chosen
+        # What does not fit is told without the arguments.
+        self.signature.quotes = not self.encrypted
+        self._check_lane(self.policy.lane)
+
+    def _check_lane(self, lane: Lane | None) -> None:
+        if self.encrypted and not self.policy.plain_lane:
+            check_lane(self.name, lane)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the handler directly, without a queue. For unit tests of the handler."""
@@ -202,7 +225,9 @@ class Task(Generic[P, R_co]):
         changes |= _key_policy(key, delay, on_duplicate, window, max_wait)
         if meta is not None:
             changes["meta"] = _encode_meta(meta)
-        return TaskOptions(self, changes=changes, lane=as_lane(lane), connection=conn, files=files)
+        chosen = as_lane(lane)
+        self._check_lane(chosen)
+        return TaskOptions(self, changes=changes, lane=chosen, connection=conn, files=files)
 
 
 MOST_RETRIES = 10_000
@@ -282,10 +307,17 @@ class TaskOptions(Generic[P, R_co]):
             )
         return self._make(self._task.signature.encode(args, kwargs))
 
-    def job_from_json(self, encoded: bytes) -> NewJob[R_co]:
-        """Return a job for a JSON object of arguments, as HTTP and the command line have it."""
+    def job_from_json(self, encoded: bytes, *, job_id: str | None = None) -> NewJob[R_co]:
+        """Return a job for a JSON object of arguments, as HTTP and the command line have it. Its
+        id is a new one unless it is given.
+        """
         self._task.signature.check(encoded)
-        return self._make(encoded)
+        return self._make(encoded, job_id)
+
+    def check_json(self, encoded: bytes) -> None:
+        """Raise what `job_from_json` would raise for these arguments, apart from missing keys."""
+        self._task.signature.check(encoded)
+        self._make(encoded, seal=False)
 
     def job_with_files(self, arguments: dict[str, Any], kept: list[HandedIn]) -> NewJob[R_co]:
         """Return a job whose arguments are these and the paths of its files."""
@@ -311,7 +343,9 @@ class TaskOptions(Generic[P, R_co]):
         job = self._make(self._task.signature.encode(args, kwargs))
         return self._task.sink.enqueue_job(job, connection=self._connection)
 
-    def _make(self, encoded: bytes) -> NewJob[R_co]:
+    def _make(
+        self, encoded: bytes, job_id: str | None = None, *, seal: bool = True
+    ) -> NewJob[R_co]:
         task, policy = self._task, self._task.policy
         limit = task.sink.payload_limit
         if len(encoded) > limit:
@@ -321,7 +355,7 @@ class TaskOptions(Generic[P, R_co]):
                 "HEADRACE_PAYLOAD_LIMIT"
             )
         job: NewJob[R_co] = NewJob(
-            id=new_id(),
+            id=job_id or new_id(),
             task=task.name,
             queue=policy.queue,
             args=encoded,
@@ -340,6 +374,8 @@ class TaskOptions(Generic[P, R_co]):
             job.policy = msgspec.structs.replace(
                 job.policy or InsertPolicy(), when_full=self._lane.when_full
             )
+        if task.encrypted and seal:
+            seal_arguments(job, task.sink.sealing)
         return job
 
     def _set_lane(self, job: NewJob, lane: Lane, encoded: bytes) -> None:

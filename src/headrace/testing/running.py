@@ -93,7 +93,7 @@ async def run(
     app.clock.advance(max(end - app.clock.now(), 0.0) if advance else 0.0)
     if raise_errors and record.errors:
         raise record.errors[0]
-    return await app.engine.get(list(record.ids))
+    return [app._openable(job) for job in await app.engine.get(list(record.ids))]
 
 
 async def _dispatcher(app: App) -> CronDispatcher | None:

@@ -25,7 +25,8 @@ from headrace.workflows.check import checked
 from headrace.workflows.code import WorkflowBuilder, params_of
 from headrace.workflows.model import Param, Workflow
 from headrace.workflows.retry import OTHER_QUEUES, Retried, begin_again, rerun_from, retry_jobs
-from headrace.workflows.run import TASK, parts_of, workflow_task
+from headrace.workflows.run import RESULT_FILE, TASK, parts_of, workflow_task
+from headrace.workflows.sealed import seal_run
 from headrace.workflows.steps import RunView, look
 from headrace.workflows.versions import version_order
 
@@ -177,7 +178,10 @@ class Workflows:
         """What a completed run resulted in, also if that is too large to be its job's result."""
         match job.result:
             case {"headrace.artifact": str(path), "bytes": int()} if job.task == TASK:
-                return msgspec.json.decode(await self.host.artifact_store.get(path))
+                content = await self.host.artifact_store.get(path)
+                if self.host.sealing is not None:
+                    content = self.host.sealing.open_file(job.id, RESULT_FILE, content)
+                return msgspec.json.decode(content)
             case result:
                 return result
 
@@ -241,6 +245,7 @@ class Workflows:
         if workflow.lane is not None:
             lane = Lane(workflow.lane)
             job.lane, job.width, job.hold = lane.place(params), lane.width, lane.hold
+        seal_run(job, workflow, self.host.tasks, self.host.sealing)
         return job
 
     @functools.cached_property

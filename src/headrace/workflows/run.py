@@ -30,6 +30,7 @@ from headrace.task.codec import encode
 from headrace.workflows.conditions import Condition
 from headrace.workflows.model import Step, Workflow
 from headrace.workflows.references import resolve
+from headrace.workflows.sealed import arguments_of, openable, seal_if_needed, sealed_file
 from headrace.workflows.step_ends import OUTPUT, StepEnd
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def workflow_task(host: AppLike) -> Task[..., Any]:
     async def run_workflow(ctx: Context, workflow: Workflow, params: dict[str, Any]) -> Any:
         return await Run(ctx, host, workflow, params).go()  # type: ignore[arg-type]
 
-    policy = TaskPolicy(retry=RetryPolicy(retries=RETRIES), timeout=None)
+    policy = TaskPolicy(retry=RetryPolicy(retries=RETRIES), timeout=None, encrypt=False)
     return Task(run_workflow, name=TASK, policy=policy, sink=host)
 
 
@@ -77,6 +78,7 @@ class Run:
 
     async def go(self) -> Any:
         """Work until the run is over, or until only children have something to do."""
+        seal_if_needed(self.ctx, self.workflow, self.host.tasks)
         await self._remember()
         while True:
             await self._collect()
@@ -106,12 +108,16 @@ class Run:
         for step in self.workflow.steps:
             if step.id in self.ends or step.id not in self.begun:
                 continue
-            ids = self.begun[step.id]
-            end = outcome_of(step, ids, await get_all(self.host.engine, ids))
+            end = await self._outcome(step)
             if end is not None and end.status == "failed" and await self._begun_again():
-                end = outcome_of(step, ids, await get_all(self.host.engine, ids))
+                end = await self._outcome(step)
             if end is not None:
                 await self._end(step.id, end)
+
+    async def _outcome(self, step: Step) -> StepEnd | None:
+        ids = self.begun[step.id]
+        jobs = await get_all(self.host.engine, ids)
+        return outcome_of(step, ids, openable(self.ctx, jobs, self.host.sealing))
 
     async def _begun_again(self) -> bool:
         """Whether jobs of failed steps may have been run again at this moment: whoever has begun
@@ -231,7 +237,8 @@ class Run:
         encoded = encode(result)
         if len(encoded) <= self.ctx.payload_limit:
             return result
-        path = await self.ctx.artifacts.put(RESULT_FILE, encoded, media_type="application/json")
+        content = sealed_file(self.ctx, RESULT_FILE, encoded)
+        path = await self.ctx.artifacts.put(RESULT_FILE, content, media_type="application/json")
         return {LARGE_RESULT: path, "bytes": len(encoded)}
 
 
@@ -324,7 +331,8 @@ def parts_of(job: Job) -> tuple[Workflow, dict[str, Any]]:
     if job.task != TASK:
         raise UnknownWorkflow(f"job {job.id} runs {job.task!r}, not a workflow")
     try:
-        return msgspec.convert(job.args["workflow"], Workflow), job.args["params"]
+        args = arguments_of(job)
+        return msgspec.convert(args["workflow"], Workflow), args["params"]
     except (msgspec.ValidationError, KeyError) as error:
         raise JobConflict(
             f"the workflow of run {job.id} cannot be read by this version of headrace ({error}); "

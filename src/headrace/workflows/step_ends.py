@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -9,17 +10,20 @@ from typing import Any, Literal
 import msgspec
 
 from headrace.engine.base import Engine
+from headrace.errors import SealedValue
 from headrace.job_tree import children
 from headrace.model.durable.entries import (
     CHILDREN,
     STAGE,
     ChildrenRecord,
+    Outlined,
     StageRecord,
     stage_name,
 )
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.ids import nth_id
 from headrace.model.job import JobFilter
+from headrace.model.sealed import SEALED_ERROR, Opener
 from headrace.model.status import Status
 
 _NOT_COMPLETED = tuple(status for status in Status if status is not Status.COMPLETED)
@@ -28,7 +32,7 @@ Ended = Literal["completed", "failed", "skipped"]
 OUTPUT = "output"
 
 
-class StepEnd(msgspec.Struct, frozen=True, omit_defaults=True):
+class StepEnd(Outlined, frozen=True, omit_defaults=True):
     """How a step ended. What was skipped has no output. The `large` output of one that failed is
     kept by itself, as the stage `output_stage` of the run, so that its end is known without it.
     """
@@ -38,6 +42,11 @@ class StepEnd(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     jobs: int = 0
     large: bool = False
+
+    def outline(self) -> StepEnd:
+        """Return how it ended, without what its jobs returned or said."""
+        error = SEALED_ERROR if self.error else None
+        return StepEnd(self.status, error=error, jobs=self.jobs, large=self.large)
 
 
 def output_stage(step_id: str) -> str:
@@ -52,12 +61,21 @@ class Ends:
         self._ends = ends
 
     @classmethod
-    async def read(cls, engine: Engine, run_id: str, entries: Sequence[StoredEntry]) -> Ends:
-        """Read them from the entries of a run."""
+    async def read(
+        cls,
+        engine: Engine,
+        run_id: str,
+        entries: Sequence[StoredEntry],
+        opener: Opener | None = None,
+    ) -> Ends:
+        """Read them from the entries of a run. What is sealed is left out without an opener."""
         made = {entry.name: entry for entry in entries if entry.kind == CHILDREN}
         return cls(
             {
-                entry.name: (await _end(engine, run_id, entry, made.get(entry.name)), entry.at)
+                entry.name: (
+                    await _end(engine, run_id, entry, made.get(entry.name), opener),
+                    entry.at,
+                )
                 for entry in entries
                 if entry.kind == STAGE and "[" not in entry.name
             }
@@ -74,9 +92,17 @@ class Ends:
 
 
 async def _end(
-    engine: Engine, run_id: str, entry: StoredEntry, made: StoredEntry | None
+    engine: Engine,
+    run_id: str,
+    entry: StoredEntry,
+    made: StoredEntry | None,
+    opener: Opener | None,
 ) -> StepEnd:
     record = msgspec.json.decode(entry.body, type=StageRecord)
+    if record.sealed is not None and opener is not None:
+        with contextlib.suppress(SealedValue):
+            whole = opener.open_stage(run_id, entry.name, record.sealed)
+            return msgspec.json.decode(whole, type=StepEnd)
     if record.artifact is None:
         return msgspec.json.decode(record.value, type=StepEnd)
     # All of it is in the artifact: it completed, unless an older program has kept it, which put

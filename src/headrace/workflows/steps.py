@@ -15,6 +15,7 @@ from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.workflows.model import Step
 from headrace.workflows.run import child_ids, get_all, parts_of
+from headrace.workflows.sealed import shown_result
 from headrace.workflows.step_ends import Ends, StepEnd
 
 StepStatus = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
@@ -58,7 +59,7 @@ async def look(engine: Engine, job: Job, *, exact: bool = True) -> RunView:
     """How far a run is."""
     workflow, params = parts_of(job)
     entries = await engine.entries(job.id)
-    ends = await Ends.read(engine, job.id, entries)
+    ends = await Ends.read(engine, job.id, entries, job.opener)
     begun = {entry.name: entry for entry in entries if entry.kind == CHILDREN}
     steps = [
         await _view(engine, job, step, ends.get(step.id), begun.get(step.id), exact=exact)
@@ -71,8 +72,8 @@ async def look(engine: Engine, job: Job, *, exact: bool = True) -> RunView:
         status=job.status.value,
         steps=steps,
         params=params,
-        result=job.result,
-        error=job.error,
+        result=shown_result(job),
+        error=job.error_message,
     )
 
 

@@ -1,20 +1,21 @@
-"""`headrace keys`: who may use the HTTP API."""
+"""`headrace keys`: who may use the HTTP API; and the keys that values are sealed with."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from headrace.admin.encryption_keys import KeyInUse, rotate_encryption
 from headrace.api_types.responses import KeyView
 from headrace.cli.command import argument, group, option
-from headrace.cli.errors import notice
+from headrace.cli.errors import FAILED, OK, notice
 from headrace.cli.filters import parts
-from headrace.cli.formatting import shown_time
+from headrace.cli.formatting import plural, shown_time
 from headrace.cli.ids import pick_id
-from headrace.cli.output import Columns, print_json, print_line
+from headrace.cli.output import Columns, print_json, print_line, print_table, progress
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 
-commands = group("Create, list and revoke keys for the HTTP API.")
+commands = group("Create, list and revoke keys for the HTTP API; rotate those of encryption.")
 
 
 @commands.command("create")
@@ -88,6 +89,54 @@ async def revoke(session: CliSession, *, key_id: str) -> None:
         whole = pick_id(key_id, [key.id for key in await backend.keys()])
         key = await backend.revoke_key(whole)
     session.show(key, f"Key {key.id} ({key.name}) is revoked.")
+
+
+@commands.command("rotate-encryption")
+async def rotate(session: CliSession) -> int:
+    """Show which encryption keys stored values still need, and seal records with the first one.
+
+    New values are sealed with the first key that this command is given, and all keys open. A stored
+    job keeps its key until it is pruned, so an older key can be dropped when nothing needs it any
+    more: the exit code is 0 then, and 1 before. Jobs are only read: it may run beside workers, be
+    interrupted, and be repeated.
+
+      headrace keys rotate-encryption
+      headrace keys rotate-encryption --json
+    """
+    if session.remote:
+        raise InvalidInput(
+            "rotate-encryption works on an engine, with the keys in hand; name the engine with "
+            "--url, or unset API_URL"
+        )
+    async with session.store() as app:
+        with progress("Look at jobs", quiet=session.json) as advance:
+            found = await rotate_encryption(app, on_progress=advance)
+    if session.json:
+        print_json(found)
+        return OK if found.complete else FAILED
+    columns: Columns[KeyInUse] = {
+        "KEY": lambda each: each.key,
+        "STATE": lambda each: "seals" if each.seals else "opens" if each.known else "missing",
+        "UNFINISHED": lambda each: each.unfinished,
+        "FINISHED": lambda each: each.finished,
+        "RECORDS": lambda each: each.records,
+        "DROP": _when_to_drop,
+    }
+    print_table(columns, found.keys)
+    notice(
+        f"Looked at {plural(found.jobs, 'job')}; sealed {plural(found.resealed, 'record')} anew."
+    )
+    return OK if found.complete else FAILED
+
+
+def _when_to_drop(each: KeyInUse) -> str:
+    if each.seals:
+        return "-"
+    if not each.used:
+        return "now"
+    if each.until is None:
+        return "when its unfinished jobs are pruned" if each.unfinished else "run this again"
+    return f"after {shown_time(each.until)}"
 
 
 def _number(text: str) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace.cli.backend import time_now
+from headrace.cli.backend import shown, time_now
 from headrace.cli.formatting import ago, attempt_of, short, shown_time, span, took, zone_name
 from headrace.cli.output import Columns, print_fields, print_line, print_section
 from headrace.model.durable.writes import StoredEntry
@@ -26,7 +26,7 @@ SHOWN = 100
 async def details(backend: Backend, job_id: str) -> tuple[Job, dict[str, Any]]:
     """Return a job, and the same as `--json` shows it, with its stages and files."""
     job = await backend.get(job_id)
-    entries = await backend.entries(job.id)
+    job, entries = shown(backend, job, await backend.entries(job.id))
     return job, {
         **job.to_dict(),
         "timeline": timeline(job, entries, time_now(backend)),
@@ -131,7 +131,7 @@ def _stage(entry: StoredEntry) -> dict[str, Any]:
         "seconds": kept.get("seconds"),
         "attempt": kept.get("attempt"),
         "tries": kept.get("tries", 1),
-        "result": kept.get("value"),
+        "result": kept.get("sealed") or kept.get("value"),
         "artifact": kept.get("artifact"),
     }
 

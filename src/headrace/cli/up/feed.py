@@ -13,6 +13,7 @@ from headrace.cli.formatting import ago, clean, clock, failure, retry_time, took
 from headrace.cli.output import COLOURS, is_terminal, print_json_line, print_line
 from headrace.errors import EngineUnavailable
 from headrace.model.job import Job
+from headrace.model.sealed import shown_document
 from headrace.model.status import Status
 from headrace.monitor.why import waits_for
 from headrace.publishing.tasks import PUBLISH
@@ -87,7 +88,7 @@ def sentence(job: Job, now: datetime) -> str:
             return f"waits in queue {job.queue}{place}"
         case Status.COMPLETED:
             attempt = f" on attempt {job.attempt}" if job.attempt > 1 else ""
-            result = (job.result_json or b"null").decode()
+            result = shown_document(job.result_json or b"null").decode()
             shown = "" if result == "null" else f" → {result if len(result) < 60 else '…'}"
             return f"completed{attempt} in {took(job.started_at, job.completed_at)}{shown}"
         case _:

@@ -10,10 +10,11 @@ from typing import Any, TypedDict, TypeVar, Unpack
 import msgspec
 
 from headrace.dispatchers.cron.declaration import ScheduleOfOtherOwner, declaration
+from headrace.dispatchers.cron.sealed_params import SEALED
 from headrace.dispatchers.cron.store import ScheduleRecords
 from headrace.engine.bounded_reads import parts
 from headrace.enqueue import stored
-from headrace.errors import HeadraceError, InvalidSetting, JobConflict, RecordConflict
+from headrace.errors import HeadraceError, InvalidSetting, JobConflict, RecordConflict, SealedValue
 from headrace.model.ids import new_id
 from headrace.model.job import Job, NewJob, Source
 from headrace.model.schedules.cron import LEAST_INTERVAL, parse_cron
@@ -122,7 +123,7 @@ class Schedules:
         for schedule in declared.values():
             try:
                 await self._change(schedule.name, declaration(schedule, place, owner))
-            except ScheduleOfOtherOwner as error:
+            except (ScheduleOfOtherOwner, SealedValue) as error:
                 refused[schedule.name] = str(error)
         for kept in await self.records.all():
             if kept.schedule.name not in {*declared, *elsewhere}:
@@ -260,9 +261,10 @@ class Schedules:
         bound = self._host.find_task(schedule.task).options(
             **{"source": "cron", **options}, meta={"schedule": schedule.name} | meta
         )
-        job = bound.job_from_json(encode_exact(schedule.params))
-        job.id = job_id
-        return job
+        encoded = encode_exact(schedule.params)
+        if SEALED in schedule.params:
+            encoded = self.records.params.json(schedule)
+        return bound.job_from_json(encoded, job_id=job_id)
 
     async def unfinished(self, state: ScheduleState) -> list[Job]:
         """The jobs of a schedule that have not ended yet: of the latest, and of those that were
@@ -283,7 +285,7 @@ class Schedules:
             schedule.checked()
             if least_interval is not None:
                 parse_cron(schedule.expression).check_interval(least_interval)
-            self.job(schedule, job_id=new_id(), meta={})
+            self._host.find_task(schedule.task).options().check_json(encode_exact(schedule.params))
             # As it comes back from the engine, or two of the same would differ.
             params = msgspec.json.decode(encode_exact(schedule.params))
         except (TypeError, ValueError) as error:
@@ -299,7 +301,8 @@ class Schedules:
         self, name: str, change: Callable[[KeptSchedule | None, Any], KeptSchedule]
     ) -> KeptSchedule:
         for _ in range(TRIES):
-            before, version = await self.records.versioned(name)
+            stored, version = await self.records.versioned(name)
+            before = None if stored is None else self.records.params.opened(stored)
             after = change(before, self._host.clock.utcnow())
             if after == before or await self.records.put(after, version):
                 return after

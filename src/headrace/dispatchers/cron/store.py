@@ -10,6 +10,7 @@ from datetime import datetime
 
 import msgspec
 
+from headrace.dispatchers.cron.sealed_params import SealedParams
 from headrace.errors import InvalidSetting, RecordConflict, UnknownSchedule
 from headrace.model.schedules.schedule import KeptSchedule, ScheduleState
 from headrace.model.views import Record, RecordChange
@@ -32,6 +33,7 @@ class ScheduleRecords:
     def __init__(self, host: AppLike) -> None:
         self._host = host
         self._told: set[tuple[str, int]] = set()
+        self.params = SealedParams(host)
 
     async def find(self, name: str) -> KeptSchedule | None:
         """One schedule, if it exists."""
@@ -74,7 +76,7 @@ class ScheduleRecords:
 
     async def put(self, kept: KeptSchedule, version: int) -> bool:
         """Write a schedule that was read as `version`. False if somebody else was faster."""
-        body = msgspec.json.encode(kept)
+        body = msgspec.json.encode(self.params.sealed(kept))
         try:
             await self._host.engine.record_put(KIND, kept.schedule.name, body, version=version)
         except RecordConflict:

@@ -20,7 +20,7 @@ from headrace.model.schedules.schedule import RUNS_KEPT, KeptSchedule, Schedule,
 from headrace.model.status import Status
 
 NEXT = 5
-FIELDS = ("name", "task", "expression", "tz", "params", "allow_overlap", "missed", "enabled")
+FIELDS = ("name", "task", "expression", "tz", "allow_overlap", "missed", "enabled")
 # Jobs of each schedule in a list, and of one that is shown alone.
 RUNS = 5
 MORE_RUNS = RUNS_KEPT
@@ -42,7 +42,10 @@ async def schedule_views(
     states = await schedules.records.states(after, last) if kept else {}
     pairs = [(each, _readable(states.get(each.schedule.name))) for each in kept]
     statuses = await schedules.statuses([_cut(state, runs) for _, state in pairs])
-    views = [_view(each, state, statuses, now, runs) for each, state in pairs]
+    views = [
+        _view(schedules, each, state, statuses=statuses, now=now, runs=runs)
+        for each, state in pairs
+    ]
     stored = {each.name for each in views}
     for name in sorted(schedules.declared.keys() - stored):
         # Of a page that is full, those behind it may be stored; they are on the next one.
@@ -59,13 +62,13 @@ async def schedule_view(schedules: Schedules, name: str, now: datetime) -> Sched
     kept = await schedules.get(name)
     state, _ = await schedules.records.state(name)
     statuses = await schedules.statuses([_cut(state, MORE_RUNS)])
-    return _view(kept, state, statuses, now, MORE_RUNS)
+    return _view(schedules, kept, state, statuses=statuses, now=now, runs=MORE_RUNS)
 
 
 def _unstored(schedules: Schedules, name: str, now: datetime) -> ScheduleView:
     """Return a schedule that is declared, and does not fire before a dispatcher stores it."""
     kept = schedules.as_declared(name, now)
-    view = _view(kept, ScheduleState(), {}, now, 0)
+    view = _view(schedules, kept, ScheduleState(), statuses={}, now=now, runs=0)
     view.stored = False
     return view
 
@@ -89,8 +92,10 @@ def _next_times(schedule: Schedule, after: datetime, count: int) -> list[Schedul
 
 
 def _view(
+    schedules: Schedules,
     kept: KeptSchedule,
     state: ScheduleState,
+    *,
     statuses: dict[str, Status],
     now: datetime,
     runs: int,
@@ -99,6 +104,7 @@ def _view(
     due = next(schedule.times(state.base(kept.since)), None) if schedule.enabled else None
     return ScheduleView(
         **{name: getattr(schedule, name) for name in FIELDS},
+        params=schedules.records.params.shown(schedule),
         words=schedule.cron.words,
         origin=kept.origin,
         since=kept.since.astimezone(UTC),

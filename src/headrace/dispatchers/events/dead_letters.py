@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
@@ -12,9 +13,16 @@ from headrace.api_types.responses import DeadLetterView
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.insert import insert, key_with_time, same_moment
 from headrace.dispatchers.events.message_parser import MessageParser, RejectedMessage, bounded
-from headrace.errors import HeadraceError, InvalidInput, RecordConflict
+from headrace.errors import (
+    HeadraceError,
+    InvalidInput,
+    MissingEncryptionKey,
+    RecordConflict,
+    SealedValue,
+)
 from headrace.model.ids import new_id
 from headrace.model.job import Inserted
+from headrace.model.sealed import is_sealed, shown_document
 from headrace.model.views import Record
 from headrace.suggest import similar_or_first
 from headrace.task.app_like import AppLike
@@ -36,11 +44,12 @@ class DeadLetter(DeadLetterView, kw_only=True):
 
     `raw` is the message itself; `size` tells how long it was, and is more than `raw` has if it had
     to be cut. `known` tells whether `id` is the broker's own name for it, by which a redelivery is
-    recognised.
+    recognised. `sealed` tells whether it is stored sealed, and shown so.
     """
 
     kept_bytes: int = 0
     known: bool = True
+    sealed: bool = False
 
     def __post_init__(self) -> None:
         self.kept_bytes = len(self.raw)
@@ -110,7 +119,7 @@ class DeadLetters:
         Raises what is wrong with the message, and keeps it, if it still makes no job. Replaying
         twice makes one job.
         """
-        letter = await self.get(letter_id)
+        letter = self._opened(await self.get(letter_id))
         if letter.cut:
             raise InvalidInput(
                 f'dead letter "{letter_id}" cannot be replayed: the message had {letter.size:,} '
@@ -137,19 +146,50 @@ class DeadLetters:
             sent_at=None if message.sent_at is None else round(message.sent_at, 3),
             set_aside_at=datetime.fromtimestamp(self._host.clock.now(), UTC),
             known=message.key is not None,
+            sealed=self._parser.is_encrypted(message),
         )
+
+    def _body(self, letter: DeadLetter) -> bytes:
+        """Return a letter as it is stored."""
+        if not letter.sealed:
+            return msgspec.json.encode(letter)
+        if self._host.sealing is None:  # it is set aside all the same, but not in plain
+            return msgspec.json.encode(msgspec.structs.replace(letter, raw=b""))
+        raw = self._host.sealing.message(letter.id, letter.raw)
+        return msgspec.json.encode(msgspec.structs.replace(letter, raw=raw))
+
+    def _opened(self, letter: DeadLetter) -> DeadLetter:
+        """Return a letter as it came. Raises `MissingEncryptionKey` if it is sealed and the key is
+        not here.
+        """
+        if not letter.sealed or not is_sealed(letter.raw):
+            return letter
+        if self._host.sealing is None:
+            raise MissingEncryptionKey(
+                f'dead letter "{letter.id}" is sealed, and this process has no encryption keys; '
+                "give it some: HEADRACE_ENCRYPTION_KEYS or HEADRACE_ENCRYPTION_KEY_FILE"
+            )
+        raw = self._host.sealing.open_message(letter.id, letter.raw)
+        return msgspec.structs.replace(letter, raw=raw)
+
+    def shown_message(self, letter: DeadLetter) -> bytes:
+        """Return the message as views show it: a sealed one only where `show_sealed` says so."""
+        if self._host.settings.show_sealed:
+            with contextlib.suppress(SealedValue):
+                return self._opened(letter).raw
+        return shown_document(letter.raw) if letter.sealed else letter.raw
 
     async def _keep(self, letter: DeadLetter) -> None:
         engine = self._host.engine
         try:
-            await engine.record_put(KIND, letter.id, msgspec.json.encode(letter), version=0)
+            await engine.record_put(KIND, letter.id, self._body(letter), version=0)
         except RecordConflict:
             record = await engine.record_get(KIND, letter.id)
             if record is None or same_moment(_read(record).sent_at, letter.sent_at):
                 return
             # The topic was made anew and counts from the beginning: it is another message.
             letter.id = key_with_time(letter.id, letter.sent_at)
-            await engine.record_put(KIND, letter.id, msgspec.json.encode(letter))
+            await engine.record_put(KIND, letter.id, self._body(letter))
 
 
 def _read(record: Record) -> DeadLetter:

@@ -15,7 +15,12 @@ from headrace.dispatchers.events.batch_writer import BatchWriter, engine_connect
 from headrace.dispatchers.events.message_parser import MessageParser
 from headrace.dispatchers.events.receiver import BatchBuffer, Receiver
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
-from headrace.errors import EngineRefused, EngineUnavailable, InvalidSetting
+from headrace.errors import (
+    EngineRefused,
+    EngineUnavailable,
+    InvalidSetting,
+    MissingEncryptionKey,
+)
 from headrace.loops.free_memory import memory_given_back
 from headrace.loops.signals import check_failures, exit_code, on_stop_signals, wait_checking
 from headrace.model.names import check_name
@@ -142,11 +147,26 @@ class QueueDispatcher:
             each.retry_now()
 
     async def start(self) -> None:
-        """Start. Waits in the background for a broker or an engine that is away."""
+        """Start. Waits in the background for a broker or an engine that is away. Raises
+        `MissingEncryptionKey` if there are tasks whose messages it could not seal.
+        """
+        await self._check_keys()
         for each in self.writers:
             each.start()
         self.receiver.start()
         self.heartbeat.start()
+
+    async def _check_keys(self) -> None:
+        sealing = self.host.sealing
+        if sealing is not None:
+            # In a thread: they may come from a service elsewhere.
+            await asyncio.to_thread(getattr, sealing, "keys")
+        elif names := sorted(name for name, task in self.host.tasks.items() if task.encrypted):
+            raise MissingEncryptionKey(
+                f'task "{names[0]}" is encrypted, but this dispatcher has no encryption keys, so '
+                "it would set every message for it aside; give it some: HEADRACE_ENCRYPTION_KEYS "
+                "or HEADRACE_ENCRYPTION_KEY_FILE"
+            )
 
     async def stop(self, patience: float = 10.0) -> None:
         """Receive no more, store and acknowledge what was received, and disconnect."""

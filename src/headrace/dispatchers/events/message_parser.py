@@ -65,7 +65,7 @@ class TaskTemplate(msgspec.Struct):
     """Makes the jobs of one task.
 
     They differ only in id, arguments and what a message adds, so the first job is copied for the
-    others, unless the task has a lane, which depends on the arguments.
+    others, unless the task has a lane, which depends on the arguments, or seals them.
     """
 
     task: Task[..., object]
@@ -76,7 +76,8 @@ class TaskTemplate(msgspec.Struct):
         """Return a job with these arguments; raise if they do not fit the task."""
         if self.pattern is None or job_id is None or len(params) > limit:
             job = self.options.job_from_json(params)
-            self.pattern = copy(job) if job.lane is None else None
+            alike = job.lane is None and not self.task.encrypted
+            self.pattern = copy(job) if alike else None
             return job
         self.task.signature.check(params)
         job = copy(self.pattern)
@@ -118,7 +119,8 @@ class MessageParser:
         try:
             envelope = self._decode(message.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UnreadableMessage(_unreadable(message.body, error)) from None
+            quoted = b"" if self._host.encrypt_all else message.body
+            raise UnreadableMessage(_unreadable(message.body, error, quoted)) from None
         job = self._for(envelope.handler_name).job(bytes(envelope.params), most, job_id)
         job.key = None if message.key is None else bounded(message.key)
         if envelope.job_id is not None:
@@ -130,6 +132,18 @@ class MessageParser:
         if message.headers:
             job.meta = into_meta(job.meta, checked(message.headers))
         return job
+
+    def is_encrypted(self, message: Message) -> bool:
+        """Return whether a message is stored sealed: it asks for a job of an encrypted task. Which
+        task one asks for that cannot be read, nobody knows: it is if all tasks are.
+        """
+        if self._host.encrypt_all:
+            return True
+        try:
+            task = self._host.tasks.get(self._decode(message.body).handler_name)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        return task is not None and task.encrypted
 
     def _for(self, name: str) -> TaskTemplate:
         """Return the template of a task, cached: a dispatcher makes thousands of jobs a second."""
@@ -163,11 +177,11 @@ def bounded(key: str) -> str:
         return f"{broker if broker.isidentifier() else 'message'}:sha256:{digest}"[-TEXT_LIMIT:]
 
 
-def _unreadable(body: bytes, error: Exception) -> str:
+def _unreadable(body: bytes, error: Exception, quoted: bytes) -> str:
     if not body:
         return "the message has no body; send a JSON object with handler_name"
-    shown = body[:80].decode("utf-8", "backslashreplace") + ("…" if len(body) > 80 else "")
+    shown = quoted[:80].decode("utf-8", "backslashreplace") + ("…" if len(quoted) > 80 else "")
     return (
-        f"{error}; got {shown!r}; send a JSON object such as "
+        f"{error}; {f'got {shown!r}; ' if quoted else ''}send a JSON object such as "
         '{"handler_name": "scan", "params": {"url": "…"}}'
     )

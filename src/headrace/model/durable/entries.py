@@ -14,6 +14,7 @@ depend on whether the stage is run or skipped.
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from datetime import datetime
 
 import msgspec
@@ -33,17 +34,27 @@ KEY_LIMIT = 200
 
 class StageRecord(msgspec.Struct, omit_defaults=True):
     """A finished stage: its value, or the artifact that holds a large one. `tries` counts the
-    calls of its function, `attempt` is the job's.
+    calls of its function, `attempt` is the job's. With `sealed`, the whole value is in there, and
+    `value` has what may be seen of it.
     """
 
     value: msgspec.Raw = msgspec.Raw(b"null")
     artifact: str | None = None
+    sealed: str | None = None
     seconds: float = 0.0
     done: str | None = None
     attempt: int = 0
     tries: int = 1
     # The value was not stored.
     transient: bool = False
+
+
+class Outlined(msgspec.Struct, frozen=True):
+    """A value of which something may be seen also where it is sealed."""
+
+    @abstractmethod
+    def outline(self) -> Outlined:
+        """Return what may be seen."""
 
 
 class SleepRecord(msgspec.Struct):

@@ -61,7 +61,8 @@ def _unserved(facts: Facts, queue: QueueView, told: str) -> Iterator[Finding]:
                 "error",
                 SUBJECT,
                 f"{stuck}, which no worker knows",
-                "Start a worker whose --app registers it, or cancel them: "
+                "Start a worker whose --app registers it (and that has the keys, if it is "
+                "encrypted), or cancel them: "
                 f"headrace jobs cancel --queue {queue.name} --task {task}",
                 kind="task.unknown",
                 name=f"{queue.name}/{task}",

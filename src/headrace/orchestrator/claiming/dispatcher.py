@@ -14,7 +14,8 @@ from headrace.engine.base import Engine
 from headrace.errors import WorkerUnhealthy
 from headrace.loops.loop import LONGEST_ALONE, Loop
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import Completed, Released, Reserved, Settlement
+from headrace.model.outcome import Completed, Released, Settlement
+from headrace.model.sealed import DOCUMENT as SEALED
 from headrace.model.views import Exchange
 from headrace.orchestrator.claiming.prefetch import (
     HORIZON,
@@ -43,7 +44,6 @@ BUSY_LINGER = HORIZON / 2
 EXCHANGE_BATCH = 400
 
 RELEASED = Released()
-RESERVED = Reserved()
 
 
 class Dispatcher(Loop):
@@ -322,12 +322,12 @@ class Dispatcher(Loop):
             held[job.id] = job.token
         if self.reconciler.comparing:
             self.reconciler.received(jobs)
-        if [job for job in jobs if job.task not in tasks]:
-            unknown = {job.id: job for job in self.unknown_tasks.among(jobs)}
-            jobs = [job for job in jobs if job.id not in unknown]
-            self.telemetry.released += len(unknown)
-            for job in unknown.values():
-                self.finished(job, Settlement(job.id, job.token, RESERVED), now)
+        if [job for job in jobs if job.task not in tasks or job.args.startswith(SEALED)]:
+            left = {job.id: (job, outcome) for job, outcome in self.unknown_tasks.among(jobs)}
+            jobs = [job for job in jobs if job.id not in left]
+            self.telemetry.released += len(left)
+            for job, outcome in left.values():
+                self.finished(job, Settlement(job.id, job.token, outcome), now)
         self.unstarted.put(jobs, now)
         if self.draining or not ours:
             self.release_unstarted(self.unstarted.ages.count)

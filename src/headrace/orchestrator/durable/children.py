@@ -18,6 +18,7 @@ from headrace.model.durable.writes import Entry
 from headrace.model.ids import new_id, nth_id
 from headrace.model.job import Job, NewJob
 from headrace.model.retry import LONGEST_DELAY
+from headrace.model.sealed import SEALED_ERROR, is_sealed, key_of_args
 from headrace.model.status import Status
 from headrace.tracing.carrier import without
 
@@ -106,7 +107,22 @@ class ChildJobs:
         unfinished = {job.id: job for job in found.values() if not job.status.final}
         if unfinished:
             await self._wait_for(unfinished, set(ids))
-        return [_ended(job_id, found.get(job_id)) for job_id in ids]
+        return [self._ended(job_id, found.get(job_id)) for job_id in ids]
+
+    def _ended(self, job_id: str, job: Job | None) -> EndedChild:
+        """Return how a child ended. The handler gets its result open; the text of a sealed error
+        only if what this job stores is sealed as well: errors are told on by themselves.
+        """
+        context = self._context
+        if job is not None and job.error == SEALED_ERROR and context.sealed:
+            job.opener = context.sealing
+            job.error = job.error_message
+        elif job is not None and is_sealed(job.result_json):
+            task = context.tasks.get(job.task)
+            # Another job may return what only looks so.
+            if key_of_args(job.args_json) is not None or (task is not None and task.encrypted):
+                job.result_json = context.sealing.open_result(job.id, job.result_json or b"")
+        return _ended(job_id, job)
 
     async def _wait_for(self, unfinished: dict[str, Job], wanted: set[str]) -> None:
         first = next(iter(unfinished.values()))
@@ -159,6 +175,9 @@ class ChildJobs:
         if meta:
             own = msgspec.json.decode(job.meta) if job.meta else {}
             inherited = msgspec.json.encode({**meta, **own})
+        if key_of_args(job.args) is not None:
+            # They were sealed for the id that it was made with.
+            job = self._context.sealing.with_id(job, child_id)
         return msgspec.structs.replace(
             job, id=child_id, parent=self._context.job_id, group=entry_name, meta=inherited
         )

@@ -45,8 +45,10 @@ class DurableContext(Context):
     tasks: Mapping[str, Task[..., Any]]
     # What makes spans; None while traces are off.
     tracing: Tracing | None = None
-    # The arguments as they are stored.
+    # The arguments, as JSON.
     args_json: bytes
+    # Whether what the attempt stores is sealed.
+    sealed: bool = False
 
     async def stage(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import Snooze
 from headrace.model.outcome import Failure
+from headrace.model.sealed import SEALED_ERROR, TEXT
 from headrace.orchestrator.settling.attempt_log import describe_failure
 from headrace.task.redact import Redactor
 
@@ -24,11 +25,12 @@ def stage_span(tracing: Tracing, context: DurableContext, name: str) -> Iterator
     """Make the span of a stage, in which its function runs."""
 
     def describe(error: Exception) -> Failure | None:
-        return (
-            None
-            if isinstance(error, Snooze)
-            else hidden(describe_failure(error), context.args_json)
-        )
+        if isinstance(error, Snooze):
+            return None
+        failure = describe_failure(error)
+        if context.sealed:
+            return Failure(failure.type, SEALED_ERROR)
+        return hidden(failure, context.args_json)
 
     with tracing.stage(name, describe):
         yield
@@ -38,6 +40,8 @@ def hidden(failure: Failure, args: bytes) -> Failure:
     """Return a failure without the values that are hidden in these arguments. That they do not fit
     is told without them.
     """
+    if failure.message.startswith(TEXT):
+        return Failure(failure.type, SEALED_ERROR)
     if failure.type == "InvalidArguments":
         return Failure(failure.type, failure.message.partition("; got ")[0])
     secrets = _redactor.secrets(args)

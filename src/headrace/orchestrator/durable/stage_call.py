@@ -22,6 +22,7 @@ from headrace.errors import (
 from headrace.model.durable.transient_stages import GONE, GONE_TEXT
 from headrace.model.policy import check_timeout
 from headrace.model.retry import NeverRetry, RetryPolicy, delay_after
+from headrace.model.sealed import SEALED_ERROR
 from headrace.orchestrator.durable.entry_names import CURRENT_STAGE
 from headrace.orchestrator.settling.attempt_log import error_text
 from headrace.task.codec import encode_exact
@@ -67,8 +68,10 @@ async def call_stage(
     off_loop: OffLoop,
     never_retry: NeverRetry,
     log: logging.LoggerAdapter[logging.Logger],
+    tell_error: bool = True,
 ) -> tuple[Any, int]:
-    """Return the value of a stage's function and the number of tries. Raises the last error.
+    """Return the value of a stage's function and the number of tries. Raises the last error. With
+    `tell_error` the log has the text of the others.
 
     Errors that are about the whole job (a retry, a snooze, a suspension) are not tried again.
     """
@@ -93,7 +96,7 @@ async def call_stage(
                     stage_retry.policy.max_attempts,
                     delay,
                     type(error).__name__,
-                    error_text(error),
+                    error_text(error) if tell_error else SEALED_ERROR,
                 )
                 await asyncio.sleep(delay)
     finally:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headrace.errors import InvalidInput
-from headrace.model.durable.entries import STAGE, StageRecord
+from headrace.model.durable.entries import STAGE, Outlined, StageRecord
 from headrace.model.durable.transient_stages import GONE, Transient
 from headrace.model.durable.writes import Entry
 from headrace.orchestrator.durable.spans import stage_span
@@ -22,6 +22,7 @@ from headrace.orchestrator.durable.stage_call import (
     decode_value,
     encode_value,
 )
+from headrace.task.codec import encode
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
@@ -94,6 +95,7 @@ class Stages:
                 off_loop=functools.partial(self._off_loop, timed=stage_retry.timeout is not None),
                 never_retry=context.never_retry,
                 log=context.log,
+                tell_error=not context.sealed,
             )
             if context.tracing is None or stage_retry.elsewhere:
                 value, tries = await running
@@ -137,17 +139,29 @@ class Stages:
             return await context.in_thread(call)
 
     async def _record(self, name: str, value: Any, call: functools.partial[Any]) -> StageRecord:
+        context = self._context
         encoded = encode_value(name, value, call)
-        if len(encoded) <= self._context.payload_limit:
+        if len(encoded) <= context.payload_limit:
+            if context.sealed:
+                outline = value.outline() if isinstance(value, Outlined) else None
+                sealed = context.sealing.stage(context.job_id, name, encoded)
+                return StageRecord(value=msgspec.Raw(encode(outline)), sealed=sealed)
             return StageRecord(value=msgspec.Raw(encoded))
         file = f"stages/{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
-        await self._context.artifacts.put(file, encoded, media_type="application/json")
+        if context.sealed:
+            encoded = context.sealing.file(context.job_id, file, encoded)
+        await context.artifacts.put(file, encoded, media_type="application/json")
         return StageRecord(artifact=file)
 
     async def _replay(self, name: str, record: StageRecord, call: functools.partial[Any]) -> Any:
+        context = self._context
         data: bytes = bytes(record.value)
-        if record.artifact is not None:
-            data = await self._context.artifacts.get(record.artifact)
+        if record.sealed is not None:
+            data = context.sealing.open_stage(context.job_id, name, record.sealed)
+        elif record.artifact is not None:
+            data = await context.artifacts.get(record.artifact)
+            if context.sealed:
+                data = context.sealing.open_file(context.job_id, record.artifact, data)
         return decode_value(name, data, call)
 
 

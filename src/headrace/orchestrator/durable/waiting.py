@@ -78,12 +78,16 @@ class SleepAndWait:
     async def _event(self, event: str) -> bytes | None:
         body: bytes | None = (await self._context.replayed.of_kind(EVENT)).get(event)
         if body is not None:
-            return body
+            return self._opened(event, body)
         # It may have arrived since; also before the first attempt.
         for entry in await self._context.entries(EVENT):
             if entry.name == event:
-                return entry.body
+                return self._opened(event, entry.body)
         return None
+
+    def _opened(self, event: str, body: bytes) -> bytes:
+        context = self._context
+        return context.sealing.open_event(context.job_id, event, body) if context.sealed else body
 
 
 def _entry(kind: str, entry_name: str, record: msgspec.Struct) -> Entry:

@@ -327,7 +327,7 @@ def _python() -> list[str]:
 def _run(number: int, job: ClaimedJob, context: DurableContext) -> RunJob:
     fields: dict[str, Any] = {
         name: getattr(context, name)
-        for name in ("job_id", "queue", "attempt", "max_attempts", "token", "key", "lane")
+        for name in ("job_id", "queue", "attempt", "max_attempts", "token", "key", "lane", "sealed")
     }
     level = context.log.getEffectiveLevel()
     if context.tracing is not None:

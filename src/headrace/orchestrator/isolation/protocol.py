@@ -85,6 +85,8 @@ class RunJob(msgspec.Struct, tag=True):
     level: int
     # The W3C context of the attempt's span, where traces are on.
     trace: dict[str, str] = {}
+    # What the attempt stores is sealed, by the worker. The arguments are open here.
+    sealed: bool = False
 
 
 class Cancel(msgspec.Struct, tag=True):

@@ -13,7 +13,13 @@ import msgspec
 from headrace.artifacts import ArtifactStore
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.errors import EngineUnavailable, InvalidInput, LeaseLost, Suspended
+from headrace.errors import (
+    EngineUnavailable,
+    InvalidInput,
+    LeaseLost,
+    MissingEncryptionKey,
+    Suspended,
+)
 from headrace.model.durable.awaited import Awaited
 from headrace.model.durable.followers import follower
 from headrace.model.durable.writes import Entry, StoredEntry
@@ -31,6 +37,7 @@ from headrace.task import Task
 from headrace.task.stage_hooks import StageHooks
 
 if TYPE_CHECKING:
+    from headrace.encryption import Sealing
     from headrace.tracing.tracer import Tracing
 
 log = logging.getLogger("headrace.job")
@@ -50,8 +57,9 @@ class Services(msgspec.Struct, kw_only=True, eq=False):
     clock: Clock
     tasks: Mapping[str, Task[..., Any]]
     stage_hooks: StageHooks
-    event_job: Callable[[str, bytes, str | None, str | None], NewJob]
+    event_job: Callable[..., NewJob]
     tracing: Tracing | None = None
+    sealing: Sealing | None = None
 
 
 class JobContext(DurableContext):
@@ -72,6 +80,7 @@ class JobContext(DurableContext):
         self._services = services
         # Once the handler reports progress itself, stages do not.
         self.own_progress = False
+        self.sealed = job.sealed
 
     # Made when they are first used: few handlers need them.
 
@@ -117,9 +126,26 @@ class JobContext(DurableContext):
         if not 0 <= percent <= 100:
             raise InvalidInput(f"progress must be between 0 and 100, got {percent!r}")
         self.own_progress = True
-        self._services.writer.progress(self._attempt.job, progress=float(percent), message=message)
+        # It is for people, who could not read it: of an encrypted task it is not stored.
+        shown = None if self.sealed else message
+        self._services.writer.progress(self._attempt.job, progress=float(percent), message=shown)
 
     # --- for stages, waits, children and artifacts
+
+    @property
+    def sealing(self) -> Sealing:
+        """Return what seals and opens. Raises `MissingEncryptionKey` without any keys."""
+        sealing = self._services.sealing
+        if sealing is None:
+            raise MissingEncryptionKey(
+                f"job {self.job_id} needs encryption keys, and this worker has none; give it some: "
+                "HEADRACE_ENCRYPTION_KEYS or HEADRACE_ENCRYPTION_KEY_FILE"
+            )
+        return sealing
+
+    def seal_from_now(self) -> None:
+        """Seal what this attempt stores from now on."""
+        self.sealed = self._attempt.job.sealed = True
 
     @property
     def engine(self) -> Engine:
@@ -168,7 +194,7 @@ class JobContext(DurableContext):
 
     def event_job(self, event_type: str, body: bytes, key: str | None) -> NewJob:
         """Return the job of an event that this job publishes."""
-        return self._services.event_job(event_type, body, key, self.job_id)
+        return self._services.event_job(event_type, body, key, self.job_id, sealed=self.sealed)
 
     @property
     def store(self) -> ArtifactStore:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from headrace.clock import Clock
-from headrace.errors import PayloadTooLarge
+from headrace.errors import MissingEncryptionKey, PayloadTooLarge, SealRefused
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Reserved
+from headrace.model.sealed import key_of_args
 from headrace.orchestrator.middleware import Chain
 from headrace.orchestrator.running.attempt import Attempt, Reason, monotonic
 from headrace.orchestrator.running.context import JobContext, Services
@@ -52,6 +53,8 @@ class Executor:
     clock: Clock
     chain: Chain | None
     built_in: Callable[[str], Task[..., Any] | None]
+    # Returns the outcome of a job that this worker has not the keys for; no attempt is spent.
+    without_key: Callable[[ClaimedJob, MissingEncryptionKey | None], Outcome]
     # Jobs that were cancelled while they waited for a slot, with the token they had then.
     cancelled_before_start: dict[str, int] = field(default_factory=dict)
 
@@ -67,6 +70,8 @@ class Executor:
             return RESERVED  # it was taken off the App since the job was claimed
         if self._was_cancelled_before_start(job):
             return CANCELLED_BEFORE_START
+        if task.encrypted and self.services.sealing is None:
+            return self.without_key(job, None)
         context: JobContext | None = None
         try:
             arguments = _arguments_of(job, task)
@@ -110,6 +115,8 @@ class Executor:
             return CANCELLED_BEFORE_START
         if attempt.reason is not None:
             return self.interrupted(attempt)
+        if task.encrypted and self.services.sealing is None:
+            return self.without_key(job, None)
         try:
             arguments = _arguments_of(job, task)
             signature = task.signature
@@ -241,6 +248,8 @@ class Executor:
                     )
                 )
             )
+        if job.sealed and self.services.sealing is not None:
+            result = self.services.sealing.result(job.id, result)
         return Completed(result)
 
     def _ended(
@@ -250,13 +259,26 @@ class Executor:
             if attempt.reason is not None:
                 # It was stopped; which error that led to does not matter.
                 return outcome_of_interruption(attempt.job, task.policy, attempt.reason)
+            if isinstance(error, MissingEncryptionKey):
+                return self.without_key(attempt.job, error)
+            if isinstance(error, SealRefused):
+                # No attempt could open it. What it says is ours, and nothing of the value.
+                return Failed(describe_failure(error))
             if isinstance(error, _Unreadable):
-                return outcome_of_bad_arguments(attempt.job, error.reason)
-            if isinstance(error, asyncio.CancelledError):
-                error = _explained(error)
-            return outcome_of_error(attempt.job, task.policy, error, now=self.clock.now())
+                outcome = outcome_of_bad_arguments(attempt.job, error.reason)
+            else:
+                if isinstance(error, asyncio.CancelledError):
+                    error = _explained(error)
+                outcome = outcome_of_error(attempt.job, task.policy, error, now=self.clock.now())
         except BaseException as fault:  # an error may raise when it is formatted
-            return outcome_of_fault(attempt.job, error, fault)
+            outcome = outcome_of_fault(attempt.job, error, fault)
+        return self.sealed(attempt.job, outcome)
+
+    def sealed(self, job: ClaimedJob, outcome: Outcome) -> Outcome:
+        """Return an outcome with the texts of its failure sealed, if those of its job are."""
+        if not job.sealed or self.services.sealing is None:
+            return outcome
+        return self.services.sealing.outcome(job.id, outcome)
 
 
 class _Unreadable(Exception):
@@ -277,6 +299,14 @@ async def _awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
 
 
 def _arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:
+    if task.encrypted:
+        job.sealed = True
+    if job.sealed and key_of_args(job.args) is not None:
+        # It could not be opened when it was claimed, by the right key.
+        raise SealRefused(
+            f"job {job.id}: its arguments were refused: they were changed, or sealed for another "
+            "job; enqueue it again"
+        )
     try:
         return task.signature.decode(job.args)
     except Exception as error:  # a hook of the user's may raise anything

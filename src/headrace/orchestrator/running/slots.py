@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from headrace.clock import Clock
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Outcome, Settlement, Snoozed
+from headrace.model.sealed import SEALED_ERROR
 from headrace.orchestrator.claiming.prefetch import PrefetchLimit, UnstartedJobs
 from headrace.orchestrator.running.attempt import Attempt, Deadlines
 from headrace.orchestrator.running.executor import Executor
@@ -320,12 +321,12 @@ class Slots:
                 job.id,
                 job.task,
                 job.attempt,
-                error_text(error),
-                exc_info=error,
+                SEALED_ERROR if job.sealed else error_text(error),
+                exc_info=None if job.sealed else error,
             )
         if attempt.reason is not None:
             return self.executor.interrupted(attempt)
-        return outcome_of_fault(job, None, error)
+        return self.executor.sealed(job, outcome_of_fault(job, None, error))
 
     def _not_started(self, slot: Slot, attempt: Attempt, error: NoThread) -> None:
         """Put off a job that could not be started, for another worker or a later time."""

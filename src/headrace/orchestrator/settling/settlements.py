@@ -32,6 +32,7 @@ from headrace.model.outcome import (
     Settlement,
     TimedOut,
 )
+from headrace.model.sealed import without_text
 from headrace.model.views import Exchange
 from headrace.orchestrator.claiming.prefetch import PrefetchLimit
 from headrace.orchestrator.durable.followers import size_of
@@ -96,9 +97,10 @@ class AttemptRecorder:
             else:
                 settlement = self._uncompleted(attempt, outcome, seconds)
                 counters.count("lost" if outcome is None else outcome_name(outcome))
-                if isinstance(outcome, Retry | Failed | TimedOut):
-                    error = outcome.failure.type
-                    counters.count_error((error, fingerprint(error, outcome.failure.message)))
+                settled = None if settlement is None else settlement.outcome
+                if isinstance(settled, Retry | Failed | TimedOut):
+                    error = settled.failure.type
+                    counters.count_error((error, fingerprint(error, settled.failure.message)))
             pending = self.writer.pending
             if pending and (job.id, job.token) in pending:
                 if settlement is None:
@@ -144,7 +146,9 @@ class AttemptRecorder:
                 extra=about(job),
             )
             return None
-        _log_outcome(job, outcome, seconds)
+        # Where anybody can read it, an encrypted job tells no more of its error than the type.
+        stored = without_text(outcome) if job.sealed else outcome
+        _log_outcome(job, stored, seconds)
         now = self.clock.now()
         entry = log_entry(
             job,
@@ -153,7 +157,7 @@ class AttemptRecorder:
             started_at=datetime.fromtimestamp(now - seconds, UTC),
             ended_at=datetime.fromtimestamp(now, UTC),
         )
-        return _with_followers(attempt, Settlement(job.id, job.token, outcome, entry))
+        return _with_followers(attempt, Settlement(job.id, job.token, stored, entry))
 
 
 def _with_followers(attempt: Attempt, settlement: Settlement) -> Settlement:

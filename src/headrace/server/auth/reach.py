@@ -5,6 +5,7 @@ Decisions 0035 and 0036 say what holds, and why.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import msgspec
 
 from headrace.artifacts import LAYERS
 from headrace.engine.bounded_reads import parts
-from headrace.errors import JobConflict, JobNotFound, UnknownTask
+from headrace.errors import JobConflict, JobNotFound, SealedValue, UnknownTask
 from headrace.model.job import Job, JobFilter, NewJob
 from headrace.model.views import LaneView
 from headrace.monitor.changes.subscribers import Change
@@ -228,7 +229,9 @@ class Reach:
         """Return whose job it is: who is in its `meta`; if nobody is, whom its argument names."""
         user = job.meta.get("user")
         if user is None and self._service.user_argument is not None and job.task != RUN:
-            user = job.args.get(self._service.user_argument)
+            opened = msgspec.structs.replace(job, opener=self._service.app.sealing)
+            with contextlib.suppress(SealedValue):  # nobody's, for those who cannot know
+                user = opened.args.get(self._service.user_argument)
         return None if user is None else str(user)
 
     # -- what it has made --------------------------------------------------------------------------

@@ -30,6 +30,8 @@ PREFIX = "urn:headrace:problem:"
 SHOWN = 200
 # How soon a caller may try again while the engine is away, in seconds.
 RETRY_AFTER = "2"
+# Something that the server would need has not been given to it.
+KEYS_MISSING = 501
 
 
 class Refused(Exception):
@@ -115,6 +117,8 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.SchemaTooNew, 503),
     (errors.MigrationNeeded, 503),
     (errors.MissingDriver, 501),
+    (errors.MissingEncryptionKey, 501),
+    (errors.SealRefused, 409),
 )
 
 
@@ -136,7 +140,7 @@ def refused(error: HeadraceError) -> Refused:
         status,
         _word(type(error)),
         detail if status != 500 else "the engine could not do what was asked",
-        remedy=_remedy(detail) if status < 500 else None,
+        remedy=_remedy(detail) if status < 500 or status == KEYS_MISSING else None,
         headers={"Retry-After": RETRY_AFTER} if status == 503 else None,
     )
 

@@ -75,6 +75,7 @@ async def _store(
         uploads,
         lambda kept: _job(service, caller, wanted, kept),
         lambda new: enqueue(service, caller, new),
+        sealing=service.app.sealing,
     )
 
 

@@ -16,10 +16,11 @@ from headrace.api_types.responses import Delivered, EntryView, JobResult, Reason
 from headrace.artifacts import LAYERS
 from headrace.artifacts.index import file_of, files_of
 from headrace.artifacts.names import NAME_LIMIT
-from headrace.errors import ArtifactNotFound, InvalidName, JobFailed, ResultTimeout
+from headrace.errors import ArtifactNotFound, InvalidName, JobFailed, ResultTimeout, SealedValue
 from headrace.model.artifact import Artifact
 from headrace.model.durable.entries import STAGE, stage_view
 from headrace.model.job import Job
+from headrace.model.sealed import is_sealed
 from headrace.monitor.changes.reconstruction import parse_fingerprint
 from headrace.server.auth.reach import Reach, enqueue
 from headrace.server.build_job import check_copy, make_copy
@@ -78,7 +79,7 @@ async def result(
             job = await call.job(job_id)
     except ResultTimeout:
         return answer(service.answers.job(await call.job(job_id)), 202)
-    except JobFailed:
+    except (JobFailed, SealedValue):
         job = await call.job(job_id)
     body = service.answers.job(job)
     if not job.status.final:  # it was retried meanwhile
@@ -89,6 +90,15 @@ async def result(
             "job-failed",
             f"job {job.id} ended as {job.status}: {body.error or 'no reason kept'}",
             remedy=f"POST /jobs/{job.id}/retry runs it again",
+        )
+    if is_sealed(bytes(body.result_json)):
+        raise Refused(
+            501,
+            "missing-encryption-key",
+            f'job {job.id}: its result is sealed with key "{job.sealed_with}", and this server '
+            "does not open it",
+            remedy="ask for it by an App that has the key, or let the server open it "
+            "(HEADRACE_SHOW_SEALED)",
         )
     return answer(JobResult(body.result_json))
 
@@ -109,7 +119,7 @@ async def entries(call: Call, job_id: JobId) -> Response:
     """Stages and other entries, in the order they were first written."""
     job = await call.job(job_id)
     kept = await call.service.app.engine.entries(job.id)
-    return listed("entries", map(call.service.answers.entry, kept))
+    return listed("entries", (call.service.answers.entry(job.id, each) for each in kept))
 
 
 @writing("POST /jobs/{job_id}/cancel", "Cancel a job", JobBody, CancelRequest)

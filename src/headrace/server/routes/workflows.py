@@ -65,6 +65,7 @@ async def execute(call: Call) -> Response:
 async def follow(call: Call, job_id: JobId) -> Response:
     """A run with the state of each of its steps."""
     job = check_run(await call.job(job_id))
+    job.opener = call.service.answers.sealing
     return answer(call.service.answers.run(job, await call.service.app.workflows.look(job)))
 
 

@@ -84,6 +84,7 @@ class RemoteEntryStore(EntryStore):
                 off_loop=self._off_loop,
                 never_retry=self._context.never_retry,
                 log=self._context.log,
+                tell_error=not self._context.sealed,
             )
             if self._context.tracing is None:
                 value, _ = await running
@@ -148,6 +149,7 @@ class RemoteContext(DurableContext):
         self.tasks = tasks
         self.tracing = channel.tracing
         self.args_json = run.args
+        self.sealed = run.sealed
         self._channel = channel
         self._run = run.run
         self._cancelled = channel.cancelled

@@ -18,6 +18,7 @@ import msgspec
 from headrace.api_types.responses import AuditEntry
 from headrace.artifacts.index import KIND as ARTIFACT
 from headrace.artifacts.index import read_entries, read_handed_in
+from headrace.encryption.views import shown_entry
 from headrace.errors import InvalidInput, JobNotFound
 from headrace.model.artifact import Artifact
 from headrace.model.durable.entries import STAGE, StageRecord
@@ -72,6 +73,7 @@ class JobDetails:
             self.secrets += secrets
             return JsonDocument(clean)
 
+        self.error = job.error
         self.args = document(job.args_json)
         self.result = None if job.result_json is None else document(job.result_json)
         found = None if job.meta_json is None else document(job.meta_json)
@@ -168,7 +170,9 @@ class JobDetailsCache:
             del self._kept[next(iter(self._kept))]
         age = time.monotonic() - details.read_at
         if age > ENTRIES_SECONDS and (not job.status.final or details.read_at < 0):
-            entries = await self._service.app.engine.entries(job.id)
+            sealing = self._service.answers.sealing
+            stored = await self._service.app.engine.entries(job.id)
+            entries = [shown_entry(job.id, each, sealing) for each in stored]
             size = sum(len(each.body) for each in entries)
             await _done(size, details.take, entries, self._service.answers.redactor)
             details.read_at = time.monotonic()
@@ -186,7 +190,7 @@ class JobDetailsCache:
         found = await self._service.app.engine.get([job.id])
         if not found:
             raise JobNotFound(f"no job has the id {job.id}; it was pruned just now")
-        whole = found[0]
+        whole = self._service.answers.opened(found[0])
         size = len(whole.args_json) + len(whole.result_json or b"") + len(whole.log)
         return await _done(size, JobDetails, whole, self._service.answers.redactor)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from headrace.api_types.requests import CopyRequest
 from headrace.model.job import Job
+from headrace.model.sealed import key_of_args
 from headrace.server.dashboard.jobs.json_tree import TREE_BYTES, exact
 from headrace.server.dashboard.jobs.query import explained
 from headrace.server.http.problems import Refused, invalid
@@ -65,10 +66,13 @@ class CopyForm:
     def __init__(self, job: Job, redactor: Redactor) -> None:
         self.job = job
         self._redactor = redactor
-        values = msgspec.json.decode(job.args_json, type=dict[str, msgspec.Raw])
+        # What is sealed is copied by the server, which does not show it.
+        self.sealed = key_of_args(job.args_json)
+        encoded = job.args_json if self.sealed is None else b"{}"
+        values = msgspec.json.decode(encoded, type=dict[str, msgspec.Raw])
         hidden = [name for name, raw in values.items() if self._hidden(name, bytes(raw))]
         # Too large to be sent to and fro: only what differs is typed.
-        self.changes_only = len(job.args_json) > TREE_BYTES
+        self.changes_only = len(job.args_json) > TREE_BYTES or self.sealed is not None
         self.hidden = [self._field(name, bytes(values[name])) for name in hidden]
         self.text = "{}"
         if not self.changes_only:

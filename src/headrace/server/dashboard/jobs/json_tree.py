@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from headrace.model.sealed import key_of_args
 from headrace.task.redact import HIDDEN, Redactor
 
 # Larger documents are not shown as a tree: their beginning is, and a download.
@@ -40,6 +41,8 @@ class JsonDocument:
     def __init__(self, encoded: bytes) -> None:
         """`encoded` is without what is to be hidden."""
         self.size = len(encoded)
+        # The key that it is sealed with, where this server does not open it.
+        self.sealed = key_of_args(encoded)
         self.tree = tree(encoded)
         cut = encoded[:SHOWN_BYTES] if self.tree is None else b""
         self.beginning = cut.decode("utf-8", "ignore")

@@ -21,6 +21,8 @@ async def copy(visit: Visit) -> Shown:
 
 async def copy_form(visit: Visit, job: Job) -> CopyForm:
     """Return the form; of large arguments in a thread."""
+    if visit.service.answers.sealing is not None:
+        job = visit.service.answers.opened(job)
     return await asyncio.to_thread(CopyForm, job, visit.redactor)
 
 

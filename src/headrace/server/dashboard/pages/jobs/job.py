@@ -17,6 +17,7 @@ from headrace.artifacts.index import file_of
 from headrace.errors import ArtifactNotFound, InvalidInput, InvalidName, JobNotFound
 from headrace.model.durable.awaited import AwaitedEvent
 from headrace.model.job import Job, JobFilter
+from headrace.model.sealed import SEALED_ERROR
 from headrace.model.status import State
 from headrace.monitor.timeline import TimelineItem, timeline
 from headrace.monitor.why import why
@@ -54,6 +55,8 @@ async def job(visit: Visit) -> Shown:
         details = await cache.get(found)
     except (JobNotFound, InvalidInput) as error:
         return Shown("no_job.html", title="No such job", status=404, reason=str(error))
+    if found.error == SEALED_ERROR:
+        found.error = details.error  # open, if this server opens it
     found.error = found.error and details.text(found.error)
     found.message = found.message and details.text(found.message)
     engine, now = visit.app.engine, visit.now
@@ -168,7 +171,7 @@ async def send_entries(visit: Visit, _: Request) -> Response:
     """Send every entry: stages with their values, sleeps, events."""
     found = await visit.job(visit.params["job_id"])
     kept = await visit.app.engine.entries(found.id)
-    seen = [visit.service.answers.entry(each) for each in kept]
+    seen = [visit.service.answers.entry(found.id, each) for each in kept]
     return _attachment(msgspec.json.encode(seen), f"{found.task}-{found.id[-12:]}-entries.json")
 
 
@@ -176,7 +179,7 @@ async def send_entries(visit: Visit, _: Request) -> Response:
 async def send_part(visit: Visit, _: Request) -> Response:
     """Send the whole arguments, result or meta, without what is hidden."""
     name = PARTS_OF_JOB.get(visit.params["part"])
-    found = await visit.job(visit.params["job_id"])
+    found = visit.service.answers.opened(await visit.job(visit.params["job_id"]))
     encoded: bytes | None = None if name is None else getattr(found, name)
     if encoded is None:
         raise Refused(404, "not-found", f"job {found.id} has no {visit.params['part'][:20]}")

@@ -35,6 +35,7 @@ async def seen_run(visit: Visit, run_id: str) -> Job:
 async def run(visit: Visit) -> Shown:
     """Show a run with its steps."""
     job = await seen_run(visit, visit.params["run_id"])
+    job.opener = visit.service.answers.sealing
     found = await visit.app.workflows.look(job, exact=False)
     view = visit.service.answers.run(job, found)
     children = await visit.app.engine.list_jobs(
