@@ -57,6 +57,17 @@ def test_other_values_are_refused(wrong: Any) -> None:
         app.task("pay", plain_lane=wrong)
 
 
+def test_sealed_arguments_cannot_become_those_of_an_earlier_job() -> None:
+    app = app_with()
+
+    @app.task(encrypt=True)
+    async def pay(card: str) -> None: ...
+
+    with pytest.raises(headrace.InvalidSetting, match="sealed for one job"):
+        pay.options(key="k", on_duplicate="debounce", delay=5).job(card="4111")
+    assert pay.options(key="k", on_duplicate="replace").job(card="4111").policy is not None
+
+
 def test_a_lane_must_not_show_arguments() -> None:
     app = app_with()
     told = r"its lane 'customer:\{customer\}' would store customer in plain.*plain_lane=True"
