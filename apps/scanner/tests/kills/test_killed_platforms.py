@@ -153,11 +153,11 @@ async def check_running(
         waiting = all(queued[name] >= RUNS - 1 for name in NAMES if name != "default")
         return shown(body) == expected and waiting
 
-    await until(by_api, "the exact list of running jobs", 60.0)
+    await until(by_api, "the exact list of running jobs", LIMIT)
     async with listening(scanning.app, host="127.0.0.1", port=0) as address:
         for environment in (place.environment, {"API_URL": address}):
             command = processes.headrace("running", "--json", **environment)
-            assert await command.ended(90.0) == 0, command.said
+            assert await command.ended(LIMIT) == 0, command.said
             assert shown(msgspec.json.decode(command.said)) == expected
     platforms = {each.platform: each for each in await scanning.scanner.platforms()}
     for name in SHOPS:
