@@ -11,7 +11,7 @@ STAMP := $(VENV)/.stamp
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help up venv programs test lint types imports docs docs-serve kills ingest-kills chaos soak bench
-.PHONY: speech-kills spots-kills scanner-kills accuracy dist clean
+.PHONY: speech-kills spots-kills scanner-kills browser-kills accuracy dist clean
 .PHONY: prometheus-soak dashboards
 
 help: ## Show what can be made
@@ -87,6 +87,9 @@ spots-kills: $(STAMP) ## Kill two hundred workers at every point of the analysis
 
 scanner-kills: $(STAMP) ## Scan eight platforms with sixteen workers while they are killed
 	HEADRACE_TEST_SCANNER_KILLS=60 $(BIN)/pytest -q -s apps/scanner/tests/kills
+
+browser-kills: $(STAMP) ## Kill a hundred workers while their browser is alive
+	HEADRACE_TEST_BROWSER_KILLS=100 $(BIN)/pytest -q -s apps/scanner/tests/kills/test_killed_browsers.py
 
 ENGINE ?= sqlite
 MINUTES ?= 2

@@ -29,6 +29,7 @@ MESSAGES, TAKEN_AT_ONCE = 250, 10
 STEP = 15.0
 LEASE = 60.0
 LONG = 120.0
+SERVERS = 3
 RULES: dict[str, dict[str, Any]] = {
     "queue_length": {"above": 2, "queues": ["long"]},
     "queue_age": {"above": "1m", "queues": ["late"]},
@@ -131,6 +132,11 @@ class Scene:
         """Let jobs end, or the dispatcher go on: RELEASE or OPEN."""
         (self._folder / what).touch()
 
+    async def replace_server(self, gone: Process) -> None:
+        """Start a server in the place of one that was killed, and wait until it evaluates too."""
+        self.servers[self.servers.index(gone)] = self.start("server", "--port", "0")
+        await self.evaluated()
+
     # -- jobs --------------------------------------------------------------------------------------
 
     async def enqueue(self, number: int, queue: str, task: str = "fine", **fields: Any) -> None:
@@ -190,13 +196,21 @@ class Scene:
         return os.path.getsize(path) if path.exists() else 0
 
     async def evaluated(self) -> None:
-        """Wait until every server has evaluated what is so now: a round may have been under way."""
+        """Wait until each of three servers, which all run, has evaluated what is so now: a round
+        may have been under way.
+        """
+        self.all_run()
         before = {each.pid: self.rounds_of(each) for each in self.servers}
         await until(
             lambda: all(self.rounds_of(each) >= before[each.pid] + 2 for each in self.servers),
             "two rounds of each server",
             LONG,
         )
+        self.all_run()
+
+    def all_run(self) -> None:
+        """Three servers run."""
+        assert [each.code for each in self.servers] == [None] * SERVERS
 
     # -- what was told -----------------------------------------------------------------------------
 
@@ -216,6 +230,7 @@ class Scene:
             states = [msgspec.to_builtins(each) for each in await self.app.alerts()]
             said = "\n".join(each.said[-3_000:] for each in self._programs.started)
             raise AssertionError(f"missing {missing}; {states}\n{said}") from None
+        self.all_run()
 
     async def close(self) -> None:
         """Leave the engine as it was."""

@@ -1,4 +1,4 @@
-"""Every kind provoked by the real thing, with three real servers of which one is killed.
+"""Every kind provoked by the real thing, with three real servers: one is killed, and replaced.
 
 Exactly one message and one resolution arrive of each, whoever evaluates, whoever is killed and
 whether or not the receiver is there. What cannot be had, one message if a server is killed between
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from headrace.model.alerts.rule import KINDS
-from tests.alerts.scene import SECRET, SUBJECTS, Scene
+from tests.alerts.scene import SECRET, SERVERS, SUBJECTS, Scene
 from tests.alerts.shared import OPEN, RELEASE
 from tests.publishing.receiver import Receiver
 from tests.support.processes import Process, Processes, until
@@ -40,7 +40,7 @@ async def test_each_kind_is_told_once_and_resolved_once(
 async def play(scene: Scene) -> None:
     await scene.write_files()
     scene.send()
-    scene.servers = [scene.start("server", "--port", "0") for _ in range(3)]
+    scene.servers = [scene.start("server", "--port", "0") for _ in range(SERVERS)]
     scene.start_worker("steady", "mail", "fails", "lanes")
     crane = scene.start_worker("crane", "crane")
     cron = scene.start("dispatcher", "cron", "--config", "cron.yaml")
@@ -49,6 +49,8 @@ async def play(scene: Scene) -> None:
     assert scene.told == []
     await kill_a_server_that_could_not_deliver(scene)
     await provoke(scene, crane, cron)
+    # Three servers judge it, the new one too.
+    await scene.evaluated()
     assert scene.receiver.requests == []
     await scene.receiver.start()
     await scene.let_pass(330)
@@ -56,6 +58,7 @@ async def play(scene: Scene) -> None:
     await scene.heard("firing", *at_once)
     assert Counter(scene.told) == dict.fromkeys([(each, "firing") for each in at_once], 1)
     await mend(scene)
+    await scene.evaluated()
     await scene.let_pass(90)
     await scene.heard("firing", LAST)
     # 10 of 310 waited for long: not 5 in 100.
@@ -83,7 +86,7 @@ async def kill_a_server_that_could_not_deliver(scene: Scene) -> None:
     victim = await until(tried, "a delivery that was tried", 120)
     assert victim is not None
     victim.kill()
-    scene.servers.remove(victim)
+    await scene.replace_server(victim)
 
 
 async def provoke(scene: Scene, crane: Process, cron: Process) -> None:

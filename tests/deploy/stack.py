@@ -8,12 +8,13 @@ ports of loopback, folders to a temporary one, the store to a server of the suit
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil  # type: ignore[import-untyped]
 
@@ -26,6 +27,8 @@ ARTIFACTS = "/var/lib/headrace/artifacts"
 DATABASE = "postgresql://headrace@postgres:5432/headrace"
 # A machine on which many tests run at once is slower than a server.
 PATIENCE = 4
+# The image has Chromium. Three of them would slow all other tests down.
+BROWSER = "lightpanda"
 
 
 class Stack:
@@ -146,22 +149,6 @@ class Stack:
         )
         return await process.wait() == 0
 
-    def above_limits(self) -> Iterable[str]:
-        """Services that need more memory or processes than the file gives them."""
-        for name, process in self.running.items():
-            service = self.services[name]
-            memory = threads = 0
-            for each in tree(process.pid):
-                try:
-                    memory += each.memory_info().rss
-                    threads += each.num_threads()
-                except psutil.NoSuchProcess:
-                    continue
-            if memory > in_bytes(service["mem_limit"]):
-                yield f"{name}: {memory} bytes of {service['mem_limit']}"
-            if threads > service["pids_limit"]:
-                yield f"{name}: {threads} threads of {service['pids_limit']}"
-
     async def down(self) -> dict[str, int]:
         """Stop all at once; their exit codes. Each has to end within its stop time."""
         for process in self.running.values():
@@ -171,6 +158,48 @@ class Stack:
             limit = in_seconds(self.services[name]["stop_grace_period"])
             codes[name] = await process.ended(limit)
         return codes
+
+
+class Watch:
+    """Looks at what the services need again and again, while a block runs."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self.looks = 0
+        self.above: set[str] = set()
+        """Those that needed more memory or threads than the file gives them."""
+        self.browsers: set[str] = set()
+        """Those that were seen with a browser."""
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.to_thread(self._look)
+            await asyncio.sleep(0.1)
+
+    def _look(self) -> None:
+        for name, process in self._stack.running.items():
+            service = self._stack.services[name]
+            memory = threads = 0
+            for each in tree(process.pid):
+                with contextlib.suppress(psutil.Error):
+                    memory += each.memory_info().rss
+                    threads += each.num_threads()
+                    if BROWSER in each.name():
+                        self.browsers.add(name)
+            if memory > in_bytes(service["mem_limit"]):
+                self.above.add(f"{name}: more memory than {service['mem_limit']}")
+            if threads > service["pids_limit"]:
+                self.above.add(f"{name}: more threads than {service['pids_limit']}")
+        self.looks += 1
 
 
 def tree(pid: int) -> list[psutil.Process]:

@@ -19,8 +19,8 @@ from headrace_scanner.demo import FIRST, demo_products
 from headrace_scanner.mock_shops import MockShops
 from headrace_scanner.platforms import SHOPS
 from tests.conftest import Servers, store_url
-from tests.deploy.files import DEPLOY, QUEUES, load, manifests
-from tests.deploy.stack import Stack
+from tests.deploy.files import BROWSERS, DEPLOY, QUEUES, load, manifests
+from tests.deploy.stack import BROWSER, Stack, Watch
 from tests.support.processes import until
 from tests.support.prometheus import Prometheus, run_tool, start_prometheus, tool
 
@@ -42,9 +42,8 @@ def stack(tmp_path: Path, servers: Servers, shops: MockShops) -> Iterator[Stack]
 
     def change(environment: dict[str, str]) -> None:
         environment["HEADRACE_SCANNER_SHOPS"] = shops.url
-        # The image has Chromium. Three of them would slow all other tests down.
         if "HEADRACE_SCANNER_BROWSER" in environment:
-            environment["HEADRACE_SCANNER_BROWSER"] = "lightpanda"
+            environment["HEADRACE_SCANNER_BROWSER"] = BROWSER
 
     store = store_url("postgres", servers, tmp_path)
     made = Stack(
@@ -75,8 +74,10 @@ async def test_the_ten_services_run_work_and_are_shown(
         start_prometheus(stack.processes, configuration) as prometheus,
     ):
         assert (await client.get("/jobs", headers={"Authorization": ""})).status_code == 401
-        await work(client, shops)
-        assert list(stack.above_limits()) == []
+        async with Watch(stack) as watch:
+            await work(client, shops)
+        assert watch.above == set()
+        assert watch.browsers == BROWSERS, f"{watch.looks} looks while browsers ran"
         await judge_names(stack, client)
         await until(lambda: all_up(prometheus), "a scrape of all ten", LIMIT)
         await judge_panels(prometheus, client, shops)

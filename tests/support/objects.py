@@ -9,10 +9,28 @@ import sys
 from pathlib import Path
 from urllib.parse import urlencode
 
+import obstore
+from obstore.store import S3Store
+
+from headrace.artifacts.address import parse_s3
 from tests.support.servers import Server, free_port
 
 BUCKET = "headrace-tests"
 REGION = "us-east-1"
+
+
+def objects_in(artifacts: str) -> set[str]:
+    """Return all objects of a store, by its setting `artifacts`: what the server itself lists."""
+    where = parse_s3(artifacts)
+    assert where.endpoint is not None
+    store = S3Store(
+        where.bucket,
+        prefix=where.prefix or None,
+        endpoint=where.endpoint,
+        region=where.region,
+        client_options={"allow_http": True},
+    )
+    return {found["path"] for page in obstore.list(store) for found in page}
 
 
 class S3Server(Server):

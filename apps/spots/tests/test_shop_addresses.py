@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from typing import Any
 
 import pytest
+from spots_support.names import Names
 from spots_support.places import Spots, open_spots
 
 from headrace.bundles import is_public
@@ -110,26 +109,6 @@ async def test_a_private_address_is_refused_at_once(url: str, tmp_path: Any) -> 
         answer = await spots.client.post("/spots/jobs", json={"url": url})
         assert answer.status_code == 422
         assert "HEADRACE_SPOTS_ALLOW_PRIVATE" in answer.json()["detail"]
-
-
-class Names:
-    """What names lead to, in place of the DNS of this machine."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **known: list[str]) -> None:
-        self.asked: list[str] = []
-        real = asyncio.BaseEventLoop.getaddrinfo
-
-        async def getaddrinfo(loop: Any, host: Any, port: Any, **options: Any) -> Any:
-            name = host.decode() if isinstance(host, bytes) else str(host)
-            if name.replace(".", "_") not in known:
-                return await real(loop, host, port, **options)
-            self.asked.append(name)
-            return [
-                (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
-                for address in known[name.replace(".", "_")]
-            ]
-
-        monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
 
 
 async def test_a_name_that_leads_to_a_private_address_is_refused(

@@ -20,7 +20,9 @@ async def run_until_idle(runtime: WorkerRuntime) -> None:
             pass
         dispatcher.on_work_signal()
         await _next_round(dispatcher)
-        while not dispatcher.idle:
+        # Not before a claim has said so: jobs of a caller's transaction are not ready until a claim
+        # has let them into their lanes.
+        while not (dispatcher.idle and (dispatcher.queues_empty or dispatcher.draining)):
             await _next_round(dispatcher)
         claimed = runtime.telemetry.claimed
         # Another job may have waited for the last of them.

@@ -29,12 +29,7 @@ from scanner_support.places import Place, Scanning, open_scanner
 
 FOLDER = Path(__file__).parents[2] / "pictures"
 # Name, width, scheme.
-PICTURES = (
-    ("page", 1280, "light"),
-    ("page-dark", 1280, "dark"),
-    ("page-phone", 390, "light"),
-    ("page-phone-dark", 390, "dark"),
-)
+PICTURES = (("page", 1280, "light"), ("page-phone-dark", 390, "dark"))
 BROWSERS = ("oliveyoung", "ably", "kurly")
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 MARK = "HEADRACE_TEST_MARK"
 LIMIT = "SCANNER_TEST_TREE_LIMIT"
 """Names the bytes that a browser may use, for `limited.py`."""
+BROWSERS = ("lightpanda", "chrom")
+"""What is in the paths of all programs of a browser."""
 
 
 def marked(mark: str) -> set[int]:
@@ -60,6 +62,18 @@ def commands(pids: set[int]) -> list[str]:
         with contextlib.suppress(OSError):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             found.append(Path(words[0].decode(errors="replace")).name)
+    return found
+
+
+def browsers(pids: set[int]) -> set[int]:
+    """Return those of these processes that are a browser, by the file of their program."""
+    found = set()
+    for pid in alive(pids):
+        # A browser may hide this of its own children; the first of them is always seen.
+        with contextlib.suppress(OSError):
+            program = os.readlink(f"/proc/{pid}/exe")
+            if any(each in program for each in BROWSERS):
+                found.add(pid)
     return found
 
 

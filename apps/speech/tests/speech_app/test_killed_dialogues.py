@@ -14,11 +14,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from speech_app.conftest import ENGINES, Stores
 from speech_support.dialogue_lives import POINTS, make_app
 from speech_support.listening import FILLED_SECONDS, hear
 from speech_support.making import Made, a_local_script
+from speech_support.places import Place
 from tests.support.processes import ROOT
+from tests.support.stores import ENGINES
 
 from headrace import JobFilter, Status
 from headrace_speech.dialogues import Dialogues
@@ -46,14 +47,10 @@ def script(number: int) -> Script:
 
 @pytest.mark.timeout(LIMIT)
 async def test_every_file_has_its_row_wherever_workers_die(
-    engine: str, stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, place: Place, tmp_path: Path
 ) -> None:
-    url = stores.url(engine, tmp_path)
-    artifacts, environment = stores.artifacts(engine, tmp_path)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    tables = "" if engine == "postgres" else f"sqlite:///{tmp_path}/speech.db"
-    app, service = make_app(url, tables, artifacts)
+    where = (place.url, place.tables, place.artifacts)
+    app, service = make_app(*where)
     async with app:
         dialogues = Dialogues(service)
         made = Made(app, service.setup, service, dialogues)
@@ -62,7 +59,7 @@ async def test_every_file_has_its_row_wherever_workers_die(
             accepted = await dialogues.hand_in(script(number), user=f"user {number % USERS}")
             ids[accepted.job_id] = number
         first = ENGINES.index(engine) * KILLS
-        answer = await live_and_die(tmp_path, url, tables, artifacts, KILLS, first)
+        answer = await live_and_die(tmp_path, *where, KILLS, first)
         # Towards the end there may be nothing left to die of.
         assert answer["ends"]["killed"] >= KILLS - 1
         jobs = (await app.list(JobFilter(tasks=(TASK,)), limit=1000)).jobs
@@ -75,11 +72,9 @@ async def test_every_file_has_its_row_wherever_workers_die(
         await made.prune()
         kept = {file.path async for file in all_kept(made)}
         assert kept == rows
-        if not environment:
-            # Workers do this to halves of files that are a day old.
-            await app.artifact_store.tidy(older_than=0.0)
-            found = await asyncio.to_thread(files_in, Path(artifacts))
-            assert found == rows, "what is on disk is what rows name"
+        # Workers do this to halves of files that are a day old.
+        await app.artifact_store.tidy(older_than=0.0)
+        assert await place.files() == rows, "what is in the folder or bucket is what rows name"
         for path in rows:
             assert await app.artifacts.get(path)
         assert await app.engine.audit() == []
@@ -90,12 +85,6 @@ async def test_every_file_has_its_row_wherever_workers_die(
         f"{min(len(POINTS), killed)} points, {answer['handed_in_again']} handed in again, "
         f"{len(rows)} files and rows"
     )
-
-
-def files_in(folder: Path) -> set[str]:
-    """What is stored in a folder. Uploads that a kill has cut short are not, and swept later."""
-    found = (each for each in folder.rglob("*") if each.is_file())
-    return {each.relative_to(folder).as_posix() for each in found if ".incoming" not in each.parts}
 
 
 async def judge_files(made: Made, ids: dict[str, int]) -> set[str]:

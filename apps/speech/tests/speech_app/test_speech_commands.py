@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from speech_app.conftest import Stores
 from speech_support.listening import hear
 from speech_support.running import Running, wait_for
 from speech_support.speech_server import SpeechServer
 from tests.support.servers import free_port
+from tests.support.stores import Stores
 
 # Commands take their time where many run at once.
 pytestmark = pytest.mark.timeout(300)

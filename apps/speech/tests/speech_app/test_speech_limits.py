@@ -39,7 +39,7 @@ async def test_a_user_has_three_at_once_and_the_fourth_starts_when_one_ends(
             await until(lambda: len(server.held) == 5, "three of one and two of the other")
             assert sorted(server.held) == [*texts[:3], "bob 0", "bob 1"]
             assert await statuses(first, ids) == ["running"] * 3 + ["pending"] * 3
-            # Six slots were free, and nobody took the fourth.
+            # Three slots were free, and nobody took the fourth.
             waiting = await first.app.get(ids[3])
             assert (waiting.lane, waiting.width) == ("user:ada", 3)
             server.release("bob 0", "bob 1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import headrace
@@ -59,13 +58,13 @@ def a_local_script(
 
 @asynccontextmanager
 async def made(
-    url: str, folder: Path, *, clock: headrace.Clock | None = None, artifacts: str = "", **more: Any
+    url: str, tables: str, artifacts: str, *, clock: headrace.Clock | None = None, **more: Any
 ) -> AsyncIterator[Made]:
-    """An App on a store, with its files in a folder or in a bucket."""
-    app = headrace.App(url, artifacts=artifacts or str(folder / "files"), clock=clock)
-    settings = {"processes": 1, "url": f"sqlite:///{folder}/speech.db"} | more
-    if url.startswith("postgres"):
-        del settings["url"]  # beside the jobs
+    """An App on a store, with its files in a folder or in a bucket, and its tables there or, if
+    that is empty, beside the jobs.
+    """
+    app = headrace.App(url, artifacts=artifacts, clock=clock)
+    settings = {"processes": 1} | ({"url": tables} if tables else {}) | more
     setup = app.load_bundle(bundle, **settings)
     service = SpeechService(setup)
     async with app:

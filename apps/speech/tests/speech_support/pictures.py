@@ -6,6 +6,7 @@ PYTHONPATH=.:apps/speech/tests .venv/bin/python -m speech_support.pictures
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import tempfile
 from io import BytesIO
@@ -21,12 +22,9 @@ from speech_support.making import Made
 from speech_support.scene import a_browser, a_page, a_scene
 
 FOLDER = Path(__file__).parents[2] / "pictures"
-PICTURES = (
-    ("page", 1280, "light"),
-    ("page-dark", 1280, "dark"),
-    ("page-phone", 390, "light"),
-    ("page-phone-dark", 390, "dark"),
-)
+PHONE, PHONE_HEIGHT = 390, 1700
+PICTURES = (("page", 1280, "light"), ("page-phone-dark", 390, "dark"))
+NO_LETTERS = "there are no letters for Hangul here; install a font such as fonts-nanum"
 
 
 async def spoken(made: Made) -> bool:
@@ -36,6 +34,9 @@ async def spoken(made: Made) -> bool:
 
 async def main(folder: Path) -> None:
     """Take all of them."""
+    found = await asyncio.create_subprocess_exec("fc-list", ":lang=ko", stdout=subprocess.PIPE)
+    if not (await found.communicate())[0]:
+        raise SystemExit(NO_LETTERS)
     with tempfile.TemporaryDirectory() as place:
         async with a_scene(Path(place)) as (made, address), a_browser() as browser:
             await demo(made.app, made.setup)
@@ -44,7 +45,11 @@ async def main(folder: Path) -> None:
                 page = await a_page(browser, address, width=width, scheme=scheme)
                 await page.locator("#jobs summary").first.click()
                 await page.wait_for_selector("#jobs .said li")
-                taken = await page.screenshot(full_page=True, animations="disabled", caret="hide")
+                whole = width > PHONE
+                if not whole:
+                    await page.set_viewport_size({"width": width, "height": PHONE_HEIGHT})
+                await page.evaluate("scrollTo(0, 0)")
+                taken = await page.screenshot(full_page=whole, animations="disabled", caret="hide")
                 await page.close()
                 file = folder / f"{name}.png"
                 # Text on plain ground: 256 colours are enough, and a third of the size.

@@ -22,7 +22,8 @@ SOUND = ("--autoplay-policy=no-user-gesture-required", "--mute-audio")
 @asynccontextmanager
 async def a_scene(folder: Path, **settings: Any) -> AsyncIterator[tuple[Made, str]]:
     """An App on SQLite with a worker and a server; yields it and the address of the page."""
-    async with made(f"sqlite:///{folder}/jobs.db", folder, **settings) as opened:
+    store, tables = (f"sqlite:///{folder}/{name}.db" for name in ("jobs", "speech"))
+    async with made(store, tables, str(folder / "files"), **settings) as opened:
         worker = headrace.JobOrchestrator(opened.app, name="steady")
         await worker.start()
         try:

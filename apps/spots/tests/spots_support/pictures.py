@@ -24,12 +24,7 @@ from spots_support.places import Spots, open_spots
 
 FOLDER = Path(__file__).parents[2] / "pictures"
 # Name, width, height, scheme.
-PICTURES = (
-    ("shops", 1280, 1420, "light"),
-    ("shops-dark", 1280, 1420, "dark"),
-    ("shops-phone", 390, 1600, "light"),
-    ("shops-phone-dark", 390, 1600, "dark"),
-)
+PICTURES = (("shops", 1280, 1420, "light"), ("shops-phone-dark", 390, 1600, "dark"))
 # In English: not every machine that takes pictures has letters for Hangul.
 ENGLISH = tuple(
     replace(plan, languages=("en",), name=name, address="12 Moon Street, Exampleton")

@@ -95,7 +95,8 @@ class Dispatcher(Loop):
         self._register = register
         self._on_refused = on_refused
         self._in_flight = False
-        self._queues_empty = False
+        # A claim that began after the last signal has found less than there was room for.
+        self.queues_empty = False
         self._low_water = slots - 1
         self._linger = LINGER
         self._linger_until = 0.0
@@ -125,18 +126,18 @@ class Dispatcher(Loop):
             self.wake()
         if type(settlement.outcome) is not Completed:
             self.wakeups_seen += 1  # it may be ready again at once
-            self._queues_empty = False
+            self.queues_empty = False
             self.family_updates.after_settling(job, settlement.outcome)
             return
         if settlement.follow:
             self.wakeups_seen += 1  # these may be ready, too
-            self._queues_empty = False
+            self.queues_empty = False
         if job.parent is not None:
             self.family_updates.after_settling(job, settlement.outcome)
 
     def on_work_signal(self) -> None:
         self.wakeups_seen += 1
-        self._queues_empty = False
+        self.queues_empty = False
         self.wake()
 
     def on_jobs_pushed(self, worker_id: str, jobs: Sequence[ClaimedJob]) -> None:
@@ -233,8 +234,8 @@ class Dispatcher(Loop):
         ahead = self.prefetch.count()
         capacity = self.slots + ahead
         # With long jobs each free slot is worth an exchange; with short ones half a load is.
-        self._low_water = 0 if self._queues_empty else capacity // 2 if ahead else capacity - 1
-        short = self.prefetch.mean < LINGER and not self._queues_empty
+        self._low_water = 0 if self.queues_empty else capacity // 2 if ahead else capacity - 1
+        short = self.prefetch.mean < LINGER and not self.queues_empty
         self._linger = BUSY_LINGER if short else LINGER
         return max(capacity - self.claimed_count, 0)
 
@@ -247,7 +248,7 @@ class Dispatcher(Loop):
         if room <= 0:
             return False
         return now >= self.poll.next or (
-            not self._queues_empty
+            not self.queues_empty
             and self.claimed_count <= self._low_water
             and now >= self.poll.ignore_signals_until
         )
@@ -258,7 +259,7 @@ class Dispatcher(Loop):
             until = min(until, self._linger_until)
         if room > 0:
             until = min(until, self.poll.next)
-            if not self._queues_empty and self.claimed_count <= self._low_water:
+            if not self.queues_empty and self.claimed_count <= self._low_water:
                 until = min(until, self.poll.ignore_signals_until)
         oldest = self.unstarted.ages.oldest()
         if oldest is not None:
@@ -291,7 +292,7 @@ class Dispatcher(Loop):
         self._settled(settlements, reply)
         self.extra_settler.enabled = True
         if room:
-            self._queues_empty = len(reply.jobs) < room and wakeups == self.wakeups_seen
+            self.queues_empty = len(reply.jobs) < room and wakeups == self.wakeups_seen
             if reply.jobs:
                 self.poll.found(now)
             else:
