@@ -10,9 +10,20 @@ from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.insert_policy import InsertPolicy, replaced_by
 from headrace.model.job import NewJob, PolicyInserted
+from headrace.model.outcome import Snoozed
 from headrace.model.status import State, Status
 from tests.engine.conftest import Opener
-from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, retry, status, the_job
+from tests.support.verbs import (
+    a_job,
+    a_worker,
+    claim,
+    complete,
+    enqueue,
+    retry,
+    settle,
+    status,
+    the_job,
+)
 
 REPLACE = InsertPolicy(on_duplicate="replace")
 DEBOUNCE = InsertPolicy(on_duplicate="debounce")
@@ -175,6 +186,19 @@ async def test_replace_leaves_one_that_waits_for_a_retry(engine: Engine) -> None
     answer = await put(engine, with_key(REPLACE))
     assert answer.cancelled == ()
     assert await status(engine, first) is Status.SCHEDULED
+
+
+@pytest.mark.parametrize("policy", [REPLACE, DEBOUNCE])
+async def test_a_job_that_sleeps_has_started(engine: Engine, policy: InsertPolicy) -> None:
+    """Its attempt was given back, but its stages are those of its own arguments."""
+    worker = await a_worker(engine)
+    first = await made(engine, with_key(policy, args=b'{"n":1}'))
+    [running] = await claim(engine, worker)
+    await settle(engine, running, Snoozed(100.0))
+    second = await made(engine, with_key(policy, args=b'{"n":2}', delay=5))
+    job = await the_job(engine, first)
+    assert (job.status, job.args) == (Status.SCHEDULED, {"n": 1})
+    assert await status(engine, second) is Status.SCHEDULED
 
 
 async def test_the_place_of_the_replaced_one_is_free_before_the_new_one_comes(

@@ -40,8 +40,8 @@ class Producing(Protocol):
         """Store a job that has a `policy`, in one step with what that does to others.
 
         A job whose id exists is not stored again, as by `insert`, and nothing else happens. Then,
-        by its key, if a job of its task has that. Not started means: scheduled, waiting or ready,
-        in attempt 0.
+        by its key, if a job of its task has that. Not started means here: never claimed. One
+        that sleeps or waits for something has run already, although its attempt was given back.
 
         * "return": the result is that job, not created, unless it was stored `window` seconds ago
           or earlier: then the new one is stored, and the key is its.

@@ -28,14 +28,13 @@ class _Holder(NamedTuple):
     lane: str | None
     pinned: int
     width: int
-    attempt: int
     token: int
     run_at: float
 
     @property
     def unstarted(self) -> bool:
-        """Whether it is scheduled, waiting or ready, in attempt 0."""
-        return self.seq is not None and self.state != RUNNING and self.attempt == 0
+        """Whether it was never claimed."""
+        return self.seq is not None and self.token == 0
 
 
 def insert_by_policy(transaction: Transaction, job: NewJob) -> PolicyInserted:

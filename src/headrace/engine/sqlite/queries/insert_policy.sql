@@ -2,9 +2,9 @@
 
 -- name: key_holder
 -- The job that has an idempotency key: when it was stored, and what it is now, in the columns of
--- cancel_look and its attempt, time and token. NULL from `seq` on if it has ended.
+-- cancel_look and its token and time. NULL from `seq` on if it has ended.
 SELECT coalesce(job.created_at, history.created_at), job_key.job_id, job.seq, job.state, job.queue,
-       job.lane, job.pinned, job.width, job.attempt, job.token, job.run_at
+       job.lane, job.pinned, job.width, job.token, job.run_at
 FROM job_key
 LEFT JOIN job ON job.id = job_key.job_id
 LEFT JOIN history ON job.id IS NULL AND history.id = job_key.job_id

@@ -79,7 +79,7 @@ BEGIN
         END IF;
     END IF;
     IF cardinality(met) > 0 THEN
-        SELECT j.state < 3 AND j.attempt = 0 INTO unstarted FROM job j WHERE j.id = owner;
+        SELECT j.token = 0 INTO unstarted FROM job j WHERE j.id = owner;
     END IF;
     IF unstarted THEN
         IF p_on_duplicate = 'debounce' AND owner_queue = p_queue[1]

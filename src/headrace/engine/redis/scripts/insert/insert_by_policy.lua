@@ -108,7 +108,7 @@ if record then
   local job = decode(record)
   if on_duplicate == 'return' then
     if ARGV[3] == '' or now - job.created < tonumber(ARGV[3]) then return { '=' .. owner } end
-  elseif job.state < RUNNING and job.attempt == 0 then
+  elseif job.state < RUNNING and job.token == 0 then
     if on_duplicate == 'debounce' and job.queue == queue and job.lane == lane then
       return debounce(job, owner)
     end
