@@ -365,6 +365,13 @@ async def test_refuse_does_not_pass_those_that_wait(engine: Engine) -> None:
     assert (await put(engine, in_lane("refuse", priority=9))).inserted is None
 
 
+async def test_refuse_puts_nobody_back(engine: Engine) -> None:
+    """A plain job of higher priority would take the place of one that is ready."""
+    ready = await enqueue(engine, lane="x")
+    assert (await put(engine, in_lane("refuse", priority=9))).inserted is None
+    assert (await the_job(engine, ready)).state is State.READY
+
+
 async def test_replace_takes_the_place_of_all_that_wait(engine: Engine) -> None:
     worker = await a_worker(engine)
     await enqueue(engine, lane="x")

@@ -10,7 +10,7 @@ from headrace.engine.sqlite import control
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.insert import due_time, expiry_time, store
 from headrace.engine.sqlite.rows import id_list
-from headrace.engine.sqlite.settle import RUNNING, SCHEDULED
+from headrace.engine.sqlite.settle import SCHEDULED
 from headrace.engine.sqlite.sql import sql
 from headrace.engine.sqlite.upkeep import due
 from headrace.model.insert_policy import InsertPolicy, replaced_by
@@ -52,7 +52,7 @@ def insert_by_policy(transaction: Transaction, job: NewJob) -> PolicyInserted:
     free = job.lane is None or due_time(transaction.now, job) > transaction.now
     if free or policy.when_full == "wait":
         _store(transaction, job)
-    elif not _store_without_wait(transaction, job):
+    elif not _store_if_free(transaction, job):
         if policy.when_full == "refuse":
             return PolicyInserted(None)
         ended = _empty_lane(transaction, job, running=policy.when_full == "cancel_running")
@@ -112,20 +112,20 @@ def _store(transaction: Transaction, job: NewJob) -> None:
     store(transaction, [job])
 
 
-def _store_without_wait(transaction: Transaction, job: NewJob) -> bool:
-    """Store a job unless it has to wait in its lane. Only after it has come is that known: by its
-    width and priority others are let in, before it or after it.
+def _store_if_free(transaction: Transaction, job: NewJob) -> bool:
+    """Store a job if its lane has a place for it and for all others. Only after it has come is that
+    known: by its width others are let in, too. By its priority it may have put another one back.
     """
     connection = transaction.connection
     connection.execute("SAVEPOINT arrival")
     _store(transaction, job)
-    waits = connection.execute(sql.waits, (job.id,)).fetchone() is not None
-    if waits:
+    full = connection.execute(sql.lane_waiting, (job.queue, job.lane)).fetchone() is not None
+    if full:
         connection.execute("ROLLBACK TO arrival")
         # Queues are marked again by whoever uses them next: these marks are gone.
         transaction.used.clear()
     connection.execute("RELEASE arrival")
-    return not waits
+    return not full
 
 
 def _empty_lane(transaction: Transaction, job: NewJob, *, running: bool) -> dict[str, bool]:

@@ -19,10 +19,6 @@ ON CONFLICT (key, task) DO UPDATE SET job_id = excluded.job_id;
 -- Give a job that has not started other arguments. Empty meta is none.
 UPDATE job SET args = ?, meta = nullif(?, '') WHERE seq = ?;
 
--- name: waits
--- Whether a job waits for a place in its lane.
-SELECT 1 FROM job WHERE id = ? AND +state = 1;
-
 -- name: lane_waiting
 -- All that wait in one lane.
 SELECT id FROM job WHERE queue = ? AND lane = ? AND state = 1;
