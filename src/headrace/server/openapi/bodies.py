@@ -137,7 +137,7 @@ def task_view(task: Task[..., Any]) -> TaskView:
         name=task.name,
         description=inspect.getdoc(task.function),
         arguments=arguments,
-        policy=_policy(task.policy),
+        policy=_policy(task.policy) | {"encrypt": task.encrypted},
     )
 
 

@@ -37,7 +37,7 @@ async def tasks(visit: Visit) -> Shown:
         "tasks.html",
         tasks=shown,
         more=len(found) - len(shown),
-        policies={each.name: short_words(known[each.name].policy) for each in shown if each.known},
+        policies={each.name: short_words(known[each.name]) for each in shown if each.known},
     )
 
 
@@ -59,7 +59,7 @@ async def task(visit: Visit) -> Shown:
         typed=Typed(),
         problem=None,
         description=None if known is None else inspect.getdoc(known.function),
-        policy=[] if known is None else policy_words(known.policy),
+        policy=[] if known is None else policy_words(known),
         outcomes=[(word, kind, ended.get(outcome, 0)) for outcome, word, kind in OUTCOMES],
         throughput=throughput(series) if found.attempts else None,
         wait=spans("Waited, by minute", series, lambda point: point.wait),

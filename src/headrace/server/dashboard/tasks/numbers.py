@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 from markupsafe import Markup
@@ -11,12 +12,12 @@ from markupsafe import Markup
 from headrace.api_types.monitoring import ErrorGroups
 from headrace.api_types.series import Percentiles, SeriesPoint, SeriesView
 from headrace.model.job import JobFilter
-from headrace.model.policy import TaskPolicy
 from headrace.monitor.errors import error_groups, hide
 from headrace.server.dashboard.charts import Line, chart, distribution
 from headrace.server.dashboard.visit import Visit
 from headrace.server.dashboard.words import duration, size
 from headrace.server.service import Service
+from headrace.task import Task
 from headrace.telemetry import BOUNDS, OTHERS, Histogram, TaskCounters
 
 # Outcomes of attempts, the word for each, and the status whose colour it has.
@@ -86,8 +87,9 @@ async def all_tasks(visit: Visit) -> dict[str, Numbers]:
     return found
 
 
-def policy_words(policy: TaskPolicy) -> list[tuple[str, str]]:
-    """Return a policy in words, by the name of each part."""
+def policy_words(task: Task[..., Any]) -> list[tuple[str, str]]:
+    """Return the policy of a task in words, by the name of each part."""
+    policy = task.policy
     retry, lane = policy.retry, policy.lane
     tries = "not tried again"
     if retry.retries:
@@ -113,11 +115,14 @@ def policy_words(policy: TaskPolicy) -> list[tuple[str, str]]:
         words.append(("Isolation", f"in a process of its own{limit}"))
     if policy.on_crash == "fail":
         words.append(("Lost worker", "fails, and is not tried again"))
+    if task.encrypted:
+        words.append(("Encryption", "what its jobs store is sealed"))
     return words
 
 
-def short_words(policy: TaskPolicy) -> str:
-    """Return a policy for a row of a table."""
+def short_words(task: Task[..., Any]) -> str:
+    """Return the policy of a task for a row of a table."""
+    policy = task.policy
     retries = policy.retry.retries
     words = [f"{retries} {'retry' if retries == 1 else 'retries'}" if retries else "no retries"]
     words.append(f"timeout {duration(policy.timeout)}" if policy.timeout else "no timeout")
@@ -125,6 +130,8 @@ def short_words(policy: TaskPolicy) -> str:
         words.append(f"lane {policy.lane.template}")
     if policy.isolate == "process":
         words.append("own process")
+    if task.encrypted:
+        words.append("encrypted")
     return ", ".join(words)
 
 
