@@ -37,7 +37,7 @@ async def test_the_demos_of_all_bundles_complete_and_are_shown(tmp_path: Path) -
             HEADRACE_SCANNER_DELAY_SECONDS="0",
         )
         address = await until(lambda: address_of(up), "its first line", LIMIT)
-        async with httpx.AsyncClient(base_url=address, timeout=LIMIT) as client:
+        async with httpx.AsyncClient(base_url=address or "", timeout=LIMIT) as client:
             try:
                 await until(lambda: is_over(client), "the work of the demos", LIMIT)
             except AssertionError as error:
