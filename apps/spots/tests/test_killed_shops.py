@@ -36,6 +36,7 @@ KILLS_PER_SHOP = 3
 # Each so many shops one may be tried twice only, so that it fails.
 FRAIL = 4
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+LAYERS = {"bronze", "silver", "gold", "artifacts"}
 ROOT = Path(__file__).parents[3]
 
 
@@ -76,9 +77,14 @@ async def test_rows_and_jobs_agree_wherever_workers_die(
             ends[job.status] += 1
             files = await app.artifacts.list(run_id)
             assert all(each.path.split("/")[1] == run_id for each in files)
+            if job.status == "completed":
+                assert {each.layer for each in files} == LAYERS, run_id
+                for each in files:
+                    assert await app.artifacts.get(each.path, sha256=each.sha256)
         stored = Counter(line.job for line in lines if line.event == "stored")
         assert all(each == 1 for each in stored.values()), "stored once"
         assert stored.keys() == {each for each in ids if each in stored}
+        assert ends["completed"], "or nothing of it was looked at"
         assert await app.engine.audit() == []
     died = Counter(line.stage for line in lines if line.event == "died")
     pages = Counter(line.event for line in lines)
