@@ -131,7 +131,7 @@ def _of(finding: Finding) -> Verdict:
     if finding.value is None:
         measured = "-"
     elif finding.ratio is not None and finding.unit.endswith("/s"):
-        decimals = 0 if finding.value >= 100 else 1
+        decimals = 0 if finding.value >= 20 else 1
         measured = (
             f"{finding.ratio:.1%} "
             f"({finding.value:,.{decimals}f}/s to {finding.reference:,.{decimals}f}/s)"
