@@ -49,6 +49,7 @@ from headrace.errors import (
     WorkerUnhealthy,
 )
 from headrace.model.artifact import Artifact, KeptFile
+from headrace.model.chunk import Chunk, ChunkJob
 from headrace.model.context import Context
 from headrace.model.durable.children import FailedChild
 from headrace.model.durable.transient import GONE
@@ -73,6 +74,8 @@ __all__ = [
     "AuthenticationError",
     "Bundle",
     "ChildFailed",
+    "Chunk",
+    "ChunkJob",
     "Client",
     "Clock",
     "Context",

@@ -26,7 +26,7 @@ from headrace.model.ids import new_id
 from headrace.model.job import SOURCES, Job, NewJob, Source
 from headrace.model.lane import Lane, as_lane
 from headrace.model.names import check_name, check_text
-from headrace.model.policy import TaskPolicy, check_priority, check_timeout
+from headrace.model.policy import BY_LANE, TaskPolicy, check_priority, check_timeout
 from headrace.model.times import check_delay, check_moment, is_number
 from headrace.task.codec import encode, encode_exact
 from headrace.task.options import check_options
@@ -97,7 +97,7 @@ class Task(Generic[P, R_co]):
         self.policy = policy
         self.max_attempts = policy.retry.max_attempts
         self.sink = sink
-        self.signature = Signature(name, function)
+        self.signature = _signature(name, function, policy)
         self.kind: Kind = (
             "process"
             if policy.isolate == "process"
@@ -112,6 +112,7 @@ class Task(Generic[P, R_co]):
                     f'task "{name}": lane {policy.lane.template!r} reads {sorted(unknown)}, but '
                     f"the handler takes {', '.join(self.signature.names) or 'no arguments'}"
                 )
+        _check_chunk_by(name, policy, self.signature)
         self._plain = TaskOptions(self)
         functools.update_wrapper(self, function)
 
@@ -193,6 +194,28 @@ class Task(Generic[P, R_co]):
 
 
 MOST_RETRIES = 10_000
+
+
+def _signature(name: str, function: Callable[..., Any], policy: TaskPolicy) -> Signature:
+    if policy.chunk is None:
+        return Signature(name, function)
+    from headrace.task.chunk_signature import ChunkSignature  # noqa: PLC0415 - few tasks have one
+
+    return ChunkSignature(name, function)
+
+
+def _check_chunk_by(name: str, policy: TaskPolicy, signature: Signature) -> None:
+    by = policy.chunk_by
+    if by == BY_LANE and by in signature.names:
+        raise InvalidSetting(
+            f'task "{name}": chunk_by="lane" is the lane of a job, and an argument is called so, '
+            "too; give the argument another name"
+        )
+    if by is not None and by != BY_LANE and by not in signature.names:
+        raise InvalidSetting(
+            f'task "{name}": chunk_by reads {by!r}, but a job takes '
+            f'{", ".join(signature.names) or "no arguments"}; name one of them, or "lane"'
+        )
 
 
 def _encode_meta(meta: Any) -> bytes:
@@ -295,13 +318,12 @@ class TaskOptions(Generic[P, R_co]):
     def _set_lane(self, job: NewJob, lane: Lane, encoded: bytes) -> None:
         arguments = msgspec.json.decode(encoded)
         for name in lane.fields() - arguments.keys():
-            default = inspect.signature(self._task.function).parameters.get(name)
-            if default is None or default.default is default.empty:
+            if name not in self._task.signature.defaults:
                 raise InvalidArguments(
                     f'task "{self._task.name}": lane {lane.template!r} reads {name!r}, which is '
                     "not an argument of the job"
                 )
-            arguments[name] = default.default
+            arguments[name] = self._task.signature.defaults[name]
         job.lane = lane.place(arguments)
         job.width = lane.width
         job.hold = lane.hold
