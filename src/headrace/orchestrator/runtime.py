@@ -12,6 +12,7 @@ import msgspec
 
 from headrace.errors import HeadraceError, WorkerUnhealthy
 from headrace.model.worker import Renewal, WorkerInfo, renewal_seconds
+from headrace.orchestrator.claiming.chunks import ChunkCollector
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
 from headrace.orchestrator.claiming.prefetch import InternalQueue
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
@@ -104,6 +105,7 @@ class WorkerRuntime:
             queue=queue,
             queues=queues,
             slots=slots,
+            chunks=ChunkCollector(names=host.chunk_tasks, tasks=host.tasks, clock=host.clock),
             unknown_tasks=UnknownTasks(tasks=host.tasks, built_in=host.built_in),
             writer=self.writer,
             family_updates=self.family_updates,
@@ -256,7 +258,7 @@ class WorkerRuntime:
         attempt = self.slots.find(job_id, token)
         if attempt is not None:
             self.slots.deadlines.interrupt(attempt, Reason.CANCELLED)
-        else:
+        elif not self.slots.chunk_calls.cancel_waiting(job_id, token):
             self.executor.cancelled_before_start[job_id] = token
 
     def lose_lease_of(self, job_id: str, token: int) -> None:

@@ -29,15 +29,19 @@ class UnknownTasks:
         self._built_in = built_in
         self._logged: set[str] = set()
 
-    def among(self, jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
-        """Return the jobs whose task is neither registered nor built in. Logs each task once."""
-        tasks = self.tasks
-        unknown = [
-            job for job in jobs if job.task not in tasks and self._built_in(job.task) is None
-        ]
-        for job in unknown:
-            self._log(job)
-        return unknown
+    def split(self, jobs: Sequence[ClaimedJob]) -> tuple[list[ClaimedJob], list[ClaimedJob]]:
+        """Return the jobs that can be run, and those whose task is neither registered nor built in.
+        Logs each task once.
+        """
+        known: list[ClaimedJob] = []
+        unknown: list[ClaimedJob] = []
+        for job in jobs:
+            if job.task in self.tasks or self._built_in(job.task) is not None:
+                known.append(job)
+            else:
+                unknown.append(job)
+                self._log(job)
+        return known, unknown
 
     def _log(self, job: ClaimedJob) -> None:
         if job.task in self._logged or len(self._logged) >= MOST_LOGGED:
