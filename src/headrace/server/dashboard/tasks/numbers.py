@@ -111,6 +111,10 @@ def policy_words(policy: TaskPolicy) -> list[tuple[str, str]]:
         if policy.tree_memory_limit:
             limit += f", at most {size(policy.tree_memory_limit)} with all that it starts"
         words.append(("Isolation", f"in a process of its own{limit}"))
+    if policy.chunk is not None:
+        by = f", of one {policy.chunk_by}" if policy.chunk_by else ""
+        wait = f"waits {duration(policy.seconds_to_fill)} for them"
+        words.append(("Chunks", f"up to {policy.chunk} jobs in one call{by}; {wait}"))
     if policy.on_crash == "fail":
         words.append(("Lost worker", "fails, and is not tried again"))
     return words
@@ -125,6 +129,8 @@ def short_words(policy: TaskPolicy) -> str:
         words.append(f"lane {policy.lane.template}")
     if policy.isolate == "process":
         words.append("own process")
+    if policy.chunk is not None:
+        words.append(f"chunks of {policy.chunk}")
     return ", ".join(words)
 
 
