@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from bench.dashboard import scenario as dashboard
 from bench.figures import Finding
 from bench.scenarios.budget import budget
+from bench.scenarios.chunks import chunks
 from bench.scenarios.events import events
 from bench.scenarios.follow import follow
 from bench.scenarios.foreign import foreign
@@ -34,6 +35,7 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "stages": stages,
     "events": events,
     "follow": follow,
+    "chunks": chunks,
     "listen": listen,
     **dashboard.PARTS,
 }
