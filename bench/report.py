@@ -37,6 +37,7 @@ SCENARIOS = (
     "http",
     "events",
     "follow",
+    "chunks",
     "listen",
     "dashboard",
     "ingest",

@@ -8,6 +8,7 @@ from bench.dashboard import scenario as dashboard
 from bench.figures import Finding
 from bench.ingest import scenario as ingest
 from bench.scenarios.budget import budget
+from bench.scenarios.chunks import chunks
 from bench.scenarios.events import events
 from bench.scenarios.follow import follow
 from bench.scenarios.foreign import foreign
@@ -35,6 +36,7 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "stages": stages,
     "events": events,
     "follow": follow,
+    "chunks": chunks,
     "listen": listen,
     **dashboard.PARTS,
     **ingest.PARTS,

@@ -53,6 +53,7 @@ from headrace.errors import (
     WorkerUnhealthy,
 )
 from headrace.model.artifact import Artifact, KeptFile
+from headrace.model.chunk import Chunk, ChunkJob
 from headrace.model.durable.children import FailedChild
 from headrace.model.durable.context import Context
 from headrace.model.durable.transient_stages import GONE
@@ -77,6 +78,8 @@ __all__ = [
     "AuthenticationError",
     "Bundle",
     "ChildFailed",
+    "Chunk",
+    "ChunkJob",
     "Client",
     "Clock",
     "Context",

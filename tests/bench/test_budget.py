@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
@@ -125,6 +126,31 @@ async def test_an_exchange_is_one_statement(
         assert statements[query("exchange")] == calls["exchange"] - 1
         assert statements[query("insert_alike")] == calls["insert"] == JOBS / 1_000
         assert statements.total() <= calls["exchange"] + calls["insert"] + CONSTANT
+
+
+@dataclass
+class Row:
+    number: int
+
+
+async def test_a_chunk_takes_as_few_exchanges_as_its_jobs_would(
+    store: str, counted: Counter_of
+) -> None:
+    app = headrace.App(store)
+    sizes: list[int] = []
+
+    @app.task(chunk=50, chunk_wait=600)
+    async def touch(chunk: headrace.Chunk[Row]) -> None:
+        sizes.append(len(chunk))
+
+    async with app:
+        await fill(app, touch, JOBS)
+        calls = counted(app).calls
+        calls.clear()
+        await drain(app)
+        assert sizes == [50] * (JOBS // 50)
+        assert calls["exchange"] <= JOBS / 20
+        assert calls.total() - calls["exchange"] <= CONSTANT
 
 
 # --- taking jobs in

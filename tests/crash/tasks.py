@@ -6,7 +6,9 @@ import asyncio
 import os
 import signal
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import headrace
 from tests.crash import journal
@@ -33,7 +35,7 @@ def reach(point: str) -> None:
             time.sleep(0.005)
 
 
-def tell(ctx: headrace.Context, event: str, stage: str = "") -> None:
+def tell(ctx: headrace.Context | headrace.ChunkJob[Any], event: str, stage: str = "") -> None:
     journal.write(
         Line(
             event=event,
@@ -91,6 +93,28 @@ async def staged(ctx: headrace.Context) -> list[str]:
     return done
 
 
+@dataclass
+class Piece:
+    """What a job of a chunk works on."""
+
+    number: int
+
+
+async def chunked(chunk: headrace.Chunk[Piece]) -> list[int]:
+    """Complete one half, wait until that is recorded, and answer the tokens of the rest."""
+    for job in chunk:
+        tell(job, "start")
+    reach("at the start of a chunk")
+    for job in chunk[: len(chunk) // 2]:
+        tell(job, "end")
+        job.complete(job.token)
+    await asyncio.sleep(0.3)
+    reach("in the middle of a chunk")
+    for job in chunk[len(chunk) // 2 :]:
+        tell(job, "end")
+    return [job.token for job in chunk]
+
+
 def register(app: headrace.App) -> headrace.App:
     """Make these the tasks of an App."""
     many = headrace.RetryPolicy(retries=100, base=0.0)
@@ -100,4 +124,5 @@ def register(app: headrace.App) -> headrace.App:
     app.task("fragile", on_crash="fail")(gated)
     app.task("deadly", retries=2)(deadly)
     app.task("staged", retry=many)(staged)
+    app.task("chunked", retry=many, chunk=10, chunk_wait=0.5)(chunked)
     return app

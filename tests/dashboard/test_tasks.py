@@ -72,6 +72,26 @@ async def test_tasks_are_listed_with_their_policy(site: Site, app: headrace.App)
     assert "1 retry, timeout 10 min, lane to-{to}" in text
 
 
+class Row(msgspec.Struct):
+    sensor: str
+    value: float = 0.5
+
+
+async def test_a_task_with_chunks_shows_them_and_has_the_form_of_one_job(
+    site: Site, app: headrace.App
+) -> None:
+    @app.task("rows.store", chunk=50, chunk_by="sensor")
+    async def store(chunk: headrace.Chunk[Row]) -> None: ...
+
+    assert "timeout 10 min, chunks of 50" in await read(site, "/tasks")
+    text = await read(site, "/tasks/rows.store")
+    assert "up to 50 jobs in one call, of one sensor; waits 200 ms for them" in unescape(text)
+    fields = {"arg-sensor": "a", "arg-value": "2.5"}
+    answer = await post(site, "/tasks/rows.store/run", **fields)
+    job = await app.get(answer.headers["location"].rpartition("/")[2])
+    assert job.args == {"sensor": "a", "value": 2.5}
+
+
 async def test_a_task_shows_its_arguments_and_hides_secret_defaults(
     site: Site, app: headrace.App
 ) -> None:

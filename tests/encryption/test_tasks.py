@@ -6,12 +6,17 @@ import subprocess
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 
 import headrace
 from headrace.model.sealed import key_of_args
 from headrace.task.task import Task
 from tests.encryption.conftest import K1, Make
+
+
+class Card(msgspec.Struct):
+    number: str
 
 
 def app_with(**settings: Any) -> headrace.App:
@@ -55,6 +60,14 @@ def test_other_values_are_refused(wrong: Any) -> None:
         app.task("pay", encrypt=wrong)
     with pytest.raises(headrace.InvalidSetting, match="plain_lane must be True or False"):
         app.task("pay", plain_lane=wrong)
+
+
+def test_a_task_with_chunks_cannot_be_encrypted() -> None:
+    app = app_with()
+    with pytest.raises(headrace.InvalidSetting, match="cannot be encrypted"):
+
+        @app.task(chunk=5, encrypt=True)
+        async def pay(chunk: headrace.Chunk[Card]) -> None: ...
 
 
 def test_sealed_arguments_cannot_become_those_of_an_earlier_job() -> None:

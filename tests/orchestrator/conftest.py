@@ -15,6 +15,7 @@ from headrace.clock import Clock
 from headrace.model.job import Job
 from headrace.model.status import Status
 from tests.conftest import ENGINES, Servers, store_url
+from tests.orchestrator.chunk_support import Calls
 
 LIMIT = 20.0
 
@@ -50,6 +51,12 @@ async def local(here: str, clock: Clock, tmp_path: Path) -> AsyncIterator[headra
     async with headrace.App(here, clock=clock, artifacts=str(tmp_path / "artifacts")) as app:
         yield app
         assert await app.engine.audit() == []
+
+
+@pytest.fixture
+def calls() -> Calls:
+    """What calls a handler of chunks got."""
+    return Calls()
 
 
 class Worker(Protocol):

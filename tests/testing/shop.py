@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
-from headrace import App, Context, NotRetryable, RetryPolicy
+from headrace import App, Chunk, Context, NotRetryable, RetryPolicy
 
 app = App("sqlite:////nowhere/at/all/production.db")
 ran: list[object] = []
@@ -22,6 +23,20 @@ async def flaky(ctx: Context, fails: int) -> int:
     if ctx.attempt <= fails:
         raise ConnectionError(f"attempt {ctx.attempt}")
     return ctx.attempt
+
+
+@dataclass
+class Row:
+    number: int
+
+
+@app.task(chunk=10, chunk_wait=300, retries=0)
+async def store(chunk: Chunk[Row]) -> list[int]:
+    ran.append([job.args.number for job in chunk])
+    for job in chunk:
+        if job.args.number == 13:
+            job.fail(ValueError("thirteen"))
+    return [job.args.number for job in chunk]
 
 
 @app.task()

@@ -105,3 +105,16 @@ async def test_many_are_listed_whole(app: App) -> None:
     assert [job.args["name"] for job in await enqueued(app, shop.greet)] == [
         str(number) for number in range(1_100)
     ]
+
+
+async def test_chunks_do_not_wait_for_more(app: App) -> None:
+    began = time.monotonic()
+    await app.enqueue_many(shop.store.job(number=number) for number in range(25))
+    jobs = await run(app, max_workers=1)
+    assert shop.ran == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
+    assert len(jobs) == 25
+    assert sum(job.status is Status.COMPLETED for job in jobs) == 24
+    assert time.monotonic() - began < 30
+    await shop.store.enqueue(number=13)
+    with pytest.raises(ValueError, match="thirteen"):
+        await run(app, raise_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -283,3 +284,33 @@ async def test_off_is_off(spans: Spans, tmp_path: Path) -> None:
         await work(app)
         assert (await app.get(job.id)).meta == {}
     assert spans.all == []
+
+
+@dataclass
+class Row:
+    number: int
+
+
+async def test_a_chunk_has_a_span_and_each_of_its_jobs(spans: Spans, app: headrace.App) -> None:
+    @app.task(chunk=5, retries=0)
+    async def store(chunk: headrace.Chunk[Row]) -> None:
+        with trace.get_tracer("handler").start_as_current_span("insert"):
+            chunk[1].fail(ValueError("bad row"))
+
+    with trace.get_tracer("caller").start_as_current_span("caller"):
+        jobs = [await store.enqueue(number=number) for number in range(3)]
+    await work(app)
+    chunk, runs = spans.one("chunk store"), spans.named("run store")
+    assert parent_of(spans.one("insert")) == id_of(chunk)
+    assert parent_of(chunk) is None
+    assert about(chunk)["messaging.batch.message_count"] == 3
+    assert {link.context.span_id for link in chunk.links} == {id_of(run) for run in runs}
+    # Each is below the call that enqueued it, and ends with its own outcome.
+    enqueued = {
+        about(span)["messaging.message.id"]: id_of(span) for span in spans.named("enqueue store")
+    }
+    found = {about(run)["messaging.message.id"]: run for run in runs}
+    assert {job: parent_of(run) for job, run in found.items()} == enqueued
+    outcomes = [about(found[job.id])["headrace.outcome"] for job in jobs]
+    assert outcomes == ["completed", "failed", "completed"]
+    assert found[jobs[1].id].status.status_code is StatusCode.ERROR

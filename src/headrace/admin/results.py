@@ -13,7 +13,7 @@ from headrace.model.job import Job
 from headrace.model.sealed import key_of_args
 from headrace.model.status import Status
 from headrace.monitor.results import not_found
-from headrace.task.returned import decoder_of
+from headrace.task.returned import decoder_of_results
 
 R = TypeVar("R")
 
@@ -74,7 +74,7 @@ class ResultVerbs(RecordVerbs):
         """Let a job read its result as its task returns it, if that task is known here."""
         task = self.tasks.get(job.task)
         if task is not None:
-            job.result_decoder = decoder_of(task.function).decode
+            job.result_decoder = decoder_of_results(task).decode
         return job
 
     # -- what is sealed ------------------------------------------------------------------------

@@ -76,6 +76,10 @@ class Snoozed(msgspec.Struct, frozen=True):
     awaits: tuple[Awaited, ...] = ()
 
 
+# Neither says anything more: one of each is enough.
+RELEASED = Released()
+RESERVED = Reserved()
+
 Outcome = Completed | Retry | Failed | TimedOut | Cancelled | Released | Reserved | Snoozed
 
 

@@ -1,4 +1,4 @@
-"""What a task asks for: its queue, lane, retries, time and isolation."""
+"""What a task asks for: its queue, lane, retries, time, isolation and chunks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from headrace.model.times import check_delay, is_number
 
 Isolation = Literal["none", "process"]
 LONGEST_TIMEOUT = 30 * 86_400.0
+LARGEST_CHUNK = 1_000
+LONGEST_CHUNK_WAIT = 600.0
+CHUNK_WAIT = 0.2
+# The word for the lane of a job, in `chunk_by`.
+BY_LANE = "lane"
 
 
 class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +31,9 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     `tree_memory_limit`, for the handler's process and all that it starts together, are in bytes and
     need `isolate="process"`. `encrypt` None is as the App says; `plain_lane` lets the lane of an
     encrypted task show arguments.
+
+    One call of the handler gets up to `chunk` jobs; it waits `chunk_wait` seconds for them, from
+    the first on. `chunk_by` is an argument, or "lane": all jobs of a call have the same.
     """
 
     queue: str = "default"
@@ -41,6 +49,9 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     tree_memory_limit: int | None = None
     encrypt: bool | None = None
     plain_lane: bool = False
+    chunk: int | None = None
+    chunk_wait: float | None = None
+    chunk_by: str | None = None
 
     def __post_init__(self) -> None:
         check_name("queue", self.queue)
@@ -69,6 +80,39 @@ class TaskPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidSetting(f'{name} needs isolate="process"')
             if not is_number(limit) or not 1 <= limit < float("inf"):
                 raise InvalidSetting(f"{name} must be a number of bytes, got {limit!r}")
+        self._check_chunk()
+
+    def _check_chunk(self) -> None:
+        if self.chunk is None:
+            for name in ("chunk_wait", "chunk_by"):
+                if getattr(self, name) is not None:
+                    raise InvalidSetting(
+                        f"{name} needs chunk=, the number of jobs that one call gets"
+                    )
+            return
+        if not _is_whole(self.chunk) or not 1 <= self.chunk <= LARGEST_CHUNK:
+            raise InvalidSetting(
+                f"chunk must be a number of jobs from 1 to {LARGEST_CHUNK:,}, got {self.chunk!r}"
+            )
+        wait = self.seconds_to_fill
+        if not is_number(wait) or not 0 <= wait <= LONGEST_CHUNK_WAIT:
+            raise InvalidSetting(
+                f"chunk_wait must be between 0 and {LONGEST_CHUNK_WAIT:g} seconds, got {wait!r}"
+            )
+        if self.chunk_by is not None and not isinstance(self.chunk_by, str):
+            raise InvalidSetting(
+                f'chunk_by must be the name of an argument, or "lane", got {self.chunk_by!r}'
+            )
+        if self.isolate == "process":
+            raise InvalidSetting(
+                'chunk does not work with isolate="process": a child process serves one job; use '
+                "a plain `def` handler, which runs in a thread, or leave out one of them"
+            )
+
+    @property
+    def seconds_to_fill(self) -> float:
+        """How long the first job of a chunk waits for others."""
+        return CHUNK_WAIT if self.chunk_wait is None else self.chunk_wait
 
 
 def check_never_retry(never: Iterable[object]) -> None:
@@ -92,6 +136,10 @@ def check_never_retry(never: Iterable[object]) -> None:
             )
 
 
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
 def _raised(kind: type) -> bool:
     return issubclass(kind, BaseException)
 
@@ -102,11 +150,7 @@ def _shown(kind: str | type) -> str:
 
 def check_priority(priority: int) -> int:
     """Priorities are small whole numbers; higher runs first."""
-    if (
-        not isinstance(priority, int)
-        or isinstance(priority, bool)
-        or abs(priority) > PRIORITY_LIMIT
-    ):
+    if not _is_whole(priority) or abs(priority) > PRIORITY_LIMIT:
         raise InvalidSetting(
             f"priority must be a whole number between -{PRIORITY_LIMIT} and {PRIORITY_LIMIT}, "
             f"got {priority!r}"

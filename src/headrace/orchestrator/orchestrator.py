@@ -18,7 +18,7 @@ from headrace.orchestrator.health import is_healthy, trouble_of
 from headrace.orchestrator.isolation.child.loading_guard import refuse_while_loading
 from headrace.orchestrator.middleware import Middleware, chain_of, split
 from headrace.orchestrator.run_until_idle import run_until_idle
-from headrace.orchestrator.running.slots import Slot
+from headrace.orchestrator.running.slot import Slot
 from headrace.orchestrator.shutdown import shut_down
 from headrace.orchestrator.worker_parts import WorkerRuntime
 from headrace.task.app_like import AppLike

@@ -13,7 +13,18 @@ POLL_SECONDS = 0.05
 
 
 async def run_until_idle(runtime: WorkerRuntime) -> None:
-    """Return when nothing that this worker serves is ready or running."""
+    """Return when nothing that this worker serves is ready or running. Chunks do not wait for jobs
+    that may come.
+    """
+    chunks = runtime.dispatcher.chunks
+    chunks.eager = True
+    try:
+        await _run(runtime)
+    finally:
+        chunks.eager = False
+
+
+async def _run(runtime: WorkerRuntime) -> None:
     dispatcher = runtime.dispatcher
     while True:
         while (await runtime.engine.promote_due(BATCH)).moved:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from headrace.errors import HeadraceError, WorkerUnhealthy
 from headrace.model.lease import renewal_seconds
 from headrace.model.worker import Renewal, WorkerInfo
+from headrace.orchestrator.claiming.chunks import ChunkCollector
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
 from headrace.orchestrator.claiming.known_tasks import KnownTasks
 from headrace.orchestrator.claiming.prefetch import InternalQueue
@@ -106,6 +107,7 @@ class WorkerRuntime:
             queue=queue,
             queues=queues,
             slots=slots,
+            chunks=ChunkCollector(names=host.chunk_tasks, tasks=host.tasks, clock=host.clock),
             unknown_tasks=self.known_tasks.unknown,
             writer=self.writer,
             family_updates=self.family_updates,
@@ -239,7 +241,7 @@ class WorkerRuntime:
         attempt = self.slots.find(job_id, token)
         if attempt is not None:
             self.slots.deadlines.interrupt(attempt, Reason.CANCELLED)
-        else:
+        elif not self.slots.chunk_calls.cancel_waiting(job_id, token):
             self.executor.cancelled_before_start[job_id] = token
 
     def lose_lease_of(self, job_id: str, token: int) -> None:

@@ -25,6 +25,7 @@ class AppLike(JobSink, Protocol):
     settings: Settings
     clock: Clock
     tasks: dict[str, Task[..., Any]]
+    chunk_tasks: set[str]
     artifact_store: ArtifactStore
     stage_hooks: list[StageHook]
     tracing: Tracing | None

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from headrace.errors import InvalidSetting, UnknownTask
+from headrace.model.chunk import Chunk
 from headrace.model.durable.context import Context
 from headrace.model.job import Job, NewJob, OnCrash
 from headrace.model.lane import Lane, as_lane
@@ -23,18 +24,27 @@ if TYPE_CHECKING:
     from headrace.artifacts.index import HandedIn
     from headrace.encryption import Sealing
     from headrace.model.artifact import File
-    from headrace.task.calls import AsyncContextTask, AsyncTask, ContextTask, PlainTask
+    from headrace.task.calls import (
+        AsyncContextTask,
+        AsyncTask,
+        ChunkTask,
+        ContextTask,
+        PlainTask,
+    )
 
 OPTIONS = (*TaskPolicy.__struct_fields__, "retries")
 """What may be said of a task beside its name."""
 
+A = TypeVar("A")
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound=StageHook)
 
 
 class TaskDecorator(Protocol):
-    """The type of `@app.task(...)`. Handlers may take a Context as first argument."""
+    """The type of `@app.task(...)`. Handlers may take a Context as first argument, or a Chunk; what
+    a job of a chunk returns is an item of what its handler does.
+    """
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
@@ -42,6 +52,20 @@ class TaskDecorator(Protocol):
     ) -> AsyncContextTask[P, R]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> ContextTask[P, R]: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[[Chunk[A]], Awaitable[None]], /
+    ) -> ChunkTask[A, Any]: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[[Chunk[A]], Awaitable[Sequence[R | BaseException]]], /
+    ) -> ChunkTask[A, R]: ...
+    @overload
+    def __call__(self, function: Callable[[Chunk[A]], None], /) -> ChunkTask[A, Any]: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[[Chunk[A]], Sequence[R | BaseException]], /
+    ) -> ChunkTask[A, R]: ...
     @overload
     def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[P, Awaitable[R]], /
@@ -84,6 +108,9 @@ class Registering:
         tree_memory_limit: int | None = None,
         encrypt: bool | None = None,
         plain_lane: bool = False,
+        chunk: int | None = None,
+        chunk_wait: float | None = None,
+        chunk_by: str | None = None,
     ) -> TaskDecorator: ...
 
     def task(
@@ -129,6 +156,8 @@ class Registry(Registering):
 
     def __init__(self) -> None:
         self.tasks: dict[str, Task[..., Any]] = {}
+        # The names of those whose handlers take chunks.
+        self.chunk_tasks: set[str] = set()
         self.stage_hooks: list[StageHook] = []
 
     @property
@@ -176,6 +205,8 @@ class Registry(Registering):
                 'give one of them a name of its own: @app.task("other.name")'
             )
         self.tasks[task.name] = task
+        if policy.chunk is not None:
+            self.chunk_tasks.add(task.name)
         return task
 
     def on_stage(self, hook: H) -> H:

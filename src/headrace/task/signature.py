@@ -9,11 +9,12 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
+from headrace.model.chunk import Chunk
 from headrace.model.durable.context import Context
 from headrace.task.codec import check_exact, decode_hook, encode
 
@@ -24,21 +25,31 @@ class Signature:
     """What a handler takes and returns."""
 
     def __init__(self, task: str, function: Callable[..., Any]) -> None:
+        parameters = list(inspect.signature(function).parameters.values())
+        hints = hints_of(function)
+        self.takes_context = bool(parameters) and is_context(parameters[0], hints)
+        if self.takes_context:
+            parameters = parameters[1:]
+        if any(get_origin(hint) is Chunk or hint is Chunk for hint in hints.values()):
+            raise InvalidSetting(
+                f'task "{task}" takes a headrace.Chunk, so say how many jobs one call gets: '
+                "@app.task(chunk=50)"
+            )
+        self._take(task, parameters, hints)
+        self.call: Caller = _caller(function, parameters, takes_context=self.takes_context)
+
+    def _take(self, task: str, parameters: list[inspect.Parameter], hints: dict[str, Any]) -> None:
         self.task = task
         # Whether errors quote arguments that do not fit.
         self.quotes = True
-        parameters = list(inspect.signature(function).parameters.values())
-        hints = _hints(function)
-        self.takes_context = bool(parameters) and _is_context(parameters[0], hints)
-        if self.takes_context:
-            parameters = parameters[1:]
         self.names = [parameter.name for parameter in parameters]
         self.required = [p.name for p in parameters if p.default is p.empty]
+        # What the job has where an argument is not given, and the types of all.
+        self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        self.kinds = {name: hints.get(name, Any) for name in self.names}
         self._positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
-        self._kinds = {name: hints.get(name, Any) for name in self.names}
         struct = _struct(task, parameters, hints)
         self._decoder = msgspec.json.Decoder(struct, dec_hook=decode_hook)
-        self.call: Caller = _caller(function, parameters, takes_context=self.takes_context)
 
     def decode(self, args: bytes) -> Any:
         """Return stored JSON as typed arguments for `call(context, arguments)`."""
@@ -46,7 +57,7 @@ class Signature:
 
     def of_text(self, name: str, text: str) -> Any:
         """Return a text as this argument takes it: as a number, if it is typed `int`."""
-        whole = self._kinds.get(name) is int and text.removeprefix("-").isdecimal()
+        whole = self.kinds.get(name) is int and text.removeprefix("-").isdecimal()
         return int(text) if whole else text
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
@@ -78,10 +89,14 @@ class Signature:
         try:
             self._decoder.decode(encoded)
         except (msgspec.DecodeError, ValueError) as error:
-            takes = ", ".join(self.names) or "no arguments"
-            raise InvalidArguments(
-                f'task "{self.task}": {error}; {self._quoted(encoded)}it takes: {takes}'
-            ) from None
+            raise self.refusal(error, encoded) from None
+
+    def refusal(self, error: Exception, encoded: bytes) -> InvalidArguments:
+        """Return the error for arguments that do not fit."""
+        takes = ", ".join(self.names) or "no arguments"
+        return InvalidArguments(
+            f'task "{self.task}": {error}; {self._quoted(encoded)}it takes: {takes}'
+        )
 
     def _quoted(self, encoded: bytes) -> str:
         if not self.quotes:
@@ -92,7 +107,7 @@ class Signature:
     def fault(self, name: str, value: Any) -> str | None:
         """Return why this value cannot be the argument of this name; None if it can."""
         try:
-            msgspec.json.decode(encode(value), type=self._kinds[name], dec_hook=decode_hook)
+            msgspec.json.decode(encode(value), type=self.kinds[name], dec_hook=decode_hook)
         except (msgspec.DecodeError, TypeError, ValueError) as error:
             return f"{error} ({value!r})"
         return None
@@ -112,7 +127,8 @@ class Signature:
         return bound | kwargs
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a handler. Raises `InvalidSetting` where one cannot be read."""
     while isinstance(function, functools.partial):
         function = function.func
     if not (inspect.isroutine(function) or inspect.isclass(function)):
@@ -126,7 +142,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         ) from None
 
 
-def _is_context(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
+def is_context(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
+    """Return whether a handler wants its context there."""
     hint = hints.get(parameter.name)
     if isinstance(hint, type) and issubclass(hint, Context):
         return True

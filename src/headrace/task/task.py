@@ -27,7 +27,13 @@ from headrace.model.insert_policy import InsertPolicy, OnDuplicate
 from headrace.model.job import SOURCES, Job, NewJob, Source
 from headrace.model.lane import Lane, as_lane
 from headrace.model.names import check_name, check_text
-from headrace.model.policy import TaskPolicy, check_expires, check_priority, check_timeout
+from headrace.model.policy import (
+    BY_LANE,
+    TaskPolicy,
+    check_expires,
+    check_priority,
+    check_timeout,
+)
 from headrace.model.times import check_delay, check_moment, is_number
 from headrace.task.codec import encode, encode_exact
 from headrace.task.encrypted import check_lane, seal_arguments
@@ -112,7 +118,7 @@ class Task(Generic[P, R_co]):
         self.policy = policy
         self.max_attempts = policy.retry.max_attempts
         self.sink = sink
-        self.signature = Signature(name, function)
+        self.signature = _signature(name, function, policy)
         self.kind: Kind = (
             "process"
             if policy.isolate == "process"
@@ -127,6 +133,7 @@ class Task(Generic[P, R_co]):
                     f'task "{name}": lane {policy.lane.template!r} reads {sorted(unknown)}, but '
                     f"the handler takes {', '.join(self.signature.names) or 'no arguments'}"
                 )
+        _check_chunk_by(name, policy, self.signature)
         self.decide_encryption()
         self._plain = TaskOptions(self)
         functools.update_wrapper(self, function)
@@ -138,6 +145,11 @@ class Task(Generic[P, R_co]):
         """Note whether what its jobs store is sealed: as the task says, or else its App."""
         chosen = self.policy.encrypt
         self.encrypted = self.sink.encrypt_all if chosen is None else chosen
+        if self.encrypted and self.policy.chunk is not None:
+            raise InvalidSetting(
+                f'task "{self.name}" has chunk={self.policy.chunk}, which cannot be encrypted: say '
+                "encrypt=False, or leave chunk out"
+            )
         # What does not fit is told without the arguments.
         self.signature.quotes = not self.encrypted
         self._check_lane(self.policy.lane)
@@ -231,6 +243,28 @@ class Task(Generic[P, R_co]):
 
 
 MOST_RETRIES = 10_000
+
+
+def _signature(name: str, function: Callable[..., Any], policy: TaskPolicy) -> Signature:
+    if policy.chunk is None:
+        return Signature(name, function)
+    from headrace.task.chunk_signature import ChunkSignature  # noqa: PLC0415 - few tasks have one
+
+    return ChunkSignature(name, function)
+
+
+def _check_chunk_by(name: str, policy: TaskPolicy, signature: Signature) -> None:
+    by = policy.chunk_by
+    if by == BY_LANE and by in signature.names:
+        raise InvalidSetting(
+            f'task "{name}": chunk_by="lane" is the lane of a job, and an argument is called so, '
+            "too; give the argument another name"
+        )
+    if by is not None and by != BY_LANE and by not in signature.names:
+        raise InvalidSetting(
+            f'task "{name}": chunk_by reads {by!r}, but a job takes '
+            f'{", ".join(signature.names) or "no arguments"}; name one of them, or "lane"'
+        )
 
 
 def _encode_meta(meta: Any) -> bytes:
@@ -381,13 +415,12 @@ class TaskOptions(Generic[P, R_co]):
     def _set_lane(self, job: NewJob, lane: Lane, encoded: bytes) -> None:
         arguments = msgspec.json.decode(encoded)
         for name in lane.fields() - arguments.keys():
-            default = inspect.signature(self._task.function).parameters.get(name)
-            if default is None or default.default is default.empty:
+            if name not in self._task.signature.defaults:
                 raise InvalidArguments(
                     f'task "{self._task.name}": lane {lane.template!r} reads {name!r}, which is '
                     "not an argument of the job"
                 )
-            arguments[name] = default.default
+            arguments[name] = self._task.signature.defaults[name]
         job.lane = lane.place(arguments)
         job.width = lane.width
         job.hold = lane.hold

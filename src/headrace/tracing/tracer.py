@@ -148,6 +148,14 @@ class Tracing:
         """Begin the span of an attempt, and make it the current one until the context variables of
         the caller are gone. The span of its wait goes before it.
         """
+        span = self.begin_member(job)
+        self.enter(span)
+        return span
+
+    def begin_member(self, job: ClaimedJob) -> Span:
+        """Begin the span of an attempt at a job of a chunk. It is not the current one: a call works
+        for several.
+        """
         parent = self.context_of(of_meta(job.meta))
         now = time.time_ns()
         if trace.get_current_span(parent).get_span_context().is_valid:
@@ -159,11 +167,28 @@ class Tracing:
             self._tracer.start_span(
                 f"wait {job.task}", parent, attributes=attributes, start_time=began
             ).end(now)
-        span = self._tracer.start_span(
+        return self._tracer.start_span(
             f"run {job.task}", parent, SpanKind.CONSUMER, attributes=of_attempt(job), start_time=now
         )
-        attach(trace.set_span_in_context(span, parent))
+
+    def begin_chunk(self, task: str, members: Sequence[Span]) -> Span:
+        """Begin the span of one call for several jobs, linked to their spans, and make it the
+        current one as `begin_attempt` does.
+        """
+        about: dict[str, Any] = {
+            "headrace.task": task,
+            "messaging.batch.message_count": len(members),
+        }
+        links = [trace.Link(member.get_span_context()) for member in members]
+        span = self._tracer.start_span(
+            f"chunk {task}", Context(), SpanKind.CONSUMER, attributes=about, links=links
+        )
+        self.enter(span)
         return span
+
+    def enter(self, span: Span) -> None:
+        """Make a span the current one until the context variables of the caller are gone."""
+        attach(trace.set_span_in_context(span, Context()))
 
     def end_attempt(self, span: Span, outcome: str, failure: Failure | None) -> None:
         """End the span of an attempt. `failure` has nothing in it that has to be hidden."""

@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 
 from headrace.task import Task
+from headrace.task.returned import kind_of_results
 
 _PLAIN = (
     *(str, bytes, int, float, bool, decimal.Decimal, uuid.UUID, enum.Enum),
@@ -26,7 +27,7 @@ _LISTS = (list, tuple, set, frozenset)
 def returned(task: Task[..., Any]) -> Any:
     """The type that a task says it returns; `Any` if it does not."""
     try:
-        return typing.get_type_hints(task.function).get("return", Any)
+        return kind_of_results(task)
     except Exception:  # names that exist for type checkers only
         return Any
 

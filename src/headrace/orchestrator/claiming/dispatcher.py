@@ -7,18 +7,19 @@ claimed. While it is in flight the slots go on with what was claimed before.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from headrace.engine.base import Engine
 from headrace.errors import WorkerUnhealthy
 from headrace.loops.loop import LONGEST_ALONE, Loop
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import Completed, Released, Settlement
+from headrace.model.outcome import RELEASED, Completed, Outcome, Settlement
 from headrace.model.sealed import DOCUMENT as SEALED
 from headrace.model.views import Exchange
+from headrace.orchestrator.claiming.chunks import ChunkCollector
 from headrace.orchestrator.claiming.prefetch import (
-    HORIZON,
+    BUSY_LINGER,
+    LINGER,
     PATIENCE,
     InternalQueue,
     JobRunner,
@@ -34,16 +35,8 @@ from headrace.orchestrator.settling.family_updates import FamilyUpdates
 from headrace.orchestrator.settling.settlements import UNAVAILABLE, ExtraSettler, SettleBuffer
 from headrace.telemetry import Telemetry
 
-log = logging.getLogger("headrace.dispatcher")
-
-# Batching window for outcomes. With a backlog of very short jobs a longer one is used: the cost per
-# exchange dominates, and no slot is waiting.
-LINGER = 0.005
-BUSY_LINGER = HORIZON / 2
 # This many outcomes are worth an exchange before the window ends.
 EXCHANGE_BATCH = 400
-
-RELEASED = Released()
 
 
 class Dispatcher(Loop):
@@ -58,6 +51,7 @@ class Dispatcher(Loop):
         queue: InternalQueue,
         queues: Sequence[str],
         slots: int,
+        chunks: ChunkCollector,
         unknown_tasks: UnknownTasks,
         writer: AttemptWriter,
         family_updates: FamilyUpdates,
@@ -73,6 +67,7 @@ class Dispatcher(Loop):
         self.unstarted = UnstartedJobs(queue)
         self.queues = tuple(queues) or None
         self.slots = slots
+        self.chunks = chunks
         self.unknown_tasks = unknown_tasks
         self.writer = writer
         self.family_updates = family_updates
@@ -102,6 +97,7 @@ class Dispatcher(Loop):
         self._linger_until = 0.0
         # Last: it is given this dispatcher, which it takes jobs from and reports outcomes to.
         self.runner = make_runner(self)
+        chunks.on_ready = self.runner.fill
 
     # --- called by slots and signals
 
@@ -154,28 +150,31 @@ class Dispatcher(Loop):
     def drain(self) -> None:
         """Claim no more, and release what has not started."""
         self.draining = True
-        self.release_unstarted(self.unstarted.ages.count)
+        self._release_all()
         self.wake()
 
     def on_lease_lost(self) -> None:
         """Release unstarted jobs, as far as no other worker has taken them over, and forget all."""
         self.worker_id = None
-        self.release_unstarted(self.unstarted.ages.count)
+        self._release_all()
         self.held.clear()
         self.reconciler.reset()
         self.wake()
 
     def release_unstarted(self, count: int) -> None:
         """Return this many unstarted jobs to their queues, the oldest first."""
-        for _ in range(count):
-            job = self.runner.take_back_offered()
-            if job is None:
-                if self.unstarted.queue.empty():
-                    return  # threads were quicker
-                job = self.unstarted.take()
-            self.unstarted.started()
+        self._release(self.unstarted.take_back(count, self.runner.take_back_offered))
+
+    def _release(
+        self, jobs: Iterable[ClaimedJob], outcome: Outcome = RELEASED, now: float = 0.0
+    ) -> None:
+        for job in jobs:
             self.telemetry.released += 1
-            self.finished(job, Settlement(job.id, job.token, RELEASED), 0.0)
+            self.finished(job, Settlement(job.id, job.token, outcome), now)
+
+    def _release_all(self) -> None:
+        self.release_unstarted(self.unstarted.ages.count)
+        self._release(self.chunks.take_all())
 
     @property
     def idle(self) -> bool:
@@ -198,9 +197,10 @@ class Dispatcher(Loop):
             await self._reconcile(self.worker_id)
             now = monotonic()
         overdue = self.unstarted.ages.overdue(now)
-        if overdue:
+        if overdue or (self.chunks.ready and self.chunks.next_overdue() <= now):
             self.prefetch.reset()
             self.release_unstarted(overdue)
+            self._release(self.chunks.take_overdue(now))
         room = self._room()
         if not self._should_exchange(room, now):
             return self._pause(room, now)
@@ -221,8 +221,7 @@ class Dispatcher(Loop):
     def failed(self, error: Exception) -> None:
         """Raise `WorkerUnhealthy` if the engine has failed more often than the settings allow."""
         self.telemetry.exchange_failures += 1
-        retries = self.connection_retries
-        if retries is not None and self.failures > retries:
+        if (retries := self.connection_retries) is not None and self.failures > retries:
             raise WorkerUnhealthy(
                 f"the engine failed {self.failures} times in a row and connection_retries is "
                 f"{retries}; the last error was {type(error).__name__}: {error}"
@@ -237,7 +236,12 @@ class Dispatcher(Loop):
         self._low_water = 0 if self.queues_empty else capacity // 2 if ahead else capacity - 1
         short = self.prefetch.mean < LINGER and not self.queues_empty
         self._linger = BUSY_LINGER if short else LINGER
-        return max(capacity - self.claimed_count, 0)
+        room = capacity - self.claimed_count
+        if self.chunks.names:
+            room, filling = self.chunks.room(room, self.prefetch)
+            low_water = self._low_water + self.chunks.surplus
+            self._low_water = self.claimed_count if filling else low_water
+        return max(room, 0)
 
     def _should_exchange(self, room: int, now: float) -> bool:
         waiting = len(self.buffer.pending)
@@ -264,6 +268,8 @@ class Dispatcher(Loop):
         oldest = self.unstarted.ages.oldest()
         if oldest is not None:
             until = min(until, oldest + PATIENCE)
+        if self.chunks.ready:
+            until = min(until, self.chunks.next_overdue())
         return max(until - now, 0.0)
 
     async def _exchange(self, room: int, began: float) -> None:
@@ -274,9 +280,8 @@ class Dispatcher(Loop):
             if self.writer.flush_before_settle:
                 # The last progress of these attempts is written before their outcomes.
                 await self.writer.flush()
-            claimer = worker_id if room else None
             reply = await self.engine.exchange(
-                settlements, worker_id=claimer, queues=self.queues, limit=room
+                settlements, worker_id=worker_id if room else None, queues=self.queues, limit=room
             )
         except BaseException as error:
             # It may have arrived: send the outcomes again, and look for claims without a reply.
@@ -299,6 +304,8 @@ class Dispatcher(Loop):
                 self.telemetry.listening = self.engine.listening
                 self.poll.empty(now, listening=self.telemetry.listening, asked=not settlements)
         self.receive(reply.jobs, now=now, ours=worker_id == self.worker_id)
+        if self._queues_empty and self.chunks.eager:
+            self.chunks.queues_empty()
 
     def _settled(self, settlements: Sequence[Settlement], reply: Exchange) -> None:
         self.telemetry.exchanges += 1
@@ -326,19 +333,19 @@ class Dispatcher(Loop):
         if [job for job in jobs if job.task not in tasks or job.args.startswith(SEALED)]:
             left = {job.id: (job, outcome) for job, outcome in self.unknown_tasks.among(jobs)}
             jobs = [job for job in jobs if job.id not in left]
-            self.telemetry.released += len(left)
             for job, outcome in left.values():
-                self.finished(job, Settlement(job.id, job.token, outcome), now)
+                self._release([job], outcome, now)
+        if self.chunks.names:
+            jobs = self.chunks.collect(jobs)
         self.unstarted.put(jobs, now)
         if self.draining or not ours:
-            self.release_unstarted(self.unstarted.ages.count)
+            self._release_all()
         else:
             self.runner.fill()
 
     async def _reconcile(self, worker_id: str) -> None:
         found = await self.reconciler.compare(worker_id, self.held)
         if jobs := found.unstarted:
-            log.warning("Recovered %d jobs whose claim reply was lost", len(jobs))
             self.telemetry.adopted += len(jobs)
             self.receive(jobs, now=monotonic())
         for job in found.silent:

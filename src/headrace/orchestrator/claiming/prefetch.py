@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from headrace.model.job import ClaimedJob
@@ -18,6 +18,10 @@ HORIZON = 0.05
 LIMIT = 1_000
 # … and should not fill the memory.
 BYTES = 32 * 1_048_576
+# Batching window for outcomes. With a backlog of very short jobs a longer one is used: the cost per
+# exchange dominates, and no slot is waiting.
+LINGER = 0.005
+BUSY_LINGER = HORIZON / 2
 # A new worker does not know how long its jobs take. It assumes long ones and claims none ahead.
 ASSUMED_SECONDS = 1.0
 WEIGHT = 0.1
@@ -63,6 +67,10 @@ class PrefetchLimit:
         by_time = HORIZON * self.slots / max(self.mean, 1e-9)
         by_size = BYTES / max(self.size, 1.0)
         return int(min(by_time, by_size, self.limit))
+
+    def fitting(self, count: int) -> int:
+        """Return how many of these to claim at once, so that they fit into memory; at least one."""
+        return min(count, self.limit, max(int(BYTES / max(self.size, 1.0)), 1))
 
 
 class PollBackoff:
@@ -185,6 +193,21 @@ class UnstartedJobs:
     def started(self) -> None:
         """Count the oldest job as started or released."""
         self.ages.gone += 1
+
+    def take_back(
+        self, count: int, take_offered: Callable[[], ClaimedJob | None]
+    ) -> Iterator[ClaimedJob]:
+        """Remove this many unstarted jobs, the oldest first: those offered to threads, then those
+        of the queue. Fewer, if threads are quicker.
+        """
+        for _ in range(count):
+            job = take_offered()
+            if job is None:
+                if self.queue.empty():
+                    return
+                job = self.take()
+            self.started()
+            yield job
 
 
 class JobRunner(Protocol):

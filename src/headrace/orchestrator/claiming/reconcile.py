@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 
@@ -11,6 +12,8 @@ from headrace.engine.base import Engine
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Released, Settlement
 from headrace.orchestrator.running.attempt import monotonic
+
+log = logging.getLogger("headrace.dispatcher")
 
 REMEMBERED = 1_000
 
@@ -114,6 +117,8 @@ class Reconciler:
         )
         self._seen = unknown.keys() - sure.keys()
         self._adopted.extend(sure)
+        if sure:
+            log.warning("Recovered %d jobs whose claim reply was lost", len(sure))
         return Reconciliation(list(sure.values()), ended)
 
     async def release_unstarted(

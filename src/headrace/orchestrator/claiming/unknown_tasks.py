@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import MissingEncryptionKey, SealRefused
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import Outcome, Reserved, Snoozed
+from headrace.model.outcome import RESERVED, Outcome, Snoozed
 from headrace.model.sealed import key_of_args
 from headrace.task import Task
 
@@ -23,7 +23,6 @@ log = logging.getLogger("headrace.worker")
 # This many names are logged, once each. Producers choose the names, so their number has no bound.
 MOST_LOGGED = 1_000
 MOST_NAMED = 5
-RESERVED = Reserved()
 # Until the engine knows that this worker cannot run a task, its jobs wait a moment: they would be
 # offered to it again at once.
 PUT_OFF = Snoozed(1.0)

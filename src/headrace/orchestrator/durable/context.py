@@ -26,7 +26,7 @@ from headrace.orchestrator.durable.running_stages import RunningStages
 from headrace.orchestrator.durable.stage_call import make_stage_retry
 from headrace.task import Task
 from headrace.task.codec import decode_hook, encode_body
-from headrace.task.returned import decoder_of
+from headrace.task.returned import decoder_of_results
 
 if TYPE_CHECKING:
     from headrace.tracing.tracer import Tracing
@@ -198,7 +198,7 @@ class DurableContext(Context):
         decoder = decoders.get(child.task)
         if decoder is None:
             task = self.tasks.get(child.task)
-            decoder = msgspec.json.Decoder() if task is None else decoder_of(task.function)
+            decoder = msgspec.json.Decoder() if task is None else decoder_of_results(task)
             decoders[child.task] = decoder
         try:
             return decoder.decode(child.result)

@@ -13,7 +13,7 @@ import msgspec
 from headrace.clock import Clock
 from headrace.errors import MissingEncryptionKey, PayloadTooLarge, SealRefused
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import Cancelled, Completed, Failed, Outcome, Reserved
+from headrace.model.outcome import RESERVED, Cancelled, Completed, Failed, Outcome
 from headrace.model.sealed import key_of_args
 from headrace.orchestrator.middleware import Chain
 from headrace.orchestrator.running.attempt import Attempt, Reason, monotonic
@@ -35,9 +35,9 @@ from headrace.task.codec import encode_exact
 
 if TYPE_CHECKING:
     from headrace.orchestrator.isolation import ProcessPool
+    from headrace.orchestrator.running.chunk_attempt import ChunkAttempt, ChunkMember
 
 EMPTY_COMPLETED = Completed()
-RESERVED = Reserved()
 CANCELLED_BEFORE_START = Cancelled("cancelled before it started")
 
 
@@ -68,13 +68,13 @@ class Executor:
         task = self.tasks.get(job.task) or self.built_in(job.task)
         if task is None:
             return RESERVED  # it was taken off the App since the job was claimed
-        if self._was_cancelled_before_start(job):
+        if self.was_cancelled_before_start(job):
             return CANCELLED_BEFORE_START
         if task.encrypted and self.services.sealing is None:
             return self.without_key(job, None)
         context: JobContext | None = None
         try:
-            arguments = _arguments_of(job, task)
+            arguments = arguments_of(job, task)
             signature = task.signature
             if self.chain is None and task.kind == "async":
                 context = (
@@ -84,11 +84,11 @@ class Executor:
             else:
                 context = self.context_class(attempt, self.services)
                 value = await self._with_middleware(attempt, task, context, arguments)
-            outcome = self._returned(attempt, task, value)
+            outcome = self.outcome_of_returned(attempt, task, value)
         except BaseException as error:  # also SystemExit must not end the worker
             if not attempt.in_its_task():
                 raise
-            outcome = self._ended(attempt, task, error)
+            outcome = self.outcome_of_raised(attempt, task, error)
         return outcome if context is None else await self._after_stages(attempt, context, outcome)
 
     def forget_cancelled(self, held: Mapping[str, int]) -> None:
@@ -111,14 +111,14 @@ class Executor:
     ) -> Outcome | AwaitableResult | None:
         """In a thread: run an attempt at a plain function to its end, as `run` does."""
         job = attempt.job
-        if self._was_cancelled_before_start(job):
+        if self.was_cancelled_before_start(job):
             return CANCELLED_BEFORE_START
         if attempt.reason is not None:
             return self.interrupted(attempt)
         if task.encrypted and self.services.sealing is None:
             return self.without_key(job, None)
         try:
-            arguments = _arguments_of(job, task)
+            arguments = arguments_of(job, task)
             signature = task.signature
             context = (
                 self.context_class(attempt, self.services) if signature.takes_context else None
@@ -126,20 +126,20 @@ class Executor:
             value = signature.call(context, arguments)
             if value is not None and inspect.isawaitable(value):
                 return AwaitableResult(value, context)
-            return self._returned(attempt, task, value)
+            return self.outcome_of_returned(attempt, task, value)
         except BaseException as error:  # whatever a handler raises is its job's failure
-            return self._ended(attempt, task, error)
+            return self.outcome_of_raised(attempt, task, error)
 
     async def finish_awaitable(
         self, attempt: Attempt, task: Task[..., Any], value: AwaitableResult
     ) -> Outcome | None:
         """Await what a plain function returned, and return the outcome."""
         try:
-            outcome = self._returned(attempt, task, await _awaited(attempt, value.value))
+            outcome = self.outcome_of_returned(attempt, task, await awaited(attempt, value.value))
         except BaseException as error:  # as above
             if not attempt.in_its_task():
                 raise
-            outcome = self._ended(attempt, task, error)
+            outcome = self.outcome_of_raised(attempt, task, error)
         context = value.context
         return outcome if context is None else await self._after_stages(attempt, context, outcome)
 
@@ -154,6 +154,20 @@ class Executor:
             return outcome_of_interruption(job, policy, attempt.reason or Reason.STOPPED)
         except BaseException as fault:  # the caller has other attempts to stop
             return outcome_of_fault(job, None, fault)
+
+    # --- told about chunks by `ChunkCalls`: see `ObservedExecutor`
+
+    def begin_chunk(self, call: ChunkAttempt) -> None:
+        """A call begins, on the event loop, in a context of its own."""
+
+    def enter_member(self, member: ChunkMember) -> None:
+        """The layers around one job begin, in a context of their own."""
+
+    def end_member(self, member: ChunkMember, outcome: Outcome | None) -> None:
+        """A job has its outcome."""
+
+    def end_chunk(self, call: ChunkAttempt) -> None:
+        """The call has ended, or was given up."""
 
     async def _after_stages(
         self, attempt: Attempt, context: JobContext, outcome: Outcome | None
@@ -189,7 +203,7 @@ class Executor:
                 value = await self.threads.run(
                     attempt, lambda: task.signature.call(context, arguments)
                 )
-                return await _awaited(attempt, value) if inspect.isawaitable(value) else value
+                return await awaited(attempt, value) if inspect.isawaitable(value) else value
             case "process":
                 # The child has encoded its result; it is not decoded here.
                 return msgspec.Raw(
@@ -204,13 +218,17 @@ class Executor:
     def _now(self) -> float:
         return monotonic() + self.clock.offset
 
-    def _was_cancelled_before_start(self, job: ClaimedJob) -> bool:
+    def was_cancelled_before_start(self, job: ClaimedJob) -> bool:
+        """Return whether a job was cancelled before its attempt began."""
         return job.cancel_requested or (
             bool(self.cancelled_before_start)
             and self.cancelled_before_start.pop(job.id, None) == job.token
         )
 
-    def _returned(self, attempt: Attempt, task: Task[..., Any], value: Any) -> Outcome | None:
+    def outcome_of_returned(
+        self, attempt: Attempt, task: Task[..., Any], value: Any
+    ) -> Outcome | None:
+        """Return the outcome of an attempt whose handler has returned this."""
         if attempt.noticed and self._stopped_early(attempt):
             return self._outcome_of_stop(attempt, task)
         return EMPTY_COMPLETED if value is None else self._completed(attempt.job, value)
@@ -252,9 +270,10 @@ class Executor:
             result = self.services.sealing.result(job.id, result)
         return Completed(result)
 
-    def _ended(
+    def outcome_of_raised(
         self, attempt: Attempt, task: Task[..., Any], error: BaseException
     ) -> Outcome | None:
+        """Return the outcome of an attempt whose handler has raised this."""
         try:
             if attempt.reason is not None:
                 # It was stopped; which error that led to does not matter.
@@ -288,7 +307,7 @@ class _Unreadable(Exception):
         self.reason = reason
 
 
-async def _awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
+async def awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
     """Await what a plain function returned. It has left its thread, so it can be cancelled."""
     attempt.cooperative = False
     if attempt.reason is not None:
@@ -298,7 +317,8 @@ async def _awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
     return await value
 
 
-def _arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:
+def arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:
+    """Return the arguments of a job as its handler takes them."""
     if task.encrypted:
         job.sealed = True
     if job.sealed and key_of_args(job.args) is not None:

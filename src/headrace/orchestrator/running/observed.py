@@ -13,6 +13,7 @@ from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Failed, Outcome, Retry, TimedOut
 from headrace.orchestrator.durable.spans import hidden
 from headrace.orchestrator.running.attempt import Attempt
+from headrace.orchestrator.running.chunk_attempt import ChunkAttempt, ChunkMember
 from headrace.orchestrator.running.context import JobContext
 from headrace.orchestrator.running.executor import Executor
 from headrace.orchestrator.running.thread_chain import AwaitableResult
@@ -70,6 +71,30 @@ class ObservedExecutor(Executor):
     ) -> Outcome | AwaitableResult | None:
         CURRENT_JOB.set(attempt.job)
         return super().run_in_thread(attempt, task)
+
+    # A chunk has a span of its own, in which its handler runs, beside those of its jobs.
+
+    def begin_chunk(self, call: ChunkAttempt) -> None:
+        tracing = self.services.tracing
+        if tracing is not None:
+            for member in call.members:
+                self.spans[member] = tracing.begin_member(member.job)
+            spans = [self.spans[member] for member in call.members]
+            self.spans[call] = tracing.begin_chunk(call.job.task, spans)
+
+    def enter_member(self, member: ChunkMember) -> None:
+        CURRENT_JOB.set(member.job)
+        tracing, span = self.services.tracing, self.spans.get(member)
+        if tracing is not None and span is not None:
+            tracing.enter(span)
+
+    def end_member(self, member: ChunkMember, outcome: Outcome | None) -> None:
+        self._end(member, outcome)
+
+    def end_chunk(self, call: ChunkAttempt) -> None:
+        span = self.spans.pop(call, None)
+        if span is not None:
+            span.end()
 
     def _end(self, attempt: Attempt, outcome: Outcome | None) -> None:
         span = self.spans.pop(attempt, None)

@@ -6,17 +6,19 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 from headrace.clock import Clock
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import Outcome, Settlement, Snoozed
 from headrace.model.sealed import SEALED_ERROR
-from headrace.orchestrator.claiming.prefetch import PrefetchLimit, UnstartedJobs
 from headrace.orchestrator.running.attempt import Attempt, Deadlines
+from headrace.orchestrator.running.chunk_attempt import ChunkAttempt
+from headrace.orchestrator.running.chunk_calls import ChunkCalls
 from headrace.orchestrator.running.executor import Executor
 from headrace.orchestrator.running.outcomes import outcome_of_fault
+from headrace.orchestrator.running.slot import JobSource, Slot
 from headrace.orchestrator.running.thread_chain import AwaitableResult, ThreadAttempt, ThreadChain
 from headrace.orchestrator.running.threads import START_AGAIN_SECONDS, NoThread, Threads
 from headrace.orchestrator.settling.attempt_log import error_text
@@ -24,31 +26,6 @@ from headrace.orchestrator.settling.settlements import AttemptRecorder
 from headrace.task import Task
 
 log = logging.getLogger("headrace.worker")
-
-
-class Slot:
-    """Room for one running job."""
-
-    __slots__ = ("attempt", "closed", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.attempt: Attempt | None = None
-        self.closed = False
-
-    def done(self) -> bool:
-        return self.closed
-
-
-class JobSource(Protocol):
-    """Where slots get their jobs from: the dispatcher."""
-
-    unstarted: UnstartedJobs
-    prefetch: PrefetchLimit
-
-    @property
-    def cancelled(self) -> bool:
-        """Return whether the program is ending: start nothing any more."""
 
 
 class Slots:
@@ -71,6 +48,7 @@ class Slots:
     ) -> None:
         self.source = source
         self.unstarted = source.unstarted
+        self.chunks = source.chunks
         self.threads = threads
         self.executor = executor
         self.recorder = recorder
@@ -88,6 +66,14 @@ class Slots:
             now=self.deadlines.now,
             on_over=self._on_thread_done,
             on_collected=self.fill,
+        )
+        self.chunk_calls = ChunkCalls(
+            chunks=source.chunks,
+            executor=executor,
+            recorder=recorder,
+            deadlines=self.deadlines,
+            create_task=self._start_task,
+            on_over=self._next,
         )
         self._free: list[Slot] = []
         # Handlers that do not stop: referenced here, or the garbage collector would end them.
@@ -111,10 +97,11 @@ class Slots:
 
     def fill(self) -> None:
         """Start jobs of the queue in free slots, and offer the next ones to threads."""
-        free, queue = self._free, self.unstarted.queue
-        while free and not queue.empty() and self._begin(free.pop()):
+        free, queue, chunks = self._free, self.unstarted.queue, self.chunks.ready
+        while free and (chunks or not queue.empty()) and self._begin(free.pop()):
             pass
-        if self.thread_chain.running:
+        # What is offered takes slots before a chunk that waits for one.
+        if self.thread_chain.running and not chunks:
             self._offer_next()
 
     def running(self) -> list[Attempt]:
@@ -138,8 +125,10 @@ class Slots:
     def find(self, job_id: str, token: int) -> Attempt | None:
         """Return a running attempt. An earlier one at the same job may not have ended yet."""
         for attempt in self.running():
-            if attempt.job.id == job_id and attempt.job.token == token:
-                return attempt
+            chunk = attempt.members if isinstance(attempt, ChunkAttempt) else (attempt,)
+            for each in chunk:
+                if each.job.id == job_id and each.job.token == token:
+                    return each
         return None
 
     def take_back_offered(self) -> ClaimedJob | None:
@@ -167,7 +156,10 @@ class Slots:
         )
         self.recorder.telemetry.abandoned += 1
         attempt.abandoned = True
-        self._finish(slot, attempt, self.executor.interrupted(attempt), self.deadlines.now())
+        if isinstance(attempt, ChunkAttempt):
+            self.chunk_calls.finish(slot, attempt)
+        else:
+            self._finish(slot, attempt, self.executor.interrupted(attempt), self.deadlines.now())
         if attempt.task is not None:
             self._given_up.add(attempt.task)
             attempt.task.add_done_callback(self._given_up.discard)
@@ -176,6 +168,9 @@ class Slots:
     def _begin(self, slot: Slot) -> bool:
         """Start the next job, if there is one. Return False if it could not be started."""
         now = self.deadlines.now()
+        if self.chunks.ready:
+            self.chunk_calls.begin(slot, now)
+            return True
         thread_attempt = self.thread_chain.take() if self.thread_chain.offered else None
         if thread_attempt is not None:
             attempt = thread_attempt.attempt
@@ -221,6 +216,9 @@ class Slots:
         if not attempt.abandoned:
             self._finish(slot, attempt, outcome, self.deadlines.now())
             self._next(slot)
+
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._create_task(work, context=self._context.copy())
 
     def _next(self, slot: Slot) -> None:
         """The slot is free: start the next job, or wait for one."""
@@ -309,7 +307,10 @@ class Slots:
             return  # it is over, and will be collected
         if slot is not None:
             attempt.abandoned = True
-            self._finish(slot, attempt, self._faulty(attempt, error), self.deadlines.now())
+            if isinstance(attempt, ChunkAttempt):
+                self.chunk_calls.finish(slot, attempt, error)
+            else:
+                self._finish(slot, attempt, self._faulty(attempt, error), self.deadlines.now())
             self._next(slot)
 
     def _faulty(self, attempt: Attempt, error: BaseException) -> Outcome | None:

@@ -32,7 +32,7 @@ from headrace.task import Task
 
 if TYPE_CHECKING:
     from headrace.orchestrator.running.context import JobContext
-    from headrace.orchestrator.running.slots import Slot
+    from headrace.orchestrator.running.slot import Slot
 
 # Offer as much as all slots do within this time.
 OFFER_SECONDS = 0.005

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 
@@ -143,11 +143,9 @@ def task_view(task: Task[..., Any]) -> TaskView:
 
 def argument_schema(task: Task[..., Any], references: str) -> tuple[Schema, dict[str, Schema]]:
     """The schema of a task's arguments, and the definitions that it refers to."""
-    hints = get_type_hints(task.function, include_extras=True)
     properties: dict[str, Any] = {}
     definitions: dict[str, dict[str, Any]] = {}
-    for name in task.signature.names:
-        kind = hints.get(name, Any)
+    for name, kind in task.signature.kinds.items():
         try:
             [properties[name]], found = msgspec.json.schema_components(
                 [kind], schema_hook=schema_hook, ref_template=references
@@ -339,5 +337,7 @@ def _policy(policy: TaskPolicy) -> dict[str, Any]:
         "lane": lane and {"template": lane.template, "width": lane.width, "hold": lane.hold},
         "retries": retry.pop("retries"),
     }
-    rest = msgspec.structs.asdict(policy) | {"retry": retry, "never_retry": never}
+    wait = None if policy.chunk is None else policy.seconds_to_fill
+    changed = {"retry": retry, "never_retry": never, "chunk_wait": wait}
+    rest = msgspec.structs.asdict(policy) | changed
     return first | rest | first

@@ -43,12 +43,12 @@ class TaskForm:
         self.task = task
         schema = task_view(task).arguments
         definitions = schema.get("$defs", {})
-        parameters = inspect.signature(task.function).parameters
+        defaults = task.signature.defaults
         self.fields = [
             _field(
                 name,
                 _resolved(kind, definitions),
-                parameters[name].default,
+                defaults.get(name, inspect.Parameter.empty),
                 redactor,
             )
             for name, kind in schema["properties"].items()

@@ -113,6 +113,10 @@ def policy_words(task: Task[..., Any]) -> list[tuple[str, str]]:
         if policy.tree_memory_limit:
             limit += f", at most {size(policy.tree_memory_limit)} with all that it starts"
         words.append(("Isolation", f"in a process of its own{limit}"))
+    if policy.chunk is not None:
+        by = f", of one {policy.chunk_by}" if policy.chunk_by else ""
+        wait = f"waits {duration(policy.seconds_to_fill)} for them"
+        words.append(("Chunks", f"up to {policy.chunk} jobs in one call{by}; {wait}"))
     if policy.on_crash == "fail":
         words.append(("Lost worker", "fails, and is not tried again"))
     if task.encrypted:
@@ -132,6 +136,8 @@ def short_words(task: Task[..., Any]) -> str:
         words.append("own process")
     if task.encrypted:
         words.append("encrypted")
+    if policy.chunk is not None:
+        words.append(f"chunks of {policy.chunk}")
     return ", ".join(words)
 
 
