@@ -304,7 +304,7 @@ class Dispatcher(Loop):
                 self.telemetry.listening = self.engine.listening
                 self.poll.empty(now, listening=self.telemetry.listening, asked=not settlements)
         self.receive(reply.jobs, now=now, ours=worker_id == self.worker_id)
-        if self._queues_empty and self.chunks.eager:
+        if self.queues_empty and self.chunks.eager:
             self.chunks.queues_empty()
 
     def _settled(self, settlements: Sequence[Settlement], reply: Exchange) -> None:
