@@ -188,7 +188,9 @@ async def test_a_caller_who_is_alone_needs_one_trip(store: str, counted: Counter
 
 
 async def test_an_idle_worker_asks_seldom(store: str, counted: Counter_of) -> None:
-    """Three calls a second at most: it looks for jobs and for due ones once each."""
+    """Three calls a second at most: it looks for jobs and for due ones once each. Those that expire
+    are looked for every five seconds.
+    """
     app, _ = with_touch(store)
     async with app, headrace.JobOrchestrator(app):
         calls = counted(app).calls
@@ -196,7 +198,7 @@ async def test_an_idle_worker_asks_seldom(store: str, counted: Counter_of) -> No
         await until(lambda: calls["promote_due"] >= 3, "three looks for due jobs")
         before = calls.copy()
         await until(lambda: calls["promote_due"] >= before["promote_due"] + 3, "three more")
-        assert (calls - before).total() <= 3 * 3
+        assert (calls - before).total() <= 3 * 3 + 1
 
 
 @pytest.mark.parametrize("running", [1, 100])

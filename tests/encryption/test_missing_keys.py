@@ -94,7 +94,11 @@ async def test_jobs_from_before_encryption_need_the_keys_too(
     await old.engine.insert([job])
     await worker(old).start()
     await until(lambda: "this worker has no encryption keys" in caplog.text)
-    assert (await old.get(job.id)).attempt == 0
+
+    async def given_back() -> bool:
+        return (await old.get(job.id)).attempt == 0
+
+    await until(given_back)
     right = make(here)
     await worker(right).start()
     assert await right.result(job.id, timeout=10) == {"card": "4111", "amount": 1}

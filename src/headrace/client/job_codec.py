@@ -20,7 +20,7 @@ from headrace.model.names import check_name, check_text
 from headrace.model.policy import check_expires, check_priority, check_timeout
 from headrace.model.times import check_delay, check_moment
 from headrace.task.codec import encode
-from headrace.task.task import MOST_RETRIES
+from headrace.task.job_options import MOST_RETRIES
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from headrace.server.http.problems import Refused, forbidden, invalid, refused, 
 from headrace.server.service import Service
 from headrace.task import Task, TaskOptions
 from headrace.task.codec import encode
-from headrace.task.task import MOST_RETRIES
+from headrace.task.job_options import MOST_RETRIES
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

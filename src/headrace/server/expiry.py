@@ -17,6 +17,6 @@ class ServerExpiry(Loop):
         self._app = app
 
     async def tick(self) -> float:
-        """Cancel what has expired, then rest until the next does, or a second at most."""
+        """Cancel what has expired, then rest until the next does, or some seconds at most."""
         await self._app.open()
         return await end_expired(self._app.engine)

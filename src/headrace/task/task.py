@@ -28,17 +28,22 @@ from headrace.model.job import SOURCES, Job, NewJob, Source
 from headrace.model.lane import Lane, as_lane
 from headrace.model.names import check_name, check_text
 from headrace.model.policy import (
-    BY_LANE,
     TaskPolicy,
-    check_expires,
     check_priority,
     check_timeout,
 )
-from headrace.model.times import check_delay, check_moment, is_number
-from headrace.task.codec import encode, encode_exact
+from headrace.model.times import check_delay, check_moment
+from headrace.task.chunk_options import check_chunk_by, signature_of
+from headrace.task.codec import encode
 from headrace.task.encrypted import check_lane, seal_arguments
+from headrace.task.job_options import (
+    NOT_GIVEN,
+    attempts_of,
+    encoded_meta,
+    expiry_fields,
+    key_policy_fields,
+)
 from headrace.task.options import check_options
-from headrace.task.signature import Signature
 
 if TYPE_CHECKING:
     from headrace.artifacts.index import HandedIn
@@ -118,7 +123,7 @@ class Task(Generic[P, R_co]):
         self.policy = policy
         self.max_attempts = policy.retry.max_attempts
         self.sink = sink
-        self.signature = _signature(name, function, policy)
+        self.signature = signature_of(name, function, policy)
         self.kind: Kind = (
             "process"
             if policy.isolate == "process"
@@ -133,7 +138,7 @@ class Task(Generic[P, R_co]):
                     f'task "{name}": lane {policy.lane.template!r} reads {sorted(unknown)}, but '
                     f"the handler takes {', '.join(self.signature.names) or 'no arguments'}"
                 )
-        _check_chunk_by(name, policy, self.signature)
+        check_chunk_by(name, policy, self.signature)
         self.decide_encryption()
         self._plain = TaskOptions(self)
         functools.update_wrapper(self, function)
@@ -226,85 +231,17 @@ class Task(Generic[P, R_co]):
         if key is not None:
             changes["key"] = check_text("key", key)
         if retries is not None:
-            if not is_number(retries) or not 0 <= retries <= MOST_RETRIES:
-                raise InvalidSetting(
-                    f"retries must be between 0 and {MOST_RETRIES}, got {retries!r}"
-                )
-            changes["max_attempts"] = retries + 1
+            changes["max_attempts"] = attempts_of(retries)
         if timeout is not msgspec.UNSET:
             changes["timeout"] = check_timeout(timeout)
-        changes |= _expiry(expires)
-        changes |= _key_policy(key, delay, on_duplicate, window, max_wait)
+        if (expires, on_duplicate, window, max_wait) != NOT_GIVEN:
+            changes |= expiry_fields(expires)
+            changes |= key_policy_fields(key, delay, on_duplicate, window, max_wait)
         if meta is not None:
-            changes["meta"] = _encode_meta(meta)
+            changes["meta"] = encoded_meta(meta)
         chosen = as_lane(lane)
         self._check_lane(chosen)
         return TaskOptions(self, changes=changes, lane=chosen, connection=conn, files=files)
-
-
-MOST_RETRIES = 10_000
-
-
-def _signature(name: str, function: Callable[..., Any], policy: TaskPolicy) -> Signature:
-    if policy.chunk is None:
-        return Signature(name, function)
-    from headrace.task.chunk_signature import ChunkSignature  # noqa: PLC0415 - few tasks have one
-
-    return ChunkSignature(name, function)
-
-
-def _check_chunk_by(name: str, policy: TaskPolicy, signature: Signature) -> None:
-    by = policy.chunk_by
-    if by == BY_LANE and by in signature.names:
-        raise InvalidSetting(
-            f'task "{name}": chunk_by="lane" is the lane of a job, and an argument is called so, '
-            "too; give the argument another name"
-        )
-    if by is not None and by != BY_LANE and by not in signature.names:
-        raise InvalidSetting(
-            f'task "{name}": chunk_by reads {by!r}, but a job takes '
-            f'{", ".join(signature.names) or "no arguments"}; name one of them, or "lane"'
-        )
-
-
-def _encode_meta(meta: Any) -> bytes:
-    if not isinstance(meta, Mapping):
-        raise InvalidSetting(f"meta must be names with values, got {meta!r}")
-    try:
-        return encode_exact(meta)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidSetting(f"meta: {error}; give plain data") from None
-
-
-def _expiry(expires: Any) -> dict[str, float | None]:
-    """The fields of a job for a number of seconds, a time, or None for no limit."""
-    if expires is msgspec.UNSET:
-        return {}
-    if isinstance(expires, datetime):
-        return {"expires_in": None, "expires_at": check_moment(expires, "expires")}
-    return {"expires_in": check_expires(expires)}
-
-
-def _key_policy(
-    key: str | None,
-    delay: float | None,
-    on_duplicate: OnDuplicate | None,
-    window: float | None,
-    max_wait: float | None,
-) -> dict[str, InsertPolicy]:
-    if on_duplicate in (None, "return") and window is None and max_wait is None:
-        return {}
-    if key is None:
-        raise InvalidSetting(
-            "on_duplicate, window and max_wait are about the key of a job; give key= as well"
-        )
-    policy = InsertPolicy(on_duplicate=on_duplicate or "return", window=window, max_wait=max_wait)
-    if policy.on_duplicate == "debounce" and not delay:
-        raise InvalidSetting(
-            'on_duplicate="debounce" needs delay=, the seconds that have to pass without a further '
-            "call"
-        )
-    return {"policy": policy}
 
 
 class TaskOptions(Generic[P, R_co]):

@@ -16,6 +16,7 @@ log = logging.getLogger("headrace.upkeep")
 
 DUE_BATCH = 500
 LONGEST_DUE_PAUSE = 1.0
+EXPIRY_PAUSE = 5.0
 WAKE_PAGE = 1_000
 WAKE_PAUSE = 10.0
 # A look through all suspended jobs is followed by a rest of so many times its length.
@@ -56,12 +57,12 @@ class DueJobs(EngineLoop):
 
 
 class ExpiredJobs(EngineLoop):
-    """Cancels jobs that have not started in time, at most a second late."""
+    """Cancels jobs that have not started in time, some seconds late at most."""
 
     name = "expired"
 
     async def tick(self) -> float:
-        """Cancel what has expired, then rest until the next does, or a second at most."""
+        """Cancel what has expired, then rest until the next does, or some seconds at most."""
         return await end_expired(self.engine)
 
 
@@ -73,8 +74,9 @@ async def end_expired(engine: Engine) -> float:
             break
         await cancel_children(engine, found.ids)
         await wake_parents(engine, found.ids)
+    # Nobody starts them late in any case: where none can expire, an idle worker asks seldom.
     if found.next_in is None:
-        return LONGEST_DUE_PAUSE
+        return EXPIRY_PAUSE
     return min(max(found.next_in, 0.01), LONGEST_DUE_PAUSE)
 
 

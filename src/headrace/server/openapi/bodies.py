@@ -19,7 +19,7 @@ from headrace.publishing.destinations import FOR_ALERTS, OPTIONS
 from headrace.server.openapi.registry import REFERENCES, Schema, add_variants
 from headrace.task import Task
 from headrace.task.codec import schema_hook
-from headrace.task.task import MOST_RETRIES
+from headrace.task.job_options import MOST_RETRIES
 from headrace.workflows.model import Param, Workflow
 
 
