@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
 from headrace.errors import InvalidSetting
 from headrace.model.insert_policy import InsertPolicy, OnDuplicate
+from headrace.model.job import Source
+from headrace.model.lane import Lane
 from headrace.model.policy import check_expires
 from headrace.model.times import check_moment, is_number
 from headrace.task.codec import encode_exact
@@ -17,6 +19,26 @@ from headrace.task.codec import encode_exact
 MOST_RETRIES = 10_000
 # What most calls say of expiry and of a key that exists.
 NOT_GIVEN = (msgspec.UNSET, None, None, None)
+
+
+class OptionFields(TypedDict, total=False):
+    """The options of `task.options`, without `files`."""
+
+    queue: str | None
+    priority: int | None
+    delay: float | None
+    run_at: datetime | None
+    key: str | None
+    lane: str | Lane | None
+    retries: int | None
+    timeout: float | msgspec.UnsetType | None
+    expires: float | datetime | msgspec.UnsetType | None
+    on_duplicate: OnDuplicate | None
+    window: float | None
+    max_wait: float | None
+    source: Source
+    meta: dict[str, Any] | None
+    conn: Any
 
 
 def attempts_of(retries: int) -> int:

@@ -13,7 +13,6 @@ from typing import (
     Literal,
     ParamSpec,
     Protocol,
-    TypedDict,
     TypeVar,
     Unpack,
     overload,
@@ -38,6 +37,7 @@ from headrace.task.codec import encode
 from headrace.task.encrypted import check_lane, seal_arguments
 from headrace.task.job_options import (
     NOT_GIVEN,
+    OptionFields,
     attempts_of,
     encoded_meta,
     expiry_fields,
@@ -55,26 +55,6 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 Kind = Literal["async", "thread", "process"]
-
-
-class OptionFields(TypedDict, total=False):
-    """The options of `task.options`, without `files`."""
-
-    queue: str | None
-    priority: int | None
-    delay: float | None
-    run_at: datetime | None
-    key: str | None
-    lane: str | Lane | None
-    retries: int | None
-    timeout: float | msgspec.UnsetType | None
-    expires: float | datetime | msgspec.UnsetType | None
-    on_duplicate: OnDuplicate | None
-    window: float | None
-    max_wait: float | None
-    source: Source
-    meta: dict[str, Any] | None
-    conn: Any
 
 
 class JobSink(Protocol):
