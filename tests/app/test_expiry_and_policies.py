@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,13 +18,13 @@ from tests.support.processes import until
 
 
 @pytest.fixture
-async def app(url: str) -> AsyncIterator[headrace.App]:
-    async with an_app(url) as app:
+async def app(url: str, tmp_path: Path) -> AsyncIterator[headrace.App]:
+    async with an_app(url, artifacts=str(tmp_path / "files")) as app:
         yield app
 
 
-def an_app(url: str) -> headrace.App:
-    app = headrace.App(url)
+def an_app(url: str, **settings: Any) -> headrace.App:
+    app = headrace.App(url, **settings)
 
     @app.task(expires=60)
     async def hurry(n: int = 0) -> int:
@@ -210,6 +211,39 @@ async def test_over_http_and_by_a_client(app: headrace.App) -> None:
             assert (two.id, two.args) == (one.id, {"n": 2})
             with pytest.raises(headrace.InvalidSetting, match="on_duplicate"):
                 await client.enqueue("work", {}, key="c", on_duplicate="later")  # type: ignore[arg-type]
+
+
+async def test_a_batch_is_whole_so_it_takes_no_policies(app: headrace.App) -> None:
+    async with listening(app, port=0) as url, httpx.AsyncClient(base_url=url) as http:
+        plain = {"task": "work", "key": "plain"}
+        for other in (
+            {"task": "load", "args": {"shop": "a"}},
+            {"task": "work", "key": "w", "window": 5},
+        ):
+            refused = await http.post("/jobs/batch", json={"jobs": [plain, other]})
+            assert (refused.status_code, refused.json()["field"]) == (409, "jobs[1]")
+        assert (await http.get("/jobs")).json()["jobs"] == []
+        assert (await http.post("/jobs/batch", json={"jobs": [plain]})).status_code == 202
+
+
+async def test_files_of_a_job_that_is_refused_are_removed(
+    app: headrace.App, tmp_path: Path
+) -> None:
+    @app.task(lane=headrace.Lane("reading", when_full="refuse"))
+    async def read(file: str) -> int:
+        return len(file)
+
+    first = await read.options(files={"file": ("a.txt", b"abc")}).enqueue()
+    with pytest.raises(headrace.LaneFull):
+        await read.options(files={"file": ("b.txt", b"abcd")}).enqueue()
+    kept = [each.name for each in (tmp_path / "files").rglob("*.txt")]
+    assert kept == ["a.txt"]
+    assert (await app.get(first.id)).status == "pending"
+    bound = read.options(
+        files={"file": ("c.txt", b"c")}, key="k", on_duplicate="debounce", delay=5, lane="other"
+    )
+    with pytest.raises(headrace.InvalidInput, match="files belong to one job"):
+        await bound.enqueue()
 
 
 async def test_a_job_that_follows_takes_no_policy_of_a_key(app: headrace.App) -> None:

@@ -22,7 +22,7 @@ from headrace.artifacts.names import check_path, place
 from headrace.artifacts.pending_uploads import expect, forget
 from headrace.artifacts.store import ArtifactStore, Stored
 from headrace.engine.base import Engine
-from headrace.errors import EngineError, InvalidInput, JobConflict
+from headrace.errors import EngineError, InvalidInput, JobConflict, LaneFull
 from headrace.model.artifact import Artifact, Content, File
 from headrace.model.ids import new_id
 from headrace.model.job import Job, NewJob
@@ -131,7 +131,12 @@ async def enqueue_with_files(
     """
     job_id = await _job_id(engine, uploads)
     files = plan(job_id, uploads)
-    make(files)
+    policy = make(files).policy
+    if policy is not None and policy.on_duplicate == "debounce":
+        raise InvalidInput(
+            "files belong to one job, so they cannot become those of an earlier one; use "
+            'on_duplicate="replace", or leave the files out'
+        )
     await expect(engine, job_id)
     new: list[str] = []
     unwanted = True
@@ -156,7 +161,7 @@ async def enqueue_with_files(
         unwanted = False
         found = await insert(job)
         unwanted = found.id != job_id
-    except InvalidInput:
+    except (InvalidInput, LaneFull):
         unwanted = True
         raise
     finally:

@@ -14,7 +14,7 @@ from headrace.api_types.bulk import BulkAnswer, BulkView
 from headrace.api_types.job import BatchAnswer, JobBody, JobRow, row_of
 from headrace.api_types.requests import TEXT, BatchRequest, BulkRequest, JobRequest
 from headrace.errors import HeadraceError
-from headrace.model.job import Job, JobFilter
+from headrace.model.job import Job, JobFilter, NewJob
 from headrace.model.views import JobCount
 from headrace.monitor.paging import fitting, weight
 from headrace.monitor.search import find as find_jobs
@@ -86,7 +86,7 @@ async def create_many(call: Call) -> Response:
     for index, wanted in enumerate(batch.jobs):
         try:
             await check_request(service, caller, wanted)
-            new.append(make_job(service, caller, wanted))
+            new.append(_whole(make_job(service, caller, wanted)))
         except Refused as refusal:
             raise refusal.within(f"jobs[{index}]") from None
         except HeadraceError as error:
@@ -97,6 +97,19 @@ async def create_many(call: Call) -> Response:
         if is_new:
             service.audit.enqueued(caller, job.task, job.id)
     return answer(BatchAnswer(service.answers.jobs(jobs), created), 202)
+
+
+def _whole(job: NewJob) -> NewJob:
+    """Refuse a job that cannot be stored together with others."""
+    if job.policy is None:
+        return job
+    raise Refused(
+        409,
+        "job-conflict",
+        "a batch is stored whole or not at all, but this job may be refused, or replace others: it "
+        "has on_duplicate or a window, or its lane has when_full",
+        remedy="send it by itself: POST /jobs",
+    )
 
 
 Fields = Annotated[
