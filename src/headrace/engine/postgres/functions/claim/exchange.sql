@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION exchange(
     -- Whether lanes are to be expected: a hint that saves a statement, and no more.
     p_lanes boolean,
     p_worker text, p_queues text[], p_limit integer,
-    -- Ready jobs that came before this one are passed over (0: none are); see claim.py.
+    -- Ready jobs that came before this one are passed over (0: none are); see connection/claim_memory.py.
     p_from bigint,
     -- The lanes of the jobs that settle, each once, with its queue and how many of them are in it, if
     -- all have one and the caller knows it: a job never changes its lane. Else empty.
