@@ -174,7 +174,9 @@ class AppLifecycle(Registry):
         )
 
     async def _tell_relatives(self, ids: Sequence[str]) -> None:
-        """Jobs were cancelled for a new one: so are their children, and nobody waits for them."""
+        """Jobs were cancelled, or asked to stop, for a new one: so are their children, and nobody
+        waits for them.
+        """
         await cancel_children(self._engine, ids)
         await wake_parents(self._engine, ids)
 

@@ -32,7 +32,7 @@ BATCH_BYTES = 4 * 1_048_576
 CLOSED = "the App was closed while jobs were being stored"
 
 OnProgress = Callable[[int], None]
-# Is told the ids of jobs that were cancelled in favour of a new one.
+# Is told the ids of jobs that were cancelled, or asked to stop, in favour of a new one.
 OnReplaced = Callable[[Sequence[str]], Awaitable[None]]
 _Sent = tuple[list[NewJob], asyncio.Task[list[Inserted]]]
 _Group = list[tuple[NewJob, asyncio.Future[Inserted]]]
@@ -150,8 +150,8 @@ class Enqueuer:
                 "refuses jobs that would have to wait; try again later, make it wider, or let them "
                 'wait: Lane(…, when_full="wait")'
             )
-        if answer.cancelled:
-            await self._on_replaced(answer.cancelled)
+        if gone := (*answer.cancelled, *answer.stopping):
+            await self._on_replaced(gone)
         return await self._stored(job, answer.inserted)
 
     async def _collect(

@@ -38,6 +38,10 @@ def an_app(url: str, **settings: Any) -> headrace.App:
     async def load(shop: str) -> str:
         return shop
 
+    @app.task
+    async def read(file: str) -> int:
+        return len(file)
+
     @app.task(lane=headrace.Lane("page:{page}", when_full="replace"))
     async def render(page: str, version: int) -> int:
         return version
@@ -209,6 +213,9 @@ async def test_over_http_and_by_a_client(app: headrace.App) -> None:
             one = await client.enqueue("work", {"n": 1}, **options)
             two = await client.enqueue("work", {"n": 2}, **options)
             assert (two.id, two.args) == (one.id, {"n": 2})
+            files = {"file": ("a.txt", b"a")}
+            sent: dict[str, Any] = {"key": "f", "on_duplicate": "replace", "expires": moment}
+            assert (await client.enqueue("read", files=files, **sent)).expires_at == moment
             with pytest.raises(headrace.InvalidSetting, match="on_duplicate"):
                 await client.enqueue("work", {}, key="c", on_duplicate="later")  # type: ignore[arg-type]
 
@@ -229,7 +236,7 @@ async def test_a_batch_is_whole_so_it_takes_no_policies(app: headrace.App) -> No
 async def test_files_of_a_job_that_is_refused_are_removed(
     app: headrace.App, tmp_path: Path
 ) -> None:
-    @app.task(lane=headrace.Lane("reading", when_full="refuse"))
+    @app.task("look", lane=headrace.Lane("reading", when_full="refuse"))
     async def read(file: str) -> int:
         return len(file)
 

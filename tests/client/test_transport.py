@@ -11,6 +11,7 @@ import pytest
 import headrace
 from headrace.client import AccessDenied, JobRequest, RateLimited, UnexpectedAnswer
 from headrace.model.ids import new_id
+from headrace.model.insert_policy import OnDuplicate
 from tests.client.scripted_server import answer, hang_up, keep_silent, problem, scripted
 from tests.support.servers import free_port
 
@@ -53,6 +54,15 @@ async def test_an_enqueue_with_a_key_is_tried_again() -> None:
         assert (job.task, created) == ("add", False)
         assert len(server.requests) == 2
         assert server.requests[0].body == server.requests[1].body
+
+
+@pytest.mark.parametrize("policy", ["replace", "debounce"])
+async def test_an_enqueue_that_may_replace_others_is_sent_once(policy: OnDuplicate) -> None:
+    """The first may have been stored, and have started: a second would run it again."""
+    async with scripted(hang_up, THERE) as server, headrace.Client(server.url) as client:
+        with pytest.raises(headrace.EngineUnavailable):
+            await client.enqueue("add", key="once", on_duplicate=policy, delay=5)
+        assert len(server.requests) == 1
 
 
 async def test_a_batch_is_tried_again_if_every_job_has_a_key() -> None:

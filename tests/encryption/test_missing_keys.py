@@ -84,6 +84,21 @@ async def test_why_names_the_key(here: str, make: Make, worker: Worker) -> None:
     assert "has this key" in await reason()
 
 
+async def test_a_plain_handler_that_cannot_seal_fails_like_any_other(
+    here: str, make: Make, worker: Worker
+) -> None:
+    app = make(here, None)
+
+    @app.task("asks", retries=0)
+    async def asks() -> None:
+        await app.tasks["pay"].enqueue(card="4111")
+
+    job = await asks.enqueue()
+    await worker(app).start()
+    with pytest.raises(headrace.JobFailed, match="has no encryption keys"):
+        await app.result(job, timeout=10)
+
+
 async def test_jobs_from_before_encryption_need_the_keys_too(
     here: str, make: Make, worker: Worker, caplog: Log
 ) -> None:

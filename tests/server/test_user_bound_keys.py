@@ -88,6 +88,23 @@ async def test_a_request_cannot_leave_its_lane(ada: Ada) -> None:
     problem(copied, 403)
 
 
+async def test_a_request_cannot_cancel_jobs_of_others_by_a_full_lane(ada: Ada) -> None:
+    for when_full in ("replace", "cancel_running"):
+        shared = headrace.Lane("shop:{shop}", when_full=when_full)  # type: ignore[arg-type]
+        own = headrace.Lane("shop:{user_id}", when_full=when_full)  # type: ignore[arg-type]
+
+        @ada.app.task(f"{when_full}.shared", lane=shared)
+        async def load(shop: str) -> None: ...
+
+        @ada.app.task(f"{when_full}.own", lane=own)
+        async def load_own(user_id: str) -> None: ...
+
+        told = problem(await ada.enqueue(f"{when_full}.shared", args={"shop": "a"}), 403)
+        assert told["field"] == "task"
+        assert "{user_id}" in told["remedy"]
+        assert (await ada.enqueue(f"{when_full}.own")).status_code == 202
+
+
 async def test_a_workflow_cannot_run_a_step_as_somebody_else(ada: Ada) -> None:
     run = await ada.run("says", who="eve")
     assert run.status == "failed"

@@ -114,7 +114,9 @@ class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi, AlertsApi):
             raise InvalidSetting(
                 "a job made by `job` has its arguments and options; give no others"
             )
-        asked = Request(method="POST", path="/jobs", idempotent=request.key is not None)
+        # With other policies a key is no promise: the first may have started meanwhile.
+        once = request.key is not None and request.on_duplicate in (None, "return")
+        asked = Request(method="POST", path="/jobs", idempotent=once)
         if files:
             asked.files, asked.fields = await read_files(files), form_fields(request)
         else:

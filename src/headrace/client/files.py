@@ -26,7 +26,7 @@ from headrace.model.ids import parse_id
 File = Path | tuple[str, bytes]
 """A file on disk, or a name with its content."""
 
-_TEXTS = ("task", "queue", "key", "lane", "run_at")
+_TEXTS = ("task", "queue", "key", "lane", "run_at", "expires_at", "on_duplicate")
 
 
 class FileApi(BaseClient):

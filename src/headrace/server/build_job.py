@@ -70,9 +70,25 @@ def make_job(service: Service, caller: Caller, request: JobRequest) -> NewJob:
             field="lane",
             value=request.lane,
         )
+    if caller.user is not None:
+        _check_replacing(name, caller.user, task, job)
     if job.key is not None:
         job.key = caller.stored_key(job.key, job.queue)
     return job
+
+
+def _check_replacing(name: str | None, user: str, task: Task[..., Any], job: NewJob) -> None:
+    """Refuse a job that could cancel those of other users: in a lane that is not the user's own."""
+    lane = task.policy.lane
+    if lane is None or lane.when_full not in ("replace", "cancel_running") or name in lane.fields():
+        return
+    raise forbidden(
+        f"this key acts for user {user!r} only, but lane {job.lane!r} of task {task.name!r} is for "
+        f"all users, and when it is full a new job cancels others (when_full={lane.when_full!r})",
+        f"make the user part of the lane: {lane.template}:{{{name}}}; or use a key without a user",
+        field="task",
+        value=task.name,
+    )
 
 
 def _check_lane_fields(task: Task[..., Any], encoded: bytes) -> None:

@@ -278,7 +278,10 @@ class Executor:
             if attempt.reason is not None:
                 # It was stopped; which error that led to does not matter.
                 return outcome_of_interruption(attempt.job, task.policy, attempt.reason)
-            if isinstance(error, MissingEncryptionKey):
+            if isinstance(error, MissingEncryptionKey) and (
+                # A plain handler that cannot seal what it enqueues has failed like any other.
+                task.encrypted or attempt.job.sealed or error.key is not None
+            ):
                 return self.without_key(attempt.job, error)
             if isinstance(error, SealRefused):
                 # No attempt could open it. What it says is ours, and nothing of the value.
