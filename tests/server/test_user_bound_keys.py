@@ -90,8 +90,8 @@ async def test_a_request_cannot_leave_its_lane(ada: Ada) -> None:
 
 async def test_a_request_cannot_cancel_jobs_of_others_by_a_full_lane(ada: Ada) -> None:
     for when_full in ("replace", "cancel_running"):
-        shared = headrace.Lane("shop:{shop}", when_full=when_full)  # type: ignore[arg-type]
-        own = headrace.Lane("shop:{user_id}", when_full=when_full)  # type: ignore[arg-type]
+        shared = headrace.Lane("shop:{shop}", when_full=when_full)
+        own = headrace.Lane("shop:{user_id}", when_full=when_full)
 
         @ada.app.task(f"{when_full}.shared", lane=shared)
         async def load(shop: str) -> None: ...
