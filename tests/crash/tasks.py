@@ -124,5 +124,6 @@ def register(app: headrace.App) -> headrace.App:
     app.task("fragile", on_crash="fail")(gated)
     app.task("deadly", retries=2)(deadly)
     app.task("staged", retry=many)(staged)
-    app.task("chunked", retry=many, chunk=10, chunk_wait=0.5)(chunked)
+    if hasattr(headrace, "Chunk"):  # programs of an earlier version have these tasks, too
+        app.task("chunked", retry=many, chunk=10, chunk_wait=0.5)(chunked)
     return app

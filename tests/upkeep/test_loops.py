@@ -105,6 +105,7 @@ async def test_there_is_one_loop_of_each(engine: Engine, clock: Clock, tmp_path:
     made = loops(engine, Settings(), clock, open_store(tmp_path))
     assert [loop.name for loop in made] == [
         "due",
+        "expired",
         "sweep",
         "wake",
         "replaced",

@@ -32,7 +32,18 @@ RESERVED = frozenset(
         *("series", "status", "top", "up", "version", "worker"),
         # settings
         *("allow", "app", "block", "connection", "grace", "history", "host", "lease", "max"),
-        *("log", "payload", "port", "probes", "test", "tracing", "url"),
+        *(
+            "encrypt",
+            "encryption",
+            "log",
+            "payload",
+            "port",
+            "probes",
+            "show",
+            "test",
+            "tracing",
+            "url",
+        ),
     )
 )
 

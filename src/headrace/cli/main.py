@@ -50,7 +50,10 @@ COMMANDS = {
     "schedules": ("schedules:commands", "List, add, change and try schedules."),
     "workflows": ("workflows:commands", "List, check and run workflows, and follow their runs."),
     "workers": ("admin.workers:workers", "Show workers, their queues and their load."),
-    "keys": ("admin.keys:commands", "Create, list and revoke keys for the HTTP API."),
+    "keys": (
+        "admin.keys:commands",
+        "Create, list and revoke keys for the HTTP API; rotate those of encryption.",
+    ),
     "prune": ("admin.prune:prune", "Delete old finished jobs."),
     "bundles": ("bundles.command:bundles", "List installed bundles and what they bring."),
     "migrate": (

@@ -110,3 +110,13 @@ def encode_body(event_type: str, body: Any) -> bytes:
 encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
 _read = msgspec.json.Decoder().decode
 _again = msgspec.json.Encoder().encode
+
+
+def encoded_meta(meta: Any) -> bytes:
+    """Return the metadata of a job as it is stored."""
+    if not isinstance(meta, Mapping):
+        raise InvalidSetting(f"meta must be names with values, got {meta!r}")
+    try:
+        return encode_exact(meta)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidSetting(f"meta: {error}; give plain data") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -14,7 +13,6 @@ from headrace.model.job import Source
 from headrace.model.lane import Lane
 from headrace.model.policy import check_expires
 from headrace.model.times import check_moment, is_number
-from headrace.task.codec import encode_exact
 
 MOST_RETRIES = 10_000
 # What most calls say of expiry and of a key that exists.
@@ -46,16 +44,6 @@ def attempts_of(retries: int) -> int:
     if not is_number(retries) or not 0 <= retries <= MOST_RETRIES:
         raise InvalidSetting(f"retries must be between 0 and {MOST_RETRIES}, got {retries!r}")
     return retries + 1
-
-
-def encoded_meta(meta: Any) -> bytes:
-    """Return the metadata of a job as it is stored."""
-    if not isinstance(meta, Mapping):
-        raise InvalidSetting(f"meta must be names with values, got {meta!r}")
-    try:
-        return encode_exact(meta)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidSetting(f"meta: {error}; give plain data") from None
 
 
 def expiry_fields(expires: Any) -> dict[str, float | None]:

@@ -33,13 +33,12 @@ from headrace.model.policy import (
 )
 from headrace.model.times import check_delay, check_moment
 from headrace.task.chunk_options import check_chunk_by, signature_of
-from headrace.task.codec import encode
+from headrace.task.codec import encode, encoded_meta
 from headrace.task.encrypted import check_lane, seal_arguments
 from headrace.task.job_options import (
     NOT_GIVEN,
     OptionFields,
     attempts_of,
-    encoded_meta,
     expiry_fields,
     key_policy_fields,
 )

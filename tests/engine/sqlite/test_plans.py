@@ -109,7 +109,6 @@ EXPECTED = {
     "expiry_put_off": BY_EXPIRY,
     "key_holder": "SEARCH job_key USING PRIMARY KEY (key=? AND task=?)",
     "debounce": BY_SEQ,
-    "waits": BY_ID,
     "lane_waiting": "SEARCH job USING INDEX job_waiting (queue=? AND lane=?)",
     "worker_offer": "SEARCH worker USING PRIMARY KEY (id=?)",
     "queue_waiting": "SCAN job USING COVERING INDEX job_waiting",

@@ -141,7 +141,7 @@ class MessageParser:
             return True
         try:
             task = self._host.tasks.get(self._decode(message.body).handler_name)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         return task is not None and task.encrypted
 

@@ -16,7 +16,14 @@ from headrace.api_types.responses import Delivered, EntryView, JobResult, Reason
 from headrace.artifacts import LAYERS
 from headrace.artifacts.index import file_of, files_of
 from headrace.artifacts.names import NAME_LIMIT
-from headrace.errors import ArtifactNotFound, InvalidName, JobFailed, ResultTimeout, SealedValue
+from headrace.errors import (
+    ArtifactNotFound,
+    InvalidInput,
+    InvalidName,
+    JobFailed,
+    ResultTimeout,
+    SealedValue,
+)
 from headrace.model.artifact import Artifact
 from headrace.model.durable.entries import STAGE, stage_view
 from headrace.model.job import Job
@@ -140,7 +147,11 @@ async def retry(call: Call, job_id: JobId) -> Response:
     asked = await read_optional_json(call, RetryRequest)
     job = await call.own_job(job_id)
     await call.reach.check_retry(job)
-    job = await call.service.app.retry(job.id, from_stage=asked.from_stage)
+    try:
+        job = await call.service.app.retry(job.id, from_stage=asked.from_stage)
+    except InvalidInput as error:
+        # The request is right; it is this job that has no such stage.
+        raise Refused(409, "invalid-input", str(error), field="from") from None
     detail = {} if asked.from_stage is None else {"from": asked.from_stage}
     await call.changed("job.retry", job.id, **detail)
     return answer(call.service.answers.job(call.reach.shown(job)))
