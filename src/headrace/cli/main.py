@@ -52,7 +52,7 @@ COMMANDS = {
     "workers": ("admin.workers:workers", "Show workers, their queues and their load."),
     "keys": (
         "admin.keys:commands",
-        "Create, list and revoke keys for the HTTP API; rotate those of encryption.",
+        "Create and revoke keys of the API; rotate encryption keys.",
     ),
     "prune": ("admin.prune:prune", "Delete old finished jobs."),
     "bundles": ("bundles.command:bundles", "List installed bundles and what they bring."),

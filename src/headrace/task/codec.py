@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from headrace.errors import InvalidArguments
+from headrace.errors import InvalidArguments, InvalidSetting
 from headrace.model.durable.transient_stages import GONE, GONE_TEXT
 
 

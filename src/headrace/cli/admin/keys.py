@@ -15,7 +15,7 @@ from headrace.cli.output import Columns, print_json, print_line, print_table, pr
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
 
-commands = group("Create, list and revoke keys for the HTTP API; rotate those of encryption.")
+commands = group("Create and revoke keys of the API; rotate encryption keys.")
 
 
 @commands.command("create")
