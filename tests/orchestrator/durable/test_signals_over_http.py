@@ -98,7 +98,7 @@ async def test_a_retry_from_a_stage_over_http(
     await shop.signal(job_id, "approved", 1)
     await worker(shop).run_until_idle()
     wrong = await http.post(f"/jobs/{job_id}/retry", json={"from": "reserved"})
-    assert (wrong.status_code, "it has: 'reserving'" in wrong.json()["detail"]) == (422, True)
+    assert (wrong.status_code, "it has: 'reserving'" in wrong.json()["detail"]) == (409, True)
     again = await http.post(f"/jobs/{job_id}/retry", json={"from": "reserving"})
     assert (again.status_code, again.json()["status"]) == (200, "pending")
     assert await shop.engine.entries(job_id) == []
