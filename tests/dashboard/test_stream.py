@@ -13,7 +13,8 @@ import pytest
 
 from headrace.admin.keys import create_key, revoke_key
 from headrace.errors import EngineUnavailable
-from headrace.server.dashboard.live.views import Reader
+from headrace.server.dashboard.live.views import Reader, View
+from headrace.server.dashboard.render import digest
 from headrace.server.listen import listening
 from tests.dashboard.conftest import MakeSite, Site
 from tests.dashboard.test_session import client, signed_in, token
@@ -145,6 +146,39 @@ async def test_a_slow_reader_gets_the_newest_only() -> None:
     assert await reader.next(0) == {"live-a": "999", "live-b": "same"}
     assert reader.state == "state 999"
     assert await reader.next(0) == {}
+
+
+@pytest.mark.parametrize("while_looking", [False, True])
+async def test_a_page_does_not_go_back_to_what_was_before_it(*, while_looking: bool) -> None:
+    shown, begun, go_on = {"part": "open"}, asyncio.Event(), asyncio.Event()
+
+    async def look() -> dict[str, str]:
+        seen = dict(shown)
+        begun.set()
+        await go_on.wait()
+        return seen
+
+    view, first = View(look), Reader("new")
+    view.join(first)
+    try:
+        await begun.wait()
+        if not while_looking:
+            go_on.set()
+            assert await first.next(5) == {"part": "open"}
+        # Somebody sends a form, gets a new page and follows it.
+        shown["part"] = "paused"
+        second = Reader(digest(shown))
+        view.join(second)
+        go_on.set()
+        if while_looking:
+            assert await first.next(5) == {"part": "open"}
+        assert await first.next(5) == {"part": "paused"}
+        assert await second.next(0) == {}
+        shown["part"] = "resumed"
+        assert await second.next(5) == {"part": "resumed"}
+    finally:
+        assert view.task is not None
+        view.task.cancel()
 
 
 async def test_an_engine_that_is_away_is_said_in_words(site: Site) -> None:

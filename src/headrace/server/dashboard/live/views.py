@@ -59,7 +59,11 @@ class Reader:
 
 
 class View:
-    """A page as some callers see it."""
+    """A page as some callers see it.
+
+    No reader is offered a look that began before it came: its page was made after that, and would
+    go back to what was there before, such as before the form that it has just sent.
+    """
 
     def __init__(self, look: LookAt) -> None:
         self._look = look
@@ -68,12 +72,10 @@ class View:
         self.task: asyncio.Task[None] | None = None
 
     def join(self, reader: Reader) -> None:
-        """Look for one more; what was seen last is offered at once."""
+        """Look for one more, from the next time on."""
         self.readers.add(reader)
         if self.task is None:
             self.task = asyncio.create_task(self._run(), name="headrace dashboard view")
-        elif self._parts:
-            reader.offer(self._parts, self._parts, digest(self._parts))
 
     def leave(self, reader: Reader) -> None:
         """Stop looking when nobody is left."""
@@ -85,12 +87,13 @@ class View:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
+            readers = tuple(self.readers)
             parts = await self._seen()
             changed = {name: html for name, html in parts.items() if self._parts.get(name) != html}
             # What cannot be shown now stays as it was seen last.
             self._parts = self._parts | parts
             state = digest(self._parts)
-            for reader in self.readers:
+            for reader in readers:
                 reader.offer(changed, self._parts, state)
             took = loop.time() - began
             await asyncio.sleep(max(PACE - took, 4 * took))
