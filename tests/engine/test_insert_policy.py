@@ -390,6 +390,30 @@ async def test_replace_takes_the_place_of_all_that_wait(engine: Engine) -> None:
     assert [job.id for job in claimed] == [newest.id]
 
 
+async def test_replace_lets_nobody_in_before_it_counts(engine: Engine) -> None:
+    """By the width of the new job one of those that wait would get a place: it goes all the same."""
+    worker = await a_worker(engine)
+    await enqueue(engine, lane="x", width=1)
+    await claim(engine, worker)
+    waiting = [await enqueue(engine, lane="x", width=1) for _ in range(2)]
+    newest = in_lane("replace", width=2)
+    answer = await put(engine, newest)
+    assert (set(answer.cancelled), answer.stopping) == (set(waiting), ())
+    assert (await the_job(engine, newest.id)).state is State.READY
+
+
+async def test_a_lane_that_becomes_wide_enough_for_all_is_not_full(engine: Engine) -> None:
+    worker = await a_worker(engine)
+    await enqueue(engine, lane="x", width=1)
+    await claim(engine, worker)
+    waiting = await enqueue(engine, lane="x", width=1)
+    newest = in_lane("replace", width=3)
+    answer = await put(engine, newest)
+    assert (answer.cancelled, answer.stopping) == ((), ())
+    for job_id in (waiting, newest.id):
+        assert (await the_job(engine, job_id)).state is State.READY
+
+
 async def test_cancel_running_stops_all_others_of_the_lane(engine: Engine) -> None:
     worker = await a_worker(engine)
     first = await enqueue(engine, lane="x", width=2)

@@ -10,6 +10,7 @@ from headrace.engine.sqlite.engine import SqliteEngine
 from headrace.model.insert_policy import InsertPolicy
 from headrace.model.status import State
 from tests.engine.sqlite.conftest import writer_of
+from tests.support.processes import until
 from tests.support.verbs import a_job, a_worker, claim, enqueue, the_job
 
 DEBOUNCE = InsertPolicy(on_duplicate="debounce")
@@ -20,8 +21,10 @@ async def test_a_refused_job_has_not_marked_its_queue(
 ) -> None:
     """What is rolled back must not be remembered: the next job would not mark the queue either."""
     await enqueue(sqlite_engine, lane="x")
+    remembered = writer_of(sqlite_engine)._used_lately
+    await until(lambda: bool(remembered))  # the writer answers before it does that
     behind.execute("DELETE FROM queue")
-    writer_of(sqlite_engine)._used_lately.clear()
+    remembered.clear()
     refused = a_job(lane="x", policy=InsertPolicy(when_full="refuse"))
     assert (await sqlite_engine.insert_by_policy(refused)).inserted is None
     await enqueue(sqlite_engine)

@@ -101,10 +101,16 @@ BEGIN
         UPDATE job_key k SET job_id = p_id[1] WHERE k.key = p_key[1] AND k.task = p_task[1];
     END IF;
     IF p_lane IS NOT NULL AND due <= moment AND p_when_full <> 'wait' THEN
-        -- Those that wait come first, if the lane is wider now or jobs of callers are not admitted yet.
         PERFORM lock_lanes(p_queue, p_lane, p_width, true);
-        raised := raised + fill_lanes(moment, p_queue, p_lane, '{0}');
-        PERFORM FROM lane l WHERE l.queue = p_queue[1] AND l.lane = p_lane[1] AND l.used >= l.width;
+        -- Some may wait though there is a place: if the lane is wider now, or if jobs of callers are not
+        -- admitted yet. The lane is full if there is not one for all of them and the new one.
+        PERFORM FROM lane l
+        WHERE l.queue = p_queue[1] AND l.lane = p_lane[1] AND l.used + (
+            SELECT count(*) FROM (
+                SELECT FROM job j WHERE j.queue = p_queue[1] AND j.lane = p_lane[1] AND j.state = 1
+                LIMIT greatest(l.width - l.used, 0)
+            ) w
+        ) >= l.width;
         IF FOUND AND p_when_full = 'refuse' THEN
             stored := NULL;
             RAISE EXCEPTION 'the lane is full' USING ERRCODE = 'HR002';
@@ -113,6 +119,9 @@ BEGIN
                 moment, p_queue[1], p_lane[1], p_when_full = 'cancel_running', p_reason);
             cancelled := cancelled || step.cancelled;
             stopping := step.stopping;
+        ELSE
+            -- Those that wait come first.
+            raised := raised + fill_lanes(moment, p_queue, p_lane, '{0}');
         END IF;
     END IF;
     IF raised > 0 THEN
