@@ -194,7 +194,7 @@ async def test_cancel_and_retry_by_hand(app: headrace.App) -> None:
 async def test_unknown_jobs_are_named(app: headrace.App) -> None:
     missing = new_id()
     for verb in (app.get, app.cancel, app.retry, app.why):
-        with pytest.raises(JobNotFound, match=missing):
+        with pytest.raises(JobNotFound, match=rf"{missing}; .*\(kept for 7 d\)"):
             await verb(missing)
         with pytest.raises(InvalidInput, match="not a UUID"):
             await verb("nonsense")

@@ -46,6 +46,12 @@ def test_a_wrapped_text_has_all_its_words(text: str, size: int) -> None:
     assert all(width(line) <= size or " " not in line for line in wrapped(text, size))
 
 
+def test_what_stands_for_the_rest_has_a_word_before_it() -> None:
+    assert wrapped("one two three …", 13) == ["one two", "three …"]
+    assert wrapped("  one two …", 9) == ["  one", "  two …"]
+    assert wrapped("incomprehensible …", 16) == ["incomprehensible", "…"]
+
+
 def test_further_lines_stand_below_the_text() -> None:
     assert hanging("  tasks   one, two, three", 20) == "  tasks   one, two,\n          three"
     assert hanging("  a long label  one two", 20) == "  a long label  one\n      two"
@@ -90,6 +96,7 @@ def test_commands_keep_to_the_width_of_the_terminal(cli: Cli) -> None:
         assert not long, (arguments, long)
         # What is abbreviated says so, between words.
         assert not re.search(r"\w…", " ".join(seen)), seen
+        assert "…" not in [line.strip() for line in seen], seen
     seen = ANSI.sub("", at_terminal(cli, "jobs", "show", job_id, columns=columns)).splitlines()
     told = " ".join(" ".join(seen[seen.index("Error") :]).split())
     assert told.startswith(f"Error RuntimeError: {reason.strip()}")

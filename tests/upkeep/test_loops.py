@@ -55,8 +55,12 @@ async def test_sweep_gives_jobs_of_lost_workers_to_others(
         "slow": Status.TIMEOUT,
         "unwanted": Status.CANCELLED,
     }
-    told = {record.args[1]: record.getMessage() for record in caplog.records if record.args}
-    assert {name: told[job_id].rpartition("): ")[2] for name, job_id in ids.items()} == {
+    lines = [record.getMessage() for record in caplog.records]
+    told = {
+        name: next(line for line in lines if job_id in line).rpartition("): ")[2]
+        for name, job_id in ids.items()
+    }
+    assert told == {
         "again": "it is tried again",
         "last": "it has failed",
         "never": "it has failed",

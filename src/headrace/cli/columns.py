@@ -16,6 +16,8 @@ from headrace.cli.formatting import width
 # "14:05:00Z  scheduled  attempt 1 of 4 failed, …".
 _LABEL = re.compile(r" *[^ ]+(?: [^ ]+)*  +")
 
+# What stands for the rest of a text.
+MORE = "…"
 GAP = 2
 INDENT = 4
 # A column is not made narrower than this for others to stand beside it.
@@ -126,8 +128,14 @@ def wrapped(text: str, size: int) -> list[str]:
     for word in text.lstrip(" ").split(" "):
         longer = line + word if line == indent else f"{line} {word}"
         if line != indent and width(longer) > size:
-            lines.append(line)
-            line = indent + word
+            whole, _, last = line.rpartition(" ")
+            together = f"{indent}{last} {word}"
+            if word == MORE and whole.strip() and width(together) <= size:  # never alone
+                lines.append(whole)
+                line = together
+            else:
+                lines.append(line)
+                line = indent + word
         else:
             line = longer
     return [*lines, line]

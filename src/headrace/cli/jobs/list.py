@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 commands = group("List, show, watch, cancel and retry jobs.")
 
 PAGE = 200
+# So much of an error fits into a line of its own on a terminal of 80 columns.
+SUMMARY = 75
 # Between two looks at a job that is watched.
 SHORTEST = 0.05
 LONGEST = 1.0
@@ -155,7 +157,7 @@ def summary(job: Job) -> str:
         case Status.SCHEDULED if job.awaits:
             return f"waits for {waits_for(job.awaits)}"
         case _:
-            return short(job.error or "", 80) or "-"
+            return short(job.error or "", SUMMARY) or "-"
 
 
 @commands.command("show")
