@@ -106,8 +106,8 @@ async def test_sign_in_has_it(make_site: MakeSite) -> None:
         checked(await browser.post("/ui/session", data={"key": "hr_wrong"}), 401)
         checked(await browser.get("/ui/stream?view=/trial"), 401)
         checked(await browser.get("/ui/session/state"), 401)
-        for each in (*all_pages(), *all_files()):
-            checked(await browser.get(filled(each.path)), 303)
+        for path in (*(page.path for page in all_pages()), *(file.path for file in all_files())):
+            checked(await browser.get(filled(path)), 303)
         for action in all_actions():
             checked(await browser.post(filled(action.path), data=nothing), 403)
     async with signed_in(site, key) as browser:
