@@ -6,7 +6,6 @@ Nothing here is timed, so that it holds on a busy machine as well.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -220,17 +219,22 @@ async def test_leases_and_waiting_cost_the_same_for_any_number_of_jobs(
             await app.enqueue_many(hold.job(number) for number in range(running))
             for _ in range(running):
                 await started.acquire()
-            # Whatever the claims brought about is over when the lease has been renewed twice.
+            # Whatever the claims brought about is over when the lease has been renewed twice, and
+            # no job was asked for in between: on a busy machine that takes longer.
+            seen = calls.copy()
             await until(lambda: calls["renew"] >= 2, "two renewals")
-            before, began = calls.copy(), time.monotonic()
+            while calls["exchange"] != seen["exchange"]:
+                seen.update(calls - seen)
+                await until(lambda: calls["renew"] > seen["renew"], "one more")
+            before = calls.copy()
             await until(lambda: calls["renew"] >= before["renew"] + 5, "five more")
-            spent, took = calls - before, time.monotonic() - began
+            spent = calls - before
             gate.set()
         assert spent["write_progress"] == 0
         # Looks for jobs, due and lost ones and for what is held: a few in a second, which five
-        # renewals take where the machine is not busy, but none for a job.
-        assert spent["exchange"] <= spent["promote_due"] + 2 * max(took, 2.0)
-        assert spent.total() <= 5 + 20 * max(took, 1.0)
+        # renewals take, but none for a job.
+        assert spent["exchange"] <= spent["promote_due"] + 2
+        assert spent.total() <= 5 + 20
 
 
 async def test_progress_is_written_in_batches(store: str, counted: Counter_of) -> None:

@@ -29,9 +29,8 @@ from headrace_scanner.scanning.limits import BROWSER_MEMORY
 API_SHOPS = ("hwahae", "zigzag", "musinsa")
 MEMORY = dict.fromkeys(BROWSER_SHOPS, BROWSER_MEMORY) | dict.fromkeys(API_SHOPS, 2 * 10**9)
 HUNGRY, ENOUGH = "kurly", 10**9
-# What its browser may take until it is ended, beside what any worker takes. Its memory is looked at
-# now and then: how much it gets in between depends on how busy the machine is.
-OVER = 1.8
+# What its browser may take until it is ended, beside what any worker takes.
+OVER = 1.3
 LIMIT_SECONDS = 300.0
 MEGABYTE = 10**6
 
