@@ -32,7 +32,7 @@ from headrace_ingest.names import shown
 from headrace_ingest.parsing.parsed import Parsed
 from headrace_ingest.row_progress import RowProgress
 from headrace_ingest.service import QUEUE, TASK, IngestService
-from headrace_ingest.store.records import DocumentRow, NewDocument, Outcome, Processed, Status
+from headrace_ingest.store.records import DocumentRow, Outcome, Processed, Status, Stored
 from headrace_ingest.store.work import ChunkVectors, MaskedText, Work
 
 NEVER_RETRY: tuple[type[Exception], ...] = (
@@ -121,9 +121,10 @@ class _Attempt:
         self.work = Work(self.repository, self.document_id, self.ctx.token)
 
     async def run(self) -> DocumentProcessed:
-        row = await self.repository.get(self.document_id)
-        if row is None:
-            return DocumentProcessed(document_id=self.document_id, outcome=Outcome.GONE)
+        begun = await self.repository.resume(self.document_id, self.ctx.token)
+        row = begun.row
+        if row is None or begun.outcome is Outcome.STALE:
+            return DocumentProcessed(document_id=self.document_id, outcome=begun.outcome)
         if row.status in (Status.COMPLETED, Status.REPLACED):
             # The attempt before has stored it, and was killed before it could say so.
             return await self._finished(row)
@@ -138,7 +139,6 @@ class _Attempt:
             raise
 
     async def _process(self, row: DocumentRow) -> DocumentProcessed:
-        self._check(await self.repository.begin(_new(row), self.ctx.token))
         parsed = await self._stage("parsing", "parsed", lambda: self._parse(row), UNTIL_MASKED)
         cut = await self._stage("chunking", "chunked", lambda: self._cut(row, parsed), UNTIL_MASKED)
         made = await self._stage("masking", "masked", lambda: self._mask(row, cut))
@@ -219,37 +219,46 @@ class _Attempt:
             personal_data=masked.personal_data,
         )
 
-        async def store() -> None:
+        async def store() -> Stored:
             stored = await self.repository.store(processed, masked.chunks, vectors, self.ctx.token)
             self._check(stored.outcome)
+            return stored
 
         # Whether it is stored is known by its row.
-        await self._stage("storing", "completed", store, True)
+        stored = await self._stage("storing", "completed", store, True)
+        if stored is not None and stored.row is not None:
+            return await self._finished(stored.row, stored.replaced)
         row = await self.repository.get(self.document_id)
         if row is None:
             raise _Gone(Outcome.GONE)
         return await self._finished(row)
 
-    async def _finished(self, row: DocumentRow) -> DocumentProcessed:
-        """Remove originals that are not needed any more; return what became of the document."""
-        for older in await self.repository.replaced_by(self.document_id):
+    async def _finished(
+        self, row: DocumentRow, replaced: Sequence[DocumentRow] | None = None
+    ) -> DocumentProcessed:
+        """Remove originals that are not needed any more; return what became of the document.
+        `replaced` are the versions that it has replaced; None: they are looked up.
+        """
+        if replaced is None:
+            replaced = await self.repository.replaced_by(self.document_id)
+        for older in replaced:
             await self.service.remove_original(older.artifact)
         if row.status == Status.REPLACED or not self.service.settings.keep_originals:
             await self.service.remove_original(row.artifact)
         self.ctx.progress(100, "completed")
-        replaced = row.status == Status.REPLACED
+        superseded = row.status == Status.REPLACED
         processed = DocumentProcessed(
             document_id=self.document_id,
             name=row.name,
             path=row.path,
-            outcome=Outcome.SUPERSEDED if replaced else Outcome.STORED,
+            outcome=Outcome.SUPERSEDED if superseded else Outcome.STORED,
             chunks=row.chunks,
             characters=row.characters,
             personal_data=dict(row.personal_data),
             model=row.model,
             seconds=self.seconds,
         )
-        if not replaced:
+        if not superseded:
             self.ctx.publish(EVENT, processed, key=self.document_id)
         return processed
 
@@ -303,7 +312,3 @@ class _Attempt:
     def _check(outcome: Outcome) -> None:
         if outcome in (Outcome.GONE, Outcome.STALE):
             raise _Gone(outcome)
-
-
-def _new(row: DocumentRow) -> NewDocument:
-    return NewDocument(document_id=row.document_id, name=row.name, path=row.path, sha256=row.sha256)

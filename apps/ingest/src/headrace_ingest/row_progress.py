@@ -1,8 +1,8 @@
 """Show the stage and progress of an attempt in the row of its document.
 
 Stages of a short document take milliseconds, and each write is a transaction: so a row is written
-at most every `PAUSE_SECONDS`, and what is newest wins. The last one shown is always written, unless
-the attempt ends first, which writes the row itself.
+at most every `PAUSE_SECONDS`, and what is newest wins; the beginning of the attempt is a write too.
+The last one shown is always written, unless the attempt ends first, which writes the row itself.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class RowProgress:
 
     async def _write(self) -> None:
         while not self._ended.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), PAUSE_SECONDS)
             await self._changed.wait()
             self._changed.clear()
             if self._ended.is_set() or self._newest is None:
@@ -67,5 +69,3 @@ class RowProgress:
             except Exception as error:
                 self._failed = error
                 return
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), PAUSE_SECONDS)

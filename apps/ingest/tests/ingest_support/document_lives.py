@@ -141,8 +141,8 @@ def watch(app: headrace.App) -> None:
 
         setattr(attempt, method, step)
 
-    async def watched_finished(self: Any, row: Any) -> Any:
-        result = await finished(self, row)
+    async def watched_finished(self: Any, *arguments: Any) -> Any:
+        result = await finished(self, *arguments)
         fate.reach("completed")
         return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -19,12 +20,15 @@ class Counted(Repository):
 
     written: list[tuple[str, int]]
     broken = False
+    afterwards: Callable[[], None] | None = None
 
     async def show(self, document_id: str, token: int, stage: str, progress: int) -> Outcome:
         if self.broken:
             raise OSError("the disk is full")
         outcome = await super().show(document_id, token, stage, progress)
         self.written.append((stage, progress))
+        if self.afterwards is not None:
+            self.afterwards()
         return outcome
 
 
@@ -56,10 +60,23 @@ async def test_many_are_few_writes_and_the_last_is_written(repository: Counted) 
     assert len(repository.written) <= 2
 
 
-async def test_nothing_is_written_after_the_attempt(
+async def test_a_short_attempt_writes_nothing_of_its_own(
     repository: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_progress, "PAUSE_SECONDS", 3600.0)
+    async with RowProgress(repository, "d1", 1) as progress:
+        progress.show("parsing", 2)
+        await asyncio.sleep(0)
+        progress.show("storing", 92)
+        await asyncio.sleep(0)
+    assert repository.written == []
+
+
+async def test_nothing_is_written_after_the_attempt(
+    repository: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_progress, "PAUSE_SECONDS", 0.0)
+    repository.afterwards = lambda: monkeypatch.setattr(row_progress, "PAUSE_SECONDS", 3600.0)
     async with RowProgress(repository, "d1", 1) as progress:
         progress.show("parsing", 2)
         await until(lambda: repository.written, "the first is written")

@@ -88,11 +88,21 @@ class DocumentRow:
 @dataclass(frozen=True, slots=True)
 class Stored:
     """The result of `Repository.store`. `replaced` are the older versions that this one replaced:
-    their originals are no longer needed.
+    their originals are no longer needed. `row` is that of the document now, unless nothing of it
+    was written.
     """
 
     outcome: Outcome
     replaced: Sequence[DocumentRow] = ()
+    row: DocumentRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The result of `Repository.resume`. `row` is what was found; None if there is none."""
+
+    outcome: Outcome
+    row: DocumentRow | None
 
 
 @dataclass(frozen=True, slots=True)

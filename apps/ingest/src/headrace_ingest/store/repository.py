@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -17,6 +19,7 @@ from headrace import InvalidInput
 from headrace_ingest.chunking import Chunk
 from headrace_ingest.embedding import Vectors
 from headrace_ingest.store.records import (
+    Begun,
     DocumentPage,
     DocumentRow,
     NewDocument,
@@ -36,6 +39,7 @@ from headrace_ingest.store.statements import (
     document_of,
     forget_work,
     insert_row,
+    insert_work,
     is_later,
     lock,
     place_of,
@@ -45,17 +49,21 @@ from headrace_ingest.store.statements import (
     read_same,
     retire,
     rows_of,
+    show_progress,
     update_row,
     within,
 )
 from headrace_ingest.store.vectors import VectorFormat, read_format
 
 COMPLETED_STAGE = "completed"
+RESTARTED = {"status": Status.PROCESSING, "stage": "", "progress": 0, "error": None}
 LONGEST_ERROR = 2000
 PAGE = 50
 LARGEST_PAGE = 500
 INSERT_AT_ONCE = 500
 MOST_PATHS = 1000
+# Before it there was no attempt that could have left anything.
+FIRST_TOKEN = 1
 
 
 class Repository:
@@ -64,6 +72,16 @@ class Repository:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._format: VectorFormat | None = None
+
+    async def resume(self, document_id: str, token: int) -> Begun:
+        """Write that an attempt begins, at progress 0, unless the document is stored already."""
+        async with self._writing(document_id) as connection:
+            row = await read_row(connection, document_id)
+            if row is None:
+                return Begun(Outcome.GONE, None)
+            if row.status in (Status.COMPLETED, Status.REPLACED):
+                return Begun(Outcome.STORED, row)
+            return Begun(await update_row(connection, row, token, RESTARTED), row)
 
     async def begin(self, document: NewDocument, token: int) -> Outcome:
         """Write the status row of a document that is now being processed, at progress 0.
@@ -77,8 +95,7 @@ class Repository:
                 return Outcome.GONE
             row = await read_row(connection, document.document_id)
             if row is not None:
-                restarted = {"status": Status.PROCESSING, "stage": "", "progress": 0, "error": None}
-                return await update_row(connection, row, token, restarted)
+                return await update_row(connection, row, token, RESTARTED)
             await insert_row(connection, document, token)
         return Outcome.STORED
 
@@ -98,13 +115,12 @@ class Repository:
         a new attempt begins where it begins.
         """
         async with self._writing(document_id) as connection:
-            row = await read_row(connection, document_id)
-            if row is None:
-                return Outcome.GONE
-            if row.token == token and (row.status != Status.PROCESSING or row.progress > progress):
+            if await show_progress(connection, document_id, token, stage, progress):
                 return Outcome.STORED
-            shown = {"status": Status.PROCESSING, "stage": stage, "progress": progress}
-            return await update_row(connection, row, token, {**shown, "error": None})
+            row = await read_row(connection, document_id)
+        if row is None:
+            return Outcome.GONE
+        return Outcome.STALE if row.token > token else Outcome.STORED
 
     async def save_work(
         self, document_id: str, token: int, part: str, content: bytes, *, only: bool = False
@@ -113,16 +129,12 @@ class Repository:
         which were made of something else.
         """
         async with self._writing(document_id) as connection:
+            if await insert_work(connection, document_id, token, part, content):
+                if only and token > FIRST_TOKEN:
+                    await forget_work(connection, document_id, but=part)
+                return Outcome.STORED
             row = await read_row(connection, document_id)
-            if row is None:
-                return Outcome.GONE
-            if row.token > token:
-                return Outcome.STALE
-            await forget_work(connection, document_id, None if only else part)
-            await connection.execute(
-                WORK.insert().values(document_id=document_id, part=part, content=content)
-            )
-        return Outcome.STORED
+        return Outcome.GONE if row is None else Outcome.STALE
 
     async def read_work(self, document_id: str, part: str) -> bytes | None:
         """Return what a stage has made of a document; None if it is not there."""
@@ -207,16 +219,16 @@ class Repository:
             if row.token > token:
                 return Stored(Outcome.STALE)
             if row.token == token and row.status == Status.COMPLETED:
-                return Stored(Outcome.STORED, await read_replaced(connection, document_id))
+                return Stored(Outcome.STORED, await read_replaced(connection, document_id), row)
             if row.token == token and row.status == Status.REPLACED:
-                return Stored(Outcome.SUPERSEDED)
+                return Stored(Outcome.SUPERSEDED, row=row)
             await lock(connection, f"{row.path}\n{row.name}")
             older = await read_others(connection, row)
             later = next((other for other in older if is_later(other, row)), None)
             if later is not None:
                 await retire(connection, row, later.document_id, token)
                 await count_changes(connection, [document_id], deleted=False)
-                return Stored(Outcome.SUPERSEDED)
+                return Stored(Outcome.SUPERSEDED, row=await read_row(connection, document_id))
             for other in older:
                 await retire(connection, other, document_id, other.token)
             await connection.execute(CHUNKS.delete().where(CHUNKS.c.document_id == document_id))
@@ -224,7 +236,7 @@ class Repository:
             for table, values in ((CHUNKS.insert(), rows[0]), (vector_format.insert, rows[1])):
                 for start in range(0, len(values), INSERT_AT_ONCE):
                     await connection.execute(table, values[start : start + INSERT_AT_ONCE])
-            completed = {
+            completed: dict[str, Any] = {
                 "status": Status.COMPLETED,
                 "stage": COMPLETED_STAGE,
                 "progress": 100,
@@ -239,7 +251,8 @@ class Repository:
             await update_row(connection, row, token, completed)
             changed = [document_id, *(other.document_id for other in older)]
             await count_changes(connection, changed, deleted=False)
-            return Stored(Outcome.STORED, await read_replaced(connection, document_id))
+            replaced = await read_replaced(connection, document_id)
+            return Stored(Outcome.STORED, replaced, replace(row, **completed, token=token))
 
     async def delete(self, document_id: str) -> DocumentRow | None:
         """Delete a document with its chunks and vectors; return what it was, None if there is

@@ -8,6 +8,7 @@ from time import time
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headrace import InvalidInput
@@ -160,13 +161,58 @@ async def retire(connection: AsyncConnection, row: DocumentRow, by: str, token: 
     await update_row(connection, row, token, replaced)
 
 
+async def show_progress(
+    connection: AsyncConnection, document_id: str, token: int, stage: str, progress: int
+) -> bool:
+    """Write the stage and progress of an attempt; return whether it is the newest, and further."""
+    columns = DOCUMENTS.c
+    further = sa.and_(columns.status == Status.PROCESSING, columns.progress <= progress)
+    changed = await connection.execute(
+        DOCUMENTS.update()
+        .where(
+            columns.document_id == document_id,
+            sa.or_(columns.token < token, sa.and_(columns.token == token, further)),
+        )
+        .values(
+            status=Status.PROCESSING,
+            stage=stage,
+            progress=progress,
+            error=None,
+            token=token,
+            updated_at=time(),
+        )
+    )
+    return bool(changed.rowcount)
+
+
+async def insert_work(
+    connection: AsyncConnection, document_id: str, token: int, part: str, content: bytes
+) -> bool:
+    """Keep a part of what an attempt has made in the place of what was there; return whether no
+    later attempt has written and the document is still there.
+    """
+    values = (sa.literal(document_id), sa.literal(part), sa.literal(content, sa.LargeBinary))
+    current = sa.select(*values).where(
+        DOCUMENTS.c.document_id == document_id, DOCUMENTS.c.token <= token
+    )
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(WORK).from_select(["document_id", "part", "content"], current)
+    changed = await connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[WORK.c.document_id, WORK.c.part],
+            set_={"content": statement.excluded.content},
+        )
+    )
+    return bool(changed.rowcount)
+
+
 async def forget_work(
-    connection: AsyncConnection, document_id: str, part: str | None = None
+    connection: AsyncConnection, document_id: str, *, but: str | None = None
 ) -> None:
-    """Delete a part of what finished stages have made of a document; None: all of it."""
+    """Delete what finished stages have made of a document, but for a part if it is given."""
     wanted = WORK.c.document_id == document_id
-    if part is not None:
-        wanted = sa.and_(wanted, WORK.c.part == part)
+    if but is not None:
+        wanted = sa.and_(wanted, WORK.c.part != but)
     await connection.execute(WORK.delete().where(wanted))
 
 
