@@ -71,6 +71,8 @@ class Repository:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
+        # The same connections, for what is one statement and needs no transaction around it.
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._format: VectorFormat | None = None
 
     async def resume(self, document_id: str, token: int) -> Begun:
@@ -114,7 +116,7 @@ class Repository:
         """Write the stage and the progress (0 to 99) of an attempt. Neither goes back, except that
         a new attempt begins where it begins.
         """
-        async with self._writing(document_id) as connection:
+        async with self._single.connect() as connection:
             if await show_progress(connection, document_id, token, stage, progress):
                 return Outcome.STORED
             row = await read_row(connection, document_id)
@@ -128,9 +130,10 @@ class Repository:
         """Keep what a stage has made of a document until it is stored. `only`: all other parts go,
         which were made of something else.
         """
-        async with self._writing(document_id) as connection:
+        others = only and token > FIRST_TOKEN
+        async with self._writing(document_id) if others else self._single.connect() as connection:
             if await insert_work(connection, document_id, token, part, content):
-                if only and token > FIRST_TOKEN:
+                if others:
                     await forget_work(connection, document_id, but=part)
                 return Outcome.STORED
             row = await read_row(connection, document_id)

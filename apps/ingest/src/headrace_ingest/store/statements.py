@@ -32,6 +32,56 @@ WORK = table_of(DocumentWork)
 CHANGES = table_of(DocumentChange)
 COUNTER = table_of(ChangeCounter)
 
+# Those that each document needs are made once: to put one together takes longer than to run it.
+_READ = sa.select(DOCUMENTS).where(DOCUMENTS.c.document_id == sa.bindparam("of"))
+_FURTHER = sa.and_(
+    DOCUMENTS.c.token == sa.bindparam("by"),
+    DOCUMENTS.c.status == Status.PROCESSING,
+    DOCUMENTS.c.progress <= sa.bindparam("done"),
+)
+_SHOW = (
+    DOCUMENTS.update()
+    .where(
+        DOCUMENTS.c.document_id == sa.bindparam("of"),
+        sa.or_(DOCUMENTS.c.token < sa.bindparam("by"), _FURTHER),
+    )
+    .values(
+        status=Status.PROCESSING,
+        stage=sa.bindparam("at"),
+        progress=sa.bindparam("done"),
+        error=None,
+        token=sa.bindparam("by"),
+        updated_at=sa.bindparam("now"),
+    )
+)
+
+
+def _insert_work(insert: Any) -> Any:
+    """Return the statement of `insert_work` for one kind of database."""
+    current = (
+        sa.select(
+            sa.bindparam("of", type_=sa.Text),
+            sa.bindparam("named", type_=sa.Text),
+            sa.bindparam("made", type_=sa.LargeBinary),
+        )
+        .where(
+            DOCUMENTS.c.document_id == sa.bindparam("of"),
+            DOCUMENTS.c.token <= sa.bindparam("by"),
+        )
+        # Beside an attempt that begins: one waits for the other. SQLite has one writer anyway.
+        .with_for_update(key_share=True)
+    )
+    statement = insert(WORK).from_select(["document_id", "part", "content"], current)
+    return statement.on_conflict_do_update(
+        index_elements=[WORK.c.document_id, WORK.c.part],
+        set_={"content": statement.excluded.content},
+    )
+
+
+_INSERT_WORK = {
+    "postgresql": _insert_work(postgresql.insert),
+    "sqlite": _insert_work(sqlite.insert),
+}
 _LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 
 
@@ -84,8 +134,7 @@ async def lock(connection: AsyncConnection, name: str) -> None:
 
 
 async def read_row(connection: AsyncConnection, document_id: str) -> DocumentRow | None:
-    query = sa.select(DOCUMENTS).where(DOCUMENTS.c.document_id == document_id)
-    row = (await connection.execute(query)).mappings().first()
+    row = (await connection.execute(_READ, {"of": document_id})).mappings().first()
     return None if row is None else document_of(row)
 
 
@@ -165,45 +214,19 @@ async def show_progress(
     connection: AsyncConnection, document_id: str, token: int, stage: str, progress: int
 ) -> bool:
     """Write the stage and progress of an attempt; return whether it is the newest, and further."""
-    columns = DOCUMENTS.c
-    further = sa.and_(columns.status == Status.PROCESSING, columns.progress <= progress)
-    changed = await connection.execute(
-        DOCUMENTS.update()
-        .where(
-            columns.document_id == document_id,
-            sa.or_(columns.token < token, sa.and_(columns.token == token, further)),
-        )
-        .values(
-            status=Status.PROCESSING,
-            stage=stage,
-            progress=progress,
-            error=None,
-            token=token,
-            updated_at=time(),
-        )
-    )
-    return bool(changed.rowcount)
+    given = {"of": document_id, "by": token, "at": stage, "done": progress, "now": time()}
+    return bool((await connection.execute(_SHOW, given)).rowcount)
 
 
 async def insert_work(
     connection: AsyncConnection, document_id: str, token: int, part: str, content: bytes
 ) -> bool:
     """Keep a part of what an attempt has made in the place of what was there; return whether no
-    later attempt has written and the document is still there.
+    later attempt has written and the document is still there. Nothing else has to be locked.
     """
-    values = (sa.literal(document_id), sa.literal(part), sa.literal(content, sa.LargeBinary))
-    current = sa.select(*values).where(
-        DOCUMENTS.c.document_id == document_id, DOCUMENTS.c.token <= token
-    )
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(WORK).from_select(["document_id", "part", "content"], current)
-    changed = await connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[WORK.c.document_id, WORK.c.part],
-            set_={"content": statement.excluded.content},
-        )
-    )
-    return bool(changed.rowcount)
+    given = {"of": document_id, "by": token, "named": part, "made": content}
+    statement = _INSERT_WORK[connection.dialect.name]
+    return bool((await connection.execute(statement, given)).rowcount)
 
 
 async def forget_work(
