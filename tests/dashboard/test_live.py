@@ -16,6 +16,7 @@ from tests.dashboard.test_stream import looking
 from tests.dashboard.trial import TRIAL
 from tests.server.conftest import a_key, make_app
 from tests.support.processes import until
+from tests.support.servers import free_port
 
 LATELY = re.compile(r"just now|\d+ (s|min) ago")
 
@@ -108,13 +109,15 @@ async def test_p_pauses_and_goes_on(site: Site, windows: Windows) -> None:
 async def test_a_server_that_comes_back_is_found(windows: Windows, tmp_path: Path) -> None:
     windows.expected = "ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|Failed to load"
     async with make_app(f"sqlite:///{tmp_path}/jobs.db", tmp_path) as app:
-        async with listening(app, host="127.0.0.1", port=0) as url:
+        # One that nobody is given for a connection while the server is away.
+        port = free_port()
+        async with listening(app, host="127.0.0.1", port=port) as url:
             page = await windows.open(f"{url}/ui/trial")
             await is_live(page)
         await says(page, "Reconnecting…")
         await page.evaluate("window.stays = true")
         TRIAL.count = 9
-        async with listening(app, host="127.0.0.1", port=int(url.rpartition(":")[2])):
+        async with listening(app, host="127.0.0.1", port=port):
             await is_live(page)
             await shows(page, 9)
             assert await page.evaluate("window.stays"), "it was loaded again"
