@@ -33,7 +33,7 @@ PROGRAM = "tests.alerts.program:app"
 def a_server(programs: Processes, url: str) -> Process:
     return programs.headrace(
         *("server", "--app", PROGRAM, "--url", url, "--port", "0"),
-        HEADRACE_LEASE_SECONDS="2",
+        HEADRACE_LEASE_SECONDS="4",
         HEADRACE_ALLOW_PRIVATE_WEBHOOKS="true",
     )
 

@@ -15,7 +15,7 @@ from headrace.errors import EngineUnavailable, HeadraceError
 from tests.app.conftest import make_app
 from tests.support.forks import forked
 
-LIMIT = 10.0
+LIMIT = 60.0
 
 
 class Gate:

@@ -24,7 +24,7 @@ log = logging.getLogger("test")
 async def _send(number: signal.Signals, event: asyncio.Event) -> None:
     event.clear()
     os.kill(os.getpid(), number)
-    await asyncio.wait_for(event.wait(), 10)
+    await asyncio.wait_for(event.wait(), 60)
 
 
 async def test_each_signal_takes_the_next_step_and_the_last_step_stays() -> None:

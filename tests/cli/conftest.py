@@ -50,7 +50,9 @@ async def broken(reason: str = "no reason") -> None:
 @app.task("slow")
 async def slow(ctx: headrace.Context, seconds: float = 60.0) -> str:
     ctx.progress(10, "sleeping")
-    await asyncio.sleep(seconds)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not Path("wake").exists():
+        await asyncio.sleep(0.02)
     return "slept"
 
 
@@ -128,6 +130,10 @@ class Cli:
         )
         self.started.append(process)
         return process
+
+    def wake(self) -> None:
+        """Let jobs that are slow end."""
+        (self.folder / "wake").touch()
 
     def enqueue(self, task: str, *arguments: str) -> str:
         """Hand in a job of the shop and answer its id."""

@@ -11,7 +11,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.cli.conftest import Cli, wait_for
-from tests.cli.test_worker import line, started
+from tests.cli.test_worker import started, told
 
 # Like process number 1, a "subreaper" is given whatever loses its parent below it.
 PROGRAM = """
@@ -30,6 +30,7 @@ main.main(sys.argv[1:])
 ZOO = """
 import asyncio
 import subprocess
+from pathlib import Path
 
 import headrace
 
@@ -50,8 +51,9 @@ async def leave_on_the_loop() -> int:
 
 
 @app.task
-async def nap(seconds: float) -> None:
-    await asyncio.sleep(seconds)
+async def nap() -> None:
+    while not Path("wake").exists():
+        await asyncio.sleep(0.02)
 """
 
 
@@ -94,9 +96,10 @@ def test_the_first_process_collects_orphans_and_steals_no_exit_code(
 
 
 def test_the_first_process_passes_signals_on(cli: Cli, first: subprocess.Popen[str]) -> None:
-    job_id = enqueue(cli, "nap", "seconds=1")
+    job_id = enqueue(cli, "nap")
     wait_for(lambda: cli.status(job_id) == "running")
     first.send_signal(signal.SIGTERM)
-    assert "finishing running jobs" in line(first)
+    told(first, "finishing running jobs")
+    cli.wake()
     assert first.wait(20) == 0
     assert cli.status(job_id) == "completed"

@@ -12,6 +12,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.cli.conftest import SHOP, Cli, wait_for
+from tests.support.servers import free_port
 
 
 def test_the_tour_shows_how_every_kind_of_job_ends(cli: Cli) -> None:
@@ -43,9 +44,11 @@ def test_several_processes_with_an_app_of_ones_own(cli: Cli) -> None:
     assert len(children) == 2
     job_id = cli.enqueue("invoice.send", "customer_id=1")
     wait_for(lambda: cli.status(job_id) == "completed")
-    slow = cli.enqueue("slow", "seconds=1.5")
+    slow = cli.enqueue("slow")
     wait_for(lambda: cli.status(slow) == "running")
     up.send_signal(signal.SIGINT)
+    wait_for(lambda: cli.workers() < 3)  # they have heard it
+    cli.wake()
     assert up.wait(30) == 0
     assert up.stdout is not None
     told = up.stdout.read()
@@ -121,9 +124,10 @@ def test_up_without_a_store_says_so(cli: Cli) -> None:
 
 def test_up_serves_on_the_port_that_it_is_told(cli: Cli) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        # None that another program is given for a connection when it is free again.
+        port = str(free_port())
+        taken.bind(("127.0.0.1", int(port)))
         taken.listen()
-        port = str(taken.getsockname()[1])
         ran = cli("up", "--app", "shop", "--port", port, code=2)
         assert f"cannot listen on 127.0.0.1:{port}" in ran.err
         assert "choose another with --port" in ran.err

@@ -17,14 +17,19 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stderr.readline()
 
 
-def started(process: subprocess.Popen[str]) -> str:
-    """The worker's first words, up to the line that says that it is ready."""
+def told(process: subprocess.Popen[str], text: str) -> str:
+    """What it says, up to the line with this text."""
     words = ""
-    while "serves" not in words:
+    while text not in words:
         more = line(process)
         assert more, words
         words += more
     return words
+
+
+def started(process: subprocess.Popen[str]) -> str:
+    """The worker's first words, up to the line that says that it is ready."""
+    return told(process, "serves")
 
 
 def test_a_worker_finishes_its_job_when_it_is_told_to_stop(cli: Cli) -> None:
@@ -32,9 +37,11 @@ def test_a_worker_finishes_its_job_when_it_is_told_to_stop(cli: Cli) -> None:
     words = started(worker)
     assert f"on {cli.url}, 4 tasks: deaf, invoice.break, invoice.send, slow" in words
     assert "Worker w1 serves default, mail with 10 slots" in words
-    job_id = cli.enqueue("slow", "seconds=1.5")
+    job_id = cli.enqueue("slow")
     wait_for(lambda: cli.status(job_id) == "running")
     worker.send_signal(signal.SIGTERM)
+    words += told(worker, "finishing running jobs")
+    cli.wake()
     assert worker.wait(20) == 0
     assert cli.status(job_id) == "completed"
     assert worker.stderr is not None
@@ -49,7 +56,7 @@ def test_a_second_signal_stops_at_once(cli: Cli) -> None:
     job_id = cli.enqueue("slow")
     wait_for(lambda: cli.status(job_id) == "running")
     worker.send_signal(signal.SIGINT)
-    assert "send it again" in line(worker)
+    told(worker, "send it again")
     worker.send_signal(signal.SIGINT)
     assert worker.wait(20) == 128 + signal.SIGINT
     assert cli.status(job_id) == "pending"

@@ -15,10 +15,11 @@ import pytest
 import headrace
 from headrace.server.listen import listening
 from tests.conftest import Servers, store_url
+from tests.support.servers import free_port
 
 T = TypeVar("T")
 
-LIMIT = 30.0
+LIMIT = 60.0
 # The worker serves this queue alone: jobs elsewhere stay pending.
 SERVED = "default"
 
@@ -75,7 +76,8 @@ class Served:
         self.store = store
         self.artifacts = artifacts
         self.url = ""
-        self._port = 0
+        # One that nobody is given for a connection while the server is stopped.
+        self._port = free_port()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None

@@ -112,9 +112,13 @@ def test_an_interrupted_caller_leaves_no_request_behind(one_server: Served) -> N
         with SyncClient(one_server.url) as client:
             job = client.enqueue("add", {"a": 1}, queue=ELSEWHERE)
             timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
-            timer.start()
-            with pytest.raises(Interrupted):
+
+            def wait() -> None:
+                timer.start()
                 client.result(job.id)
+
+            with pytest.raises(Interrupted):
+                wait()
             timer.join()
             assert client.get(job.id).status is Status.PENDING
             loop = client._thread._loop

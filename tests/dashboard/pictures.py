@@ -17,7 +17,7 @@ from playwright.async_api import async_playwright as playwright
 from headrace import App
 from headrace.server.dashboard.page import navigation
 from headrace.server.listen import listening
-from tests.dashboard.conftest import Site, is_live
+from tests.dashboard.conftest import Site, has_keys, is_live
 from tests.dashboard.shop import Shop, StillClock, fill, make_shop, still
 from tests.support.browser import FLAGS, NONE_FOUND, find_browser
 
@@ -81,6 +81,8 @@ async def settled(page: Page) -> None:
     """Wait until a page shows what it is going to show."""
     if await page.query_selector("body[data-view]"):
         await is_live(page)
+    else:
+        await has_keys(page)
     await page.evaluate("document.fonts.ready")
 
 

@@ -41,6 +41,10 @@ async def shows(tab: Tab, count: int) -> None:
     await until(there, f"the number {count}")
 
 
+async def hidden(tab: Tab) -> bool:
+    return bool(await tab.evaluate("document.visibilityState") == "hidden")
+
+
 async def test_a_tab_behind_another_holds_no_stream(site: Site, tmp_path: Path) -> None:
     found = find_browser()
     if found is None:
@@ -50,7 +54,7 @@ async def test_a_tab_behind_another_holds_no_stream(site: Site, tmp_path: Path) 
         await shows(tab, 0)
         await until(lambda: streams() == 1, "its stream")
         other = await tabs.open("about:blank")
-        assert await tab.evaluate("document.visibilityState") == "hidden"
+        await until(lambda: hidden(tab), "the first tab to be behind the other")
         await until(lambda: streams() == 0, "the end of the stream of a tab that nobody sees")
         looks, TRIAL.count = TRIAL.looks, 5
         # A page of the same server in front: what is behind it stays closed.

@@ -60,7 +60,7 @@ async def test_a_session_opens_the_page_of_a_bundle(
     assert (await asked.value).status == 200
     await page.goto(f"{site.url}/a/b/ui/workers")
     await page.click("nav >> text=shelf")
-    assert await page.title() == "Books"
+    await page.wait_for_function("() => document.title === 'Books'")
     # `../` leads back, from here and from the bundle's own path.
     await page.goto(f"{page.url}../")
     assert page.url == f"{site.url}/a/b/ui/"

@@ -296,6 +296,8 @@ async def test_a_queue_is_resumed_by_keyboard(
     for summary in await page.locator("#live-hour summary").all():
         await summary.click()
     await check_looks(page)
+    # That may have taken as long as a lease.
+    await a_worker(engine, "w2")
     await page.locator(".finding summary").focus()
     await page.keyboard.press("Enter")
     await page.wait_for_selector("dialog[open]")

@@ -33,7 +33,7 @@ addEventListener("DOMContentLoaded", () => {
 async def scroll_down(page: Page, row: int) -> int:
     """Scroll until a row is there. Return the most rows that the page had."""
     most = 0
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await page.evaluate(f"!!document.getElementById('row-{row}')"):
             await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
             most = max(most, await page.evaluate(COUNT))

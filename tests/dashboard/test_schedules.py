@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.dispatchers.cron.dispatcher import CronDispatcher
-from tests.dashboard.conftest import MakeSite, Site, Windows, is_live
+from tests.dashboard.conftest import MakeSite, Site, Windows, has_keys, is_live
 from tests.dashboard.visits import audited, visitor, words
 from tests.server.conftest import a_key, run_jobs
 
@@ -316,6 +316,7 @@ async def test_in_a_browser(site: Site, windows: Windows) -> None:
     assert "UTC" in await page.inner_text("#live-times tbody td")
     # A new one, by keyboard alone.
     await page.goto(f"{site.base}/schedule-form")
+    await has_keys(page)
     await page.focus("#name")
     await page.keyboard.type("nightly")
     await page.keyboard.press("Tab")

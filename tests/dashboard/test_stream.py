@@ -13,7 +13,7 @@ import pytest
 
 from headrace.admin.keys import create_key, revoke_key
 from headrace.errors import EngineUnavailable
-from headrace.server.dashboard.live.views import Reader, View
+from headrace.server.dashboard.live.views import PACE, Reader, View
 from headrace.server.dashboard.render import digest
 from headrace.server.listen import listening
 from tests.dashboard.conftest import MakeSite, Site
@@ -34,7 +34,7 @@ class Stream:
     async def next(self) -> tuple[str, dict[str, Any]]:
         """The next event and its data."""
         kind = ""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             async for line in self._lines:
                 name, _, value = line.partition(": ")
                 if name == "id":
@@ -107,13 +107,14 @@ async def test_fifty_readers_ask_no_more_often_than_one(site: Site) -> None:
             httpx.AsyncClient(base_url=site.url, limits=limits, timeout=30)
         )
         readers = [await stack.enter_async_context(stream(crowd)) for _ in range(50)]
-        before = TRIAL.looks
+        began, before = asyncio.get_running_loop().time(), TRIAL.looks
         TRIAL.count = 1
         await asyncio.gather(*(each.until(">1</p>") for each in readers))
         TRIAL.count = 2
         await asyncio.gather(*(each.until(">2</p>") for each in readers))
-        # Each of two changes was seen by one look; a few more may fall in between.
-        assert TRIAL.looks - before <= 20
+        # Each of two changes was seen by one look; the others come as often as for one reader.
+        took = asyncio.get_running_loop().time() - began
+        assert TRIAL.looks - before <= 3 + took / PACE
     await until(lambda: not looking(), "the end of all looks, because nobody reads")
 
 
@@ -164,18 +165,18 @@ async def test_a_page_does_not_go_back_to_what_was_before_it(*, while_looking: b
         await begun.wait()
         if not while_looking:
             go_on.set()
-            assert await first.next(5) == {"part": "open"}
+            assert await first.next(60) == {"part": "open"}
         # Somebody sends a form, gets a new page and follows it.
         shown["part"] = "paused"
         second = Reader(digest(shown))
         view.join(second)
         go_on.set()
         if while_looking:
-            assert await first.next(5) == {"part": "open"}
-        assert await first.next(5) == {"part": "paused"}
+            assert await first.next(60) == {"part": "open"}
+        assert await first.next(60) == {"part": "paused"}
         assert await second.next(0) == {}
         shown["part"] = "resumed"
-        assert await second.next(5) == {"part": "resumed"}
+        assert await second.next(60) == {"part": "resumed"}
     finally:
         assert view.task is not None
         view.task.cancel()

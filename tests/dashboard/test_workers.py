@@ -128,6 +128,7 @@ async def test_in_a_browser(site: Site, windows: Windows) -> None:
     _, alive = await a_scene(site)
     page = await windows.open(f"{site.base}/workers")
     await page.wait_for_selector(f"#worker-{alive}")
+    await is_live(page)
     # By keyboard: the first row, and into it.
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from jinja2 import ChoiceLoader, DictLoader
 
 from headrace.server.dashboard.action import Act, Done, action
@@ -25,7 +27,7 @@ TEMPLATE = """{% extends "base.html" %}
   {% if may("write") %}{{ ui.confirm("Act", url("/trial/act"), "Do it " ~ name ~ "?", key="r", rows=true) }}{% endif %}
   {% call ui.list("rows", "Rows", ["Row", "When"], next) %}
   {% for each in rows %}
-  <tr id="row-{{ each }}" data-row><th scope="row" data-label="Row"><input type="checkbox" data-select name="id" value="{{ each }}" aria-label="Select {{ each }}"> <a href="{{ url('/trial', each) }}">{{ each }}</a></th><td data-label="When">{{ ui.time(now) }} {{ count }}</td></tr>
+  <tr id="row-{{ each }}" data-row><th scope="row" data-label="Row"><input type="checkbox" data-select name="id" value="{{ each }}" aria-label="Select {{ each }}"> <a href="{{ url('/trial', each) }}">{{ each }}</a></th><td data-label="When">{{ ui.time(moment) }} {{ count }}</td></tr>
   {% endfor %}
   {% endcall %}
 </section>
@@ -51,6 +53,8 @@ class Trial:
         self.name = "trial"
         self.error: Exception | None = None
         self.done: list[dict[str, list[str]]] = []
+        # In each row. It stays, so that the page changes only when a test changes it.
+        self.moment = datetime.now(UTC).replace(microsecond=0)
 
 
 TRIAL = Trial()
@@ -69,7 +73,7 @@ async def trial(visit: Visit) -> Shown:
         name=TRIAL.name,
         rows=TRIAL.rows[start:end],
         next=visit.again(cursor=str(end)) if end < len(TRIAL.rows) else None,
-        now=visit.now.replace(second=0, microsecond=0),
+        moment=TRIAL.moment,
         scope=visit.caller.scope,
         queues=sorted(visit.caller.queues),
     )

@@ -35,7 +35,7 @@ class Visitor:
 
     async def sees(self, path: str, text: str) -> str:
         """Look until a page says this, and return it: some of it may be a second old."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while text not in words(page := await self.get(path)):
                 pass
         return page

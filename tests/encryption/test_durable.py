@@ -120,7 +120,7 @@ async def test_stages_that_an_earlier_attempt_has_sealed(
 
     job = await steps.enqueue()
     await worker(app).start()
-    assert await app.result(job, timeout=10) == 300
+    assert await app.result(job, timeout=60) == 300
     assert ran == [MARKER]
     assert MARKER not in await stored_of(app, job)
 

@@ -204,7 +204,7 @@ async def test_idle_workers_hear_of_them(engine: Engine, open_another: Opener) -
     stop = await other.listen(heard.set, lambda _: None)
     try:
         await engine.exchange([completed(job, a_job())])
-        await asyncio.wait_for(heard.wait(), 5)
+        await asyncio.wait_for(heard.wait(), 60)
     finally:
         stop()
 

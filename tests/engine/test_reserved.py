@@ -260,7 +260,7 @@ async def test_others_hear_of_it(engine: Engine, open_another: Opener) -> None:
         await engine.exchange(
             [Settlement(job.id, job.token, Reserved())], worker_id=stranger, limit=10
         )
-        await asyncio.wait_for(heard.wait(), 10)
+        await asyncio.wait_for(heard.wait(), 60)
     finally:
         stop()
 

@@ -17,7 +17,7 @@ class Ear:
         self.cancelled: asyncio.Queue[str] = asyncio.Queue()
 
     async def heard_work(self) -> None:
-        await asyncio.wait_for(self.work.wait(), 10)
+        await asyncio.wait_for(self.work.wait(), 60)
 
 
 async def test_work_is_heard_from_this_and_another_process(
@@ -56,7 +56,7 @@ async def test_a_cancel_of_a_running_job_is_heard(engine: Engine, open_another: 
     stop = await engine.listen(ear.work.set, ear.cancelled.put_nowait)
     other = await open_another()
     await other.cancel([job_id])
-    assert await asyncio.wait_for(ear.cancelled.get(), 10) == job_id
+    assert await asyncio.wait_for(ear.cancelled.get(), 60) == job_id
     stop()
 
 

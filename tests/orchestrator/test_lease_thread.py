@@ -140,10 +140,11 @@ async def test_a_blocked_loop_keeps_its_lease_and_is_reported_with_the_stack(
     over = await ended(app, job)
     assert (over.status, over.result) == (Status.COMPLETED, 1)
     assert orchestrator.worker_id == first_id
-    assert orchestrator.telemetry.blocks == 1
     assert orchestrator.telemetry.renewals >= 3
-    [line] = [record.getMessage() for record in caplog.records if "blocked for" in record.msg]
-    assert f"job {job.id} (blocking, attempt 1)" in line
+    # Each is counted and said once; a busy machine may have stopped the loop as well.
+    lines = [record.getMessage() for record in caplog.records if "blocked for" in record.msg]
+    assert orchestrator.telemetry.blocks == len(lines)
+    [line] = [each for each in lines if f"job {job.id} (blocking, attempt 1)" in each]
     assert "time.sleep(3)" in line
     await until(lambda: orchestrator.telemetry.block_seconds >= 2.5)
 

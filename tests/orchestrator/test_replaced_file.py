@@ -38,7 +38,7 @@ async def test_an_idle_worker_notices_a_deleted_file_and_goes_on_with_a_restored
         await orchestrator.start()
         assert await app.result(kept.id, timeout=20) == 3
         path.unlink()
-        await until(lambda: "StoreReplaced" in caplog.text, 1.0)
+        await until(lambda: "StoreReplaced" in caplog.text)
         assert "was deleted or moved; put it back" in caplog.text
         with pytest.raises(StoreReplaced):
             await add.enqueue(3, 4)

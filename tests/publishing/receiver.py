@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 from standardwebhooks import Webhook
 
+from tests.support.servers import free_port
+
 
 class Received(msgspec.Struct):
     """One request."""
@@ -58,8 +60,9 @@ class Receiver:
         return [each.event["id"] for each in self.requests]
 
     async def start(self) -> None:
+        # One that nobody is given for a connection while this one is stopped.
+        self.port = self.port or free_port()
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         assert self._server is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -61,7 +62,7 @@ async def test_the_first_key_closes_the_server_also_while_keys_are_being_read(
     await has_read.wait()
     await a_key(local_app)
     ring.forget()
-    assert await asyncio.wait_for(ring.exist(), 10)
+    assert await asyncio.wait_for(ring.exist(), 60)
     may_answer.set()
     assert await waiting
     assert await ring.exist()
@@ -81,13 +82,19 @@ async def test_a_key_revoked_elsewhere_is_refused_within_two_seconds(
     async with client_of(local_app, key) as client:
         assert (await client.get("/jobs")).status_code == 200
         await revoke_key(local_app, key.split("_")[1])
-        began = time.monotonic()
+        revoked = asked = time.monotonic()
 
         async def refused() -> bool:
-            return (await client.get("/jobs")).status_code == 401
+            nonlocal asked
+            now = time.monotonic()
+            if (await client.get("/jobs")).status_code == 401:
+                return True
+            asked = now
+            return False
 
         await until(refused)
-        assert time.monotonic() - began < keys.LONGEST_TRUST + 0.5
+        # The last one that was let in, however long its answer took.
+        assert asked - revoked < keys.LONGEST_TRUST + 0.5
 
 
 async def test_many_requests_read_the_keys_seldom(
@@ -183,9 +190,15 @@ async def test_a_wrong_secret_takes_as_long_as_an_unknown_id(
     assert not waited
 
 
-async def test_a_batch_costs_as_many_requests_as_it_has_jobs(local_app: headrace.App) -> None:
+async def test_a_batch_costs_as_many_requests_as_it_has_jobs(
+    local_app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slow = bearer(await a_key(local_app, "write", rate=5))
     job = {"task": "add", "args": {"a": 1, "b": 2}}
+
+    # A bucket fills with time, of which a busy machine takes as much as it likes.
+    now = time.monotonic()
+    monkeypatch.setattr(keys, "time", SimpleNamespace(monotonic=lambda: now))
 
     async def batch(jobs: int) -> httpx.Response:
         return await client.post("/jobs/batch", json={"jobs": [job] * jobs}, headers=slow)
@@ -194,7 +207,7 @@ async def test_a_batch_costs_as_many_requests_as_it_has_jobs(local_app: headrace
         told = problem(await batch(1_000), 422, "invalid-input")
         assert "at most 10" in told["detail"]
         answers = [await batch(8) for _ in range(4)]
-    assert [answer.status_code for answer in answers][:2] == [202, 429]
+    assert [answer.status_code for answer in answers] == [202, 429, 429, 429]
     assert int(answers[1].headers["retry-after"]) >= 1
     stored = (await local_app.list(limit=1_000)).jobs
     assert len(stored) == 8 * sum(answer.status_code == 202 for answer in answers)

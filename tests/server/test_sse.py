@@ -46,7 +46,7 @@ async def test_a_stream_notices_between_two_events_that_its_caller_has_gone() ->
         still_welcome=welcome,
         data=lambda change: change.data,
     )
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await stream({"type": "http"}, receive, send)
     # The transport is told in one turn, whoever waits for it in the next two.
     assert sent <= 5 + 3

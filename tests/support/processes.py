@@ -15,7 +15,8 @@ from typing import Any, Self, TypeVar, overload
 
 T = TypeVar("T")
 
-LIMIT = 30.0
+# A machine that is busy with other tests is slow, not wrong.
+LIMIT = 60.0
 HEADRACE = Path(sys.executable).parent / "headrace"
 ROOT = Path(__file__).parent.parent.parent
 

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 import headrace
 from headrace.client import Client
 from headrace.errors import InvalidSetting
+from headrace.monitor import snapshot
 from headrace.server.app import create
 from headrace.server.listen import listening
 from headrace.server.metrics import read_metrics
@@ -104,7 +105,11 @@ async def test_the_command_line_goes_on_with_the_trace_of_its_environment(
         assert job.meta["traceparent"] == f"00-{TRACE}-{enqueued.id}-01"
 
 
-async def test_otlp_has_the_series_of_metrics(shop: headrace.App) -> None:
+async def test_otlp_has_the_series_of_metrics(
+    shop: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both are made of the same look, however long that takes.
+    monkeypatch.setattr(snapshot, "FRESH_SECONDS", 60.0)
     for number in range(3):
         await shop.enqueue("add", {"a": number, "b": 1})
     await shop.enqueue("broken")

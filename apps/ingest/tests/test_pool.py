@@ -8,11 +8,14 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 from ingest_support.pdf import hanging_pdf
 
 from headrace import ParserError, ValidationError
-from headrace_ingest.parsing.pool import ParserPool
+from headrace_ingest.parsing.parse import MEMORY_LIMIT
+from headrace_ingest.parsing.pool import MODULE, ParserPool
+from headrace_ingest.processes import ChildProcess
 
 
 async def bytes_of(content: bytes) -> AsyncIterator[bytes]:
@@ -39,6 +42,17 @@ async def test_a_process_is_used_again_and_replaced_if_it_was_killed(pool: Parse
     await child._process.wait()
     assert await read(pool, b"three", "c.txt") == "three"
     assert pool._idle != [child]
+
+
+async def test_the_time_for_a_document_begins_when_a_process_listens() -> None:
+    child = await ChildProcess.start(MODULE, str(MEMORY_LIMIT))
+    try:
+        # It has come so far, however long that took.
+        assert psutil.Process(child._process.pid).rlimit(psutil.RLIMIT_AS)[0] == MEMORY_LIMIT
+    finally:
+        await child.kill()
+    with pytest.raises(asyncio.IncompleteReadError):
+        await ChildProcess.start(MODULE, "no number")
 
 
 async def test_one_that_hangs_is_killed_and_the_next_document_is_read(pool: ParserPool) -> None:

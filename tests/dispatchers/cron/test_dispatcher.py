@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import time
 
 import pytest
 
@@ -126,8 +126,9 @@ async def test_years_of_missed_times_are_passed_over_fast(
     local.add_schedule("report", "* * * * *", missed="skip")
     await make(local).tick()
     go_to(clock, at("2029-03-01T00:00:01"))
-    async with asyncio.timeout(5):
-        await settled(make(local))
+    began = time.process_time()
+    await settled(make(local))
+    assert time.process_time() - began < 5
     assert [job.run_at for job in await jobs_of(local, "clean")] == [at("2029-03-01T00:00")]
     state, _ = await local.schedules.records.state("clean")
     assert [skip.count for skip in state.skips] == [1_001]

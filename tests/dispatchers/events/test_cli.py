@@ -58,7 +58,7 @@ async def test_a_dispatcher_with_an_adapter_of_ones_own(
             [listed] = cli("dispatcher", "list", "--json").json["dispatchers"]
             return bool(listed["stored"] == 3 and listed["lag"] == 0 and not listed["silent"])
 
-        await until(seen, "the dispatcher in the list", 20)
+        await until(seen, "the dispatcher in the list")
         assert "mine" in cli("dispatcher", "list").out
         process.terminate()
         assert await process.ended() == 0, process.said

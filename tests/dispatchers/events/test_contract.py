@@ -21,7 +21,7 @@ from tests.dispatchers.events.harness import Topic
 from tests.support.processes import until
 from tests.support.servers import free_port
 
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 @asynccontextmanager

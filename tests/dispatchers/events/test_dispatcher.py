@@ -156,7 +156,7 @@ async def test_two_dispatchers_share_a_stream(stream: RedisTopic, scene: Scene) 
         await until(lambda: one.receiver.connected and other.receiver.connected, "both")
         await stream.send(numbered(2_000))
         await scene.has_jobs(2_000)
-        assert one.counts.stored + other.counts.stored == 2_000
+        await until(lambda: one.counts.stored + other.counts.stored == 2_000, "all to be counted")
         assert min(one.counts.stored, other.counts.stored) > 0
     assert await scene.numbers() == dict.fromkeys(range(2000), 1)
 

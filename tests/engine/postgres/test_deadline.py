@@ -8,7 +8,7 @@ import pytest
 
 from headrace.engine.postgres.connection.deadline import Deadline
 
-LIMIT = 10.0
+LIMIT = 60.0
 
 
 async def _wait(deadline: Deadline, seconds: float, event: asyncio.Event) -> None:

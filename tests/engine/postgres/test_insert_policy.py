@@ -62,7 +62,7 @@ async def test_both_lanes_are_locked_in_the_order_of_names_and_jobs_after_them(
         )
         await inside.execute("SELECT FROM lane FOR UPDATE NOWAIT")
         await inside.execute("SELECT FROM job FOR UPDATE NOWAIT")
-    assert (await asyncio.wait_for(called, 10)).cancelled == (first,)
+    assert (await asyncio.wait_for(called, 60)).cancelled == (first,)
 
 
 async def test_a_job_without_a_lane_is_locked_before_lanes(
@@ -76,7 +76,7 @@ async def test_a_job_without_a_lane_is_locked_before_lanes(
             inside, postgres.insert_by_policy(a_job(key="k", lane="l", policy=REPLACE))
         )
         await inside.execute("SELECT FROM lane FOR UPDATE NOWAIT")
-    assert (await asyncio.wait_for(called, 10)).cancelled == (first,)
+    assert (await asyncio.wait_for(called, 60)).cancelled == (first,)
 
 
 @pytest.mark.parametrize("policy", [REPLACE, DEBOUNCE])
@@ -224,7 +224,7 @@ async def test_who_is_asked_to_stop_hears_of_it(postgres: PostgresEngine) -> Non
     first = await enqueue(postgres, lane="l")
     await claim(postgres, worker)
     await postgres.insert_by_policy(a_job(lane="l", policy=when_full("cancel_running")))
-    assert await asyncio.wait_for(heard.get(), 10) == first
+    assert await asyncio.wait_for(heard.get(), 60) == first
     stop()
 
 

@@ -247,7 +247,7 @@ async def test_the_lanes_of_what_follows_are_locked_with_those_of_what_settles(
         # With the lane of the settled job locked first, each would wait for the other.
         await inside.execute("SELECT FROM lane WHERE lane = 'b' FOR UPDATE NOWAIT")
         await inside.execute("SELECT FROM job WHERE lane = 'b' FOR UPDATE NOWAIT")
-    assert (await asyncio.wait_for(called, 10)).refused == ()
+    assert (await asyncio.wait_for(called, 60)).refused == ()
     assert await status(postgres, follow[0].id) is Status.PENDING
 
 

@@ -206,7 +206,7 @@ async def test_callers_with_lanes_in_opposite_order_do_not_wait_for_each_other(
     ):
         await postgres.insert_within(one, [a_job(lane="A")])
         await postgres.insert_within(two, [a_job(lane="B")])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await postgres.insert_within(one, [a_job(lane="B")])
             await postgres.insert_within(two, [a_job(lane="A")])
         await finish_one(True)
@@ -227,7 +227,7 @@ async def test_nobody_waits_for_an_open_transaction_of_a_caller(
         await postgres.insert_within(connection, [a_job(lane="A", queue="new", width=3)])
         await postgres.insert_within(connection, [a_job(lane="A", queue="another")])
         other = await open_another()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             answer = await other.exchange(
                 [Settlement(job.id, job.token, Completed())], worker_id=worker, limit=10
             )
@@ -251,7 +251,7 @@ async def test_commits_are_heard(postgres: PostgresEngine, address: Address) -> 
         await postgres.insert_within(connection, [a_job(lane="l")])
         heard.clear()
         await finish(True)
-        await asyncio.wait_for(heard.wait(), 10)
+        await asyncio.wait_for(heard.wait(), 60)
     stop()
     assert len(await claim(postgres, await a_worker(postgres))) == 1
 
@@ -307,11 +307,11 @@ async def test_a_lane_is_heard_of_again_when_somebody_looked_after_it_who_does_n
     async with asyncpg_connection(address) as (connection, finish):
         await postgres.insert_within(connection, [a_job(queue="mail", lane="l")])
         await finish(True)
-        await asyncio.wait_for(heard.wait(), 10)
+        await asyncio.wait_for(heard.wait(), 60)
     heard.clear()
     # The first to look after the commit makes the job ready. Its own worker may have looked before.
     assert await claim(postgres, other, 10, ["other"]) == []
-    await asyncio.wait_for(heard.wait(), 10)
+    await asyncio.wait_for(heard.wait(), 60)
     stop()
     assert len(await claim(postgres, await a_worker(postgres), 10, ["mail"])) == 1
 
@@ -328,9 +328,9 @@ async def test_lanes_that_a_claim_leaves_for_the_next_one_are_heard_of_again(
         await postgres.insert_within(connection, jobs)
         await postgres.insert_within(connection, [a_job(queue="mail", lane="l")])
         await finish(True)
-        await asyncio.wait_for(heard.wait(), 10)
+        await asyncio.wait_for(heard.wait(), 60)
     heard.clear()
     assert await claim(postgres, worker, 10) == []
-    await asyncio.wait_for(heard.wait(), 10)
+    await asyncio.wait_for(heard.wait(), 60)
     stop()
     assert [job.queue for job in await claim(postgres, worker, 10)] == ["mail"]

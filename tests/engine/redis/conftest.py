@@ -121,7 +121,7 @@ async def commands_of(engine: RedisEngine, life: Awaitable[object]) -> list[tupl
     try:
         await life
         await engine._link.call("ECHO", "the end")
-        await asyncio.wait_for(listening, 10)
+        await asyncio.wait_for(listening, 60)
     finally:
         listening.cancel()
         writer.close()
@@ -129,7 +129,7 @@ async def commands_of(engine: RedisEngine, life: Awaitable[object]) -> list[tupl
     return told
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
     """Wait until something holds, but not for ever."""
     limit = asyncio.get_running_loop().time() + seconds
     while asyncio.get_running_loop().time() < limit:

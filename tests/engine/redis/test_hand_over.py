@@ -32,7 +32,7 @@ class Listener:
 
     async def handed(self) -> tuple[str, ClaimedJob]:
         """The next job that comes by itself."""
-        worker, [job] = await asyncio.wait_for(self.jobs.get(), 5)
+        worker, [job] = await asyncio.wait_for(self.jobs.get(), 60)
         return worker, job
 
     def _work(self) -> None:
@@ -226,7 +226,7 @@ async def test_who_heals_is_told_that_jobs_may_be_lost(
 ) -> None:
     for connection in await connections(admin, redis_engine.address.namespace):
         await admin.call("CLIENT", "KILL", "ID", connection)
-    assert await asyncio.wait_for(listener.jobs.get(), 10) == ("", [])
+    assert await asyncio.wait_for(listener.jobs.get(), 60) == ("", [])
 
 
 async def test_looking_again_writes_nothing(start_server: Starter) -> None:

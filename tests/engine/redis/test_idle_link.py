@@ -13,7 +13,7 @@ from headrace.errors import EngineUnavailable
 from tests.engine.redis.conftest import connections
 from tests.support.verbs import a_worker, claim, complete, enqueue
 
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 async def finished(engine: RedisEngine, size: int) -> str:

@@ -116,10 +116,10 @@ async def test_signals_arrive_over_tls(engine: RedisEngine) -> None:
     stop = await engine.listen(work.set, cancelled.put_nowait)
     assert engine.listening
     job_id = await enqueue(engine)
-    await asyncio.wait_for(work.wait(), 10)
+    await asyncio.wait_for(work.wait(), 60)
     [job] = await claim(engine, await a_worker(engine))
     await engine.cancel([job_id])
-    assert await asyncio.wait_for(cancelled.get(), 10) == job_id
+    assert await asyncio.wait_for(cancelled.get(), 60) == job_id
     assert await complete(engine, job)
     stop()
 

@@ -47,7 +47,7 @@ async def test_another_process_is_heard(sqlite_engine: SqliteEngine, path: Path)
     )
     _, errors = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 0, errors.decode()
-    await asyncio.wait_for(heard.wait(), 10)
+    await asyncio.wait_for(heard.wait(), 60)
     end()
 
 
@@ -68,7 +68,7 @@ async def test_another_process_is_heard_though_the_first_look_failed(
     monkeypatch.setattr(writer, "_resumed", busy)
     await enqueue(other)
     assert await asyncio.to_thread(failed.wait, 10)
-    await asyncio.wait_for(heard.wait(), 10)
+    await asyncio.wait_for(heard.wait(), 60)
     end()
 
 
@@ -112,5 +112,5 @@ async def test_what_is_left_over_is_told(sqlite_engine: SqliteEngine) -> None:
     heard = asyncio.Event()
     end = await sqlite_engine.listen(heard.set, lambda _: None)
     await sqlite_engine.exchange([Settlement(job.id, job.token, Completed())])
-    await asyncio.wait_for(heard.wait(), 10)
+    await asyncio.wait_for(heard.wait(), 60)
     end()

@@ -372,7 +372,7 @@ async def test_the_writer_outlives_a_replacement_that_cannot_be_opened_while_it_
         replace(path)
         assert await asyncio.to_thread(tried.wait, 10)
         with pytest.raises(StoreReplaced):
-            await asyncio.wait_for(enqueue(engine), 10)
+            await asyncio.wait_for(enqueue(engine), 60)
     await until(lambda: enqueue(engine))
 
 

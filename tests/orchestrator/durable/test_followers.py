@@ -338,16 +338,19 @@ async def test_after_the_handler_has_ended_it_is_refused(local: headrace.App) ->
     assert [each.task for each in (await local.list()).jobs if each.task == "tell"] == []
 
 
-async def test_a_thread_that_is_abandoned_adds_nothing_to_what_was_recorded(here: str) -> None:
-    local = headrace.App(here, grace_seconds=0.1)
-    go_on, raised = threading.Event(), []
+async def test_a_thread_that_is_abandoned_adds_nothing_to_what_was_recorded(
+    here: str, clock: Clock
+) -> None:
+    local = headrace.App(here, grace_seconds=0.1, clock=clock)
+    asked, go_on, raised = threading.Event(), threading.Event(), []
 
     @local.task(queue="later")
     async def tell(number: int) -> None: ...
 
-    @local.task(retries=0, timeout=0.2)
+    @local.task(retries=0, timeout=60)
     def work(ctx: headrace.Context) -> None:
         ctx.then(tell.job(1), on="ended")
+        asked.set()
         go_on.wait(20)
         try:
             ctx.then(tell.job(2), on="ended")
@@ -356,6 +359,8 @@ async def test_a_thread_that_is_abandoned_adds_nothing_to_what_was_recorded(here
 
     async with local, headrace.JobOrchestrator(local, queues=["default"]):
         job = await work.enqueue()
+        await until(asked.is_set)
+        clock.advance(61)
         assert (await ended(local, job)).status is Status.TIMEOUT
         go_on.set()
         await until(lambda: raised)

@@ -190,7 +190,7 @@ async def a_pool() -> AsyncIterator[ProcessPool]:
     pool = ProcessPool(app_path=None, size=2)
     before = {child.pid for child in psutil.Process().children()}
     yield pool
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await pool.close()
     # Only through children that are new: a server that the tests started forks as it likes.
     new = [child for child in psutil.Process().children() if child.pid not in before]
@@ -214,7 +214,7 @@ def run(pool: ProcessPool) -> Run:
     return run
 
 
-async def until(condition: Callable[[], bool], limit: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], limit: float = 60.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + limit
     while not condition():

@@ -84,7 +84,7 @@ asyncio.run(main())
     finally:
         worker.kill()
         await worker.wait()
-    await until(lambda: all(map(gone, pids)), 10)
+    await until(lambda: all(map(gone, pids)))
 
 
 async def test_a_killed_supervisor_leaves_no_program_behind(run: Run, file: Path) -> None:

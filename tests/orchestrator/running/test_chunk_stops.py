@@ -157,12 +157,13 @@ async def test_the_time_limit_is_that_of_the_call(
 
 
 async def test_a_thread_that_does_not_stop_is_left_behind(
-    app: headrace.App, worker: Worker
+    app: headrace.App, worker: Worker, clock: Clock
 ) -> None:
-    release, refused = threading.Event(), threading.Event()
+    begun, release, refused = threading.Event(), threading.Event(), threading.Event()
 
-    @app.task(chunk=2, timeout=0.05, retries=0)
+    @app.task(chunk=2, timeout=60, retries=0)
     def stubborn(chunk: headrace.Chunk[Row]) -> None:
+        begun.set()
         release.wait(20)
         try:
             chunk[0].complete("too late")
@@ -176,6 +177,8 @@ async def test_a_thread_that_does_not_stop_is_left_behind(
     orchestrator = worker(app, max_workers=1)
     await orchestrator.start()
     jobs = await fill(app, stubborn, 2)
+    await until(begun.is_set)
+    clock.advance(61)
     for job in jobs:
         assert (await ended(app, job)).status is Status.TIMEOUT
     assert (await ended(app, await quick.enqueue())).result == 1

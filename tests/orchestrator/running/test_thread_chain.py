@@ -98,13 +98,16 @@ async def test_a_stop_gives_back_what_is_laid_out(app: headrace.App, worker: Wor
 
 
 async def test_a_thread_that_was_left_alone_takes_no_further_job(
-    local: headrace.App, worker: Worker
+    local: headrace.App, worker: Worker, clock: Clock
 ) -> None:
     stuck_gate, gate = Gate(), Gate()
     inside: list[int] = []
 
-    @local.task(timeout=0.2, retries=0)
+    begun = threading.Event()
+
+    @local.task(timeout=60, retries=0)
     def stuck() -> None:
+        begun.set()
         stuck_gate.pass_by(0)
 
     @local.task
@@ -116,7 +119,8 @@ async def test_a_thread_that_was_left_alone_takes_no_further_job(
     doomed, *jobs = await local.enqueue_many(
         [stuck.job(), *(step.job(number=number) for number in range(5))]
     )
-    await until(lambda: len(runtime.slots.thread_chain.offered) == 5)
+    await until(lambda: len(runtime.slots.thread_chain.offered) == 5 and begun.is_set())
+    clock.advance(61)
     assert (await ended(local, doomed)).status is Status.TIMEOUT
     await until(lambda: inside == [0])
     assert orchestrator.stuck_threads == 1

@@ -1,6 +1,7 @@
 """Processes that do one thing after the other for this one: asked by a pipe, killed when they hang.
 
-A question is a frame (a length and a JSON header) and then any bytes; the answer is a frame.
+A question is a frame (a length and a JSON header) and then any bytes; the answer is a frame. An
+empty one comes first: the process listens.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class ChildProcess:
 
     @classmethod
     async def start(cls, module: str, *arguments: str) -> ChildProcess:
-        """Start it."""
+        """Start it and wait until it listens, which may take long on a busy machine: the time for a
+        question begins after it. Raises as `ask` does if the process ends before.
+        """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", module, *arguments),
@@ -36,7 +39,13 @@ class ChildProcess:
             # What a library starts goes with it.
             start_new_session=True,
         )
-        return cls(process)
+        child = cls(process)
+        try:
+            await child._answer()
+        except BaseException:
+            await child.kill()
+            raise
+        return child
 
     @property
     def is_alive(self) -> bool:
@@ -48,14 +57,20 @@ class ChildProcess:
         `ConnectionError` if the process ends before.
         """
         self.asked += 1
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
+        stdin = self._process.stdin
+        if stdin is None:
             raise ConnectionError("the process has no pipes")
         stdin.write(len(header).to_bytes(4, "big") + header)
         async for piece in content:
             stdin.write(piece)
             await stdin.drain()
         await stdin.drain()
+        return await self._answer()
+
+    async def _answer(self) -> bytes:
+        stdout = self._process.stdout
+        if stdout is None:
+            raise ConnectionError("the process has no pipes")
         length = int.from_bytes(await stdout.readexactly(4), "big")
         return await stdout.readexactly(length)
 
@@ -69,6 +84,11 @@ class ChildProcess:
 def read_frame(stream: BinaryIO) -> bytes:
     """Return the next frame; nothing if the other side has closed its end."""
     return stream.read(int.from_bytes(stream.read(4), "big"))
+
+
+def begin_answers(stream: BinaryIO) -> None:
+    """Say that this process listens."""
+    write_frame(stream, b"")
 
 
 def write_frame(stream: BinaryIO, content: bytes) -> None:

@@ -91,7 +91,7 @@ async def test_a_browser_ends_with_its_job(
             shops.release()
             row = await scanning.get(run)
             assert row["status"] == "failed"
-            assert shops.visits[-1].ended is not None
+            await until(lambda: shops.visits[-1].ended is not None, "the end of the visit", LIMIT)
         # All of its processes together need more than this.
         _limit(scanning, seconds=600.0, memory=48 * 1024**2)
         run = await scanning.execute("kurly-validation-v2", {"products": ["3"]})

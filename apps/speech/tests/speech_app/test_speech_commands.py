@@ -79,7 +79,7 @@ def test_a_worker_that_is_killed_leaves_a_job_that_can_be_handed_in_again(
     running = Running(tmp_path, stores.url("sqlite", tmp_path), free_port(), settings)
     try:
         running.start_server()
-        worker = running.start("worker", "--lease", "2s")
+        worker = running.start("worker", "--lease", "5s")
         turns = [{"role": "A", "text": text} for text in ("one", "two", "three")]
         body = {"provider": "openai", "turns": turns, "voice_assignments": {"A": "alloy"}}
         server.hold = True
@@ -91,7 +91,7 @@ def test_a_worker_that_is_killed_leaves_a_job_that_can_be_handed_in_again(
         worker.wait()
         assert running.get(job_id)["status"] == "running"
         # Another one notices, and does not speak it by itself.
-        running.start("worker", "--lease", "2s")
+        running.start("worker", "--lease", "5s")
         wait_for(
             lambda: running.get(job_id)["status"] == "failed",
             "the interrupted job",

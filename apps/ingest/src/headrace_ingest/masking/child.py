@@ -12,7 +12,7 @@ import msgspec
 
 from headrace_ingest.masking.kinds import Span
 from headrace_ingest.masking.mask import find
-from headrace_ingest.processes import read_frame, write_frame
+from headrace_ingest.processes import begin_answers, read_frame, write_frame
 
 
 class Asked(msgspec.Struct, kw_only=True):
@@ -33,6 +33,7 @@ def main() -> None:
     source, target = sys.stdin.buffer, sys.stdout.buffer
     # What a library prints must not end up between the answers.
     sys.stdout = sys.stderr
+    begin_answers(target)
     while header := read_frame(source):
         asked = msgspec.json.decode(header, type=Asked)
         text = source.read(asked.size).decode("utf-8")

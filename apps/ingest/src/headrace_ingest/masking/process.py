@@ -36,9 +36,9 @@ class Masker:
         encoded = text.encode("utf-8")
         async with self._free:
             child, self._child = self._child, None
-            if child is None or not child.is_alive:
-                child = await ChildProcess.start(MODULE)
             try:
+                if child is None or not child.is_alive:
+                    child = await ChildProcess.start(MODULE)
                 header = msgspec.json.encode(Asked(size=len(encoded)))
                 answer = await child.ask(header, _pieces(encoded))
                 self._child = child
@@ -46,7 +46,7 @@ class Masker:
                 raise MaskingFailed("the program that masks it ended") from None
             finally:
                 # Also if this document was given up: what it still does would hold up the next.
-                if self._child is None:
+                if self._child is None and child is not None:
                     await child.kill()
         found = msgspec.json.decode(answer, type=Found)
         if found.error is not None:

@@ -20,7 +20,7 @@ import msgspec
 
 from headrace import ParserError, ValidationError
 from headrace_ingest.parsing.parsed import Limits, Parsed
-from headrace_ingest.processes import read_frame, write_frame
+from headrace_ingest.processes import begin_answers, read_frame, write_frame
 
 PIECE = 1 << 20
 
@@ -47,6 +47,7 @@ def main(memory_limit: int) -> None:
     source, target = sys.stdin.buffer, sys.stdout.buffer
     # What a library prints must not end up between the answers.
     sys.stdout = sys.stderr
+    begin_answers(target)
     while header := read_frame(source):
         asked = msgspec.json.decode(header, type=Asked)
         with _in_memory(source, asked.size) as path:

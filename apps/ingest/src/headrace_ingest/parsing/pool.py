@@ -49,8 +49,9 @@ class ParserPool:
                 f"{shown(name)} has {size:,} bytes; at most {self.limits.bytes:,} are read."
             )
         async with self._free:
-            child = await self._child()
+            child: ChildProcess | None = None
             try:
+                child = await self._child()
                 async with asyncio.timeout(self.seconds):
                     asked = Asked(name=name, size=size, limits=self.limits)
                     answer = await child.ask(msgspec.json.encode(asked), content)
@@ -67,7 +68,7 @@ class ParserPool:
             else:
                 return self._result(child, msgspec.json.decode(answer, type=Answered), name)
             finally:
-                if child not in self._idle:
+                if child is not None and child not in self._idle:
                     await child.kill()
 
     async def _child(self) -> ChildProcess:

@@ -47,8 +47,8 @@ export function showTimes(root = document) {
     const inWords = each.hasAttribute("data-relative") && !each.closest("[data-row]:focus-within");
     const text = inWords ? relative(date) : exact(date);
     if (each.textContent !== text) each.textContent = text;
-    // The exact time is made for those that somebody points at.
-    each.removeAttribute("title");
+    // The exact time is made for those that somebody points at, and stays while they do.
+    if (each.title) each.title = exact(date);
     each.dataset.shown = each.getAttribute("datetime");
   }
   // The axes of charts.
