@@ -67,14 +67,24 @@ async def test_closing_leaves_no_connection(
         await engine.queues()
 
 
-async def test_closing_finishes_what_was_accepted(engine_url: str, clock: Clock) -> None:
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("count", [1, 500])
+async def test_closing_finishes_what_was_accepted(
+    engine_url: str, clock: Clock, admin: RedisConnection, known: bool, count: int
+) -> None:
+    """Also where the server does not have the script yet, or any more."""
     engine = RedisEngine(engine_url, clock=clock)
     await engine.open()
-    jobs = [a_job() for _ in range(500)]
+    await engine.insert([a_job() for _ in range(count)])
+    if not known:
+        await admin.call("SCRIPT", "FLUSH")
+    jobs = [a_job() for _ in range(count)]
     inserting = asyncio.create_task(engine.insert(jobs))
     await asyncio.sleep(0)
     await engine.close()
-    assert len(await inserting) == 500
+    assert len(await inserting) == count
+    with pytest.raises(EngineUnavailable, match="the engine is closed"):
+        await engine.insert([a_job()])
 
 
 async def test_a_killed_connection_is_replaced(
@@ -84,7 +94,7 @@ async def test_a_killed_connection_is_replaced(
     wire = await redis_engine._link.wire()
     for client in await connections(admin, redis_engine.address.namespace):
         await admin.call("CLIENT", "KILL", "ID", client)
-    await asyncio.wait_for(asyncio.shield(wire.closed), 10)
+    await asyncio.wait_for(asyncio.shield(wire.closed), 60)
     assert (await the_job(redis_engine, job_id)).id == job_id
 
 
@@ -96,7 +106,7 @@ async def test_who_waits_when_the_connection_dies_is_told(start_server: Starter)
     await asyncio.sleep(0)
     server.kill()
     with pytest.raises(EngineUnavailable, match=str(server.port)):
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.wait_for(waiting, 60)
     assert not wire.open_now
     await engine.close()
 
@@ -146,11 +156,11 @@ async def test_a_listener_heals_and_looks_once(start_server: Starter) -> None:
     await eventually(deaf)
     work.clear()
     server.start()
-    await asyncio.wait_for(work.wait(), 10)
+    await asyncio.wait_for(work.wait(), 60)
     assert await healthy(engine)
     work.clear()
     await enqueue(engine)
-    await asyncio.wait_for(work.wait(), 10)
+    await asyncio.wait_for(work.wait(), 60)
     stop()
     assert not engine.listening
     await engine.close()
@@ -164,7 +174,7 @@ async def test_listening_may_begin_while_the_server_is_away(start_server: Starte
     stop = await engine.listen(work.set, lambda _: None)
     assert not engine.listening
     server.start()
-    await asyncio.wait_for(work.wait(), 10)
+    await asyncio.wait_for(work.wait(), 60)
     stop()
     await engine.close()
 
@@ -177,7 +187,7 @@ async def test_a_server_that_hangs_is_given_up(start_server: Starter) -> None:
     os.kill(server.process.pid, signal.SIGSTOP)
     try:
         with pytest.raises(EngineUnavailable, match="no answer within 2 s"):
-            await asyncio.wait_for(engine.queues(), 10)
+            await asyncio.wait_for(engine.queues(), 60)
         with pytest.raises(EngineUnavailable):
             await asyncio.to_thread(keeper.renew, WorkerStats())
     finally:

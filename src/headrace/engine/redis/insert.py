@@ -18,6 +18,7 @@ from headrace.model.views import RecordChange
 # In one go the server writes first to whom it had something to say last. With an answer in front
 # of ours, that is the worker that is handed the job, and not the caller.
 _SPEAK_LAST = pack(("PING",))
+_ONE = "insert_one"
 # There is more to do before a job can be stored by its policy.
 _MORE = b"+"
 
@@ -69,14 +70,16 @@ class Producing(RedisStore):
     async def _insert_one(self, arguments: list[Part]) -> list[bytes]:
         """Somebody may be waiting for this very job, so every step less is worth it."""
         if self._alone is None:
-            call = call_of(script("insert_one"), self.address)
+            call = call_of(script(_ONE), self.address)
             self._alone = _SPEAK_LAST + pack_beginning(call, 1 + len(arguments))
         command = self._alone + pack_rest((self.offset, *arguments))
         wire = await self._link.wire()
         try:
             return cast(list[bytes], await wire.call_packed(command, unheard=1))
         except ScriptUnknown:
-            return cast(list[bytes], await self.run("insert_one", *arguments))
+            call = call_of(script(_ONE), self.address)
+            answers = self._link.call_with(script(_ONE).source, *call, self.offset, *arguments)
+            return cast(list[bytes], await answers)
 
     async def _insert_with(self, record: RecordChange, arguments: list[Part]) -> list[bytes]:
         field, version = f"{record.kind}\0{record.key}", guard(record.version)

@@ -118,9 +118,11 @@ class RedisProtocol(asyncio.BufferedProtocol):
 
     async def close(self) -> None:
         """Wait for what was asked, then hang up."""
-        pending = [answer for answer, _ in self._waiting if not answer.done()]
-        if pending:
-            await asyncio.wait(pending, timeout=self.address.timeout)
+        end = self._loop.time() + self.address.timeout
+        # Whoever is told that the server lacks a script sends it now, and asks once more.
+        while pending := [answer for answer, _ in self._waiting if not answer.done()]:
+            if not (await asyncio.wait(pending, timeout=end - self._loop.time()))[0]:
+                break
         if self._transport is not None:
             self._transport.close()
             with contextlib.suppress(TimeoutError):
@@ -217,6 +219,7 @@ class RedisConnection:
         self.address = address
         self._wire: RedisProtocol | None = None
         self._opening: asyncio.Lock | None = None
+        self._closing: RedisProtocol | None = None
         self._shut = False
 
     async def wire(self) -> RedisProtocol:
@@ -239,6 +242,14 @@ class RedisConnection:
             wire = await self.wire()
         return await wire.call(command)
 
+    async def call_with(self, script: str, *command: Part) -> Any:
+        """Send a script that the server does not have, and the command that needs it once more:
+        also while this is being closed, because the command was accepted before.
+        """
+        wire = self._closing or await self.wire()
+        await wire.call(("SCRIPT", "LOAD", script))
+        return await wire.call(command)
+
     def reopen(self) -> None:
         """Allow use again after `close`."""
         self._shut = False
@@ -248,7 +259,11 @@ class RedisConnection:
         self._shut = True
         wire, self._wire = self._wire, None
         if wire is not None:
-            await wire.close()
+            self._closing = wire
+            try:
+                await wire.close()
+            finally:
+                self._closing = None
 
 
 class _More:

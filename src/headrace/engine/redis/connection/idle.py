@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 from headrace.engine.redis.connection.address import RedisAddress
@@ -27,10 +28,17 @@ class IdleConnection:
 
     async def call(self, *command: Part) -> Any:
         """Send a command and wait for its answer."""
+        return await self._used(self._link.call(*command))
+
+    async def call_with(self, script: str, *command: Part) -> Any:
+        """As that of `RedisConnection`."""
+        return await self._used(self._link.call_with(script, *command))
+
+    async def _used(self, call: Awaitable[Any]) -> Any:
         self._users += 1
         self._stop_timer()
         try:
-            return await self._link.call(*command)
+            return await call
         finally:
             self._users -= 1
             if self._users == 0 and not self._shut:

@@ -40,8 +40,7 @@ class RedisStore:
             return await link.call(*command)
         except ScriptUnknown:
             # Nothing ran. The server is new, was restarted, or somebody flushed its scripts.
-            await link.call("SCRIPT", "LOAD", script(verb).source)
-            return await link.call(*command)
+            return await link.call_with(script(verb).source, *command)
 
     def key(self, name: str) -> str:
         """The full name of a key."""
