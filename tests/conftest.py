@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -20,6 +21,10 @@ from tests.support.servers import (
 )
 
 pytest_plugins = ["pytester"]
+
+# A shell lets what it starts in the background ignore it, and so would all programs of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The engines that every conformance test runs on. Versions found on this machine come in addition
 # to those from wheels, so that PostgreSQL 15 to 18, Redis and Valkey are covered where they exist.

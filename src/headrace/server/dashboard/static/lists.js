@@ -100,6 +100,8 @@ async function load(list, chunk, from) {
     const response = await fetch(from, { headers: { "Headrace-Part": part } });
     if (!response.ok) return;
     const found = parse(await response.text()).querySelector(`#${CSS.escape(list.id)} > tbody[data-chunk]`);
+    // The last rows of the chunk before may have been added since the last frame.
+    await frame();
     // Meanwhile the list may have begun anew.
     if (!found || (chunk ? !chunk.isConnected : chunksOf(list).at(-1).dataset.next !== from)) return;
     found.dataset.from = from;
