@@ -122,8 +122,31 @@ async def test_a_stale_attempt_changes_nothing_and_is_told_so(
     assert await repository.begin(document, 4) is Outcome.STALE
     assert await repository.show("d1", 4, "parsing", 10) is Outcome.STALE
     assert await repository.fail("d1", 4, "broken") is Outcome.STALE
+    for only in (False, True):
+        kept = await repository.save_work("d1", 4, "masked", b"stale", only=only)
+        assert kept is Outcome.STALE
+    assert await repository.read_work("d1", "masked") is None
+    resumed = await repository.resume("d1", 4)
+    assert (resumed.outcome, resumed.row) == (Outcome.STORED, before)
     assert await repository.get("d1") == before
     assert await rows(engine) == (1, 3, 6)
+
+
+async def test_an_attempt_that_was_given_up_cannot_begin_again(repository: Repository) -> None:
+    await repository.begin(new("d1"), 5)
+    assert (await repository.resume("d1", 4)).outcome is Outcome.STALE
+    assert (await repository.resume("d1", 5)).outcome is Outcome.STORED
+
+
+async def test_what_a_stage_left_takes_the_place_of_what_was_there(repository: Repository) -> None:
+    await repository.begin(new("d1"), 1)
+    for content in (b"first", b"again"):
+        assert await repository.save_work("d1", 1, "vectors 0", content) is Outcome.STORED
+    assert await repository.read_work("d1", "vectors 0") == b"again"
+    # A later attempt masks anew: the vectors belong to another text.
+    assert await repository.save_work("d1", 2, "masked", b"text", only=True) is Outcome.STORED
+    assert await repository.read_work("d1", "vectors 0") is None
+    assert await repository.read_work("d1", "masked") == b"text"
 
 
 async def test_a_repeat_of_the_same_attempt_is_fine(
@@ -262,6 +285,8 @@ async def test_deleting_removes_all_and_a_late_job_does_not_bring_it_back(
     assert (await repository.store(processed, *parts(1), 9)).outcome is Outcome.GONE
     assert await repository.begin(new("d1"), 9) is Outcome.GONE
     assert await repository.show("d1", 9, "parsing", 1) is Outcome.GONE
+    assert await repository.save_work("d1", 9, "masked", b"gone") is Outcome.GONE
+    assert (await repository.resume("d1", 9)).outcome is Outcome.GONE
     assert await repository.delete("d1") is None
     assert await rows(engine) == (0, 0, 0)
 

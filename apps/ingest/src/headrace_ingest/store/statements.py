@@ -32,7 +32,7 @@ WORK = table_of(DocumentWork)
 CHANGES = table_of(DocumentChange)
 COUNTER = table_of(ChangeCounter)
 
-# Those that each document needs are made once: to put one together takes longer than to run it.
+# Those that each document needs are put together once, and not for each of them.
 _READ = sa.select(DOCUMENTS).where(DOCUMENTS.c.document_id == sa.bindparam("of"))
 _FURTHER = sa.and_(
     DOCUMENTS.c.token == sa.bindparam("by"),
