@@ -14,6 +14,7 @@ from headrace.alerts.store import STATE
 from headrace.errors import EngineUnavailable, InvalidInput
 from headrace.model.alerts.rule import AlertRule
 from headrace.model.status import Status
+from headrace.monitor.findings.dead_letters import KIND as DEAD_LETTER
 from tests.alerts.conftest import Alerts
 from tests.alerts.provoke import empty, heartbeat, three_jobs
 from tests.publishing.receiver import Answer
@@ -233,7 +234,14 @@ def test_facts_that_are_not_newer_change_nothing() -> None:
 
     def moved(before: Any, condition: AlertCondition | None, facts_at: float, now: float) -> Any:
         return step(
-            rule, before, condition, facts_at=facts_at, now=now, silenced=False, known=known
+            rule,
+            before,
+            condition,
+            read_from=facts_at,
+            read_by=facts_at,
+            now=now,
+            silenced=False,
+            known=known,
         )
 
     firing = moved(None, seen, 100.0, 100.0)
@@ -244,6 +252,38 @@ def test_facts_that_are_not_newer_change_nothing() -> None:
     assert over.status == "resolved"
     assert moved(over.state, seen, 105.0, 115.0) is None
     assert moved(over.state, seen, 120.0, 120.0).status == "firing"
+
+
+async def test_what_was_read_meanwhile_does_not_begin_an_alert_anew(alerts: Alerts) -> None:
+    """One evaluator is slow: it begins to read before another, and reads the dead letters after
+    that one has kept them for its next rounds, and after they were removed.
+    """
+    await alerts.rule(kind="dead_letters")
+    await alerts.engine.record_put(DEAD_LETTER, "letter", b"{}")
+    assert await alerts.told() == ["firing"]
+    alerts.clock.advance(60)
+    [slow, fast, *_] = alerts.evaluators
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    engine = alerts.apps[0].engine
+    real = engine.record_list
+
+    async def held_up(kind: str, **options: Any) -> Any:
+        if kind == DEAD_LETTER:
+            begun.set()
+            await go_on.wait()
+        return await real(kind, **options)
+
+    engine.record_list = held_up  # type: ignore[method-assign]
+    slow_round = asyncio.create_task(slow.round())
+    await begun.wait()
+    await fast.round()
+    await alerts.engine.record_delete(DEAD_LETTER, "letter")
+    go_on.set()
+    await slow_round
+    engine.record_list = real  # type: ignore[method-assign]
+    assert [each.phase for each in await alerts.app.alerts()] == ["ok"]
+    await fast.round()
+    assert await alerts.told() == ["firing", "resolved"]
 
 
 async def test_a_rule_for_everything_is_bounded(alerts: Alerts) -> None:

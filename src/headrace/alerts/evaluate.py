@@ -76,6 +76,7 @@ class Evaluator:
         receivers = {each.name: each for each in await self._publishing.records.all()}
         now = await self._host.engine.now()
         seen, written = await self._look(rules.values(), now)
+        read_by = await self._host.engine.now()
         for rule in rules.values():
             if missing := [each for each in rule.to if each not in receivers]:
                 problems[rule.name] = no_receiver(missing)
@@ -84,10 +85,14 @@ class Evaluator:
             except Exception as error:  # one rule that is broken does not hold up the others
                 problems[rule.name] = str(error)
                 continue
-            at = written if rule.kind in FROM_SERIES else now
+            # A series is the same for everybody who reads it up to the same time.
+            of_series = rule.kind in FROM_SERIES
             moving = _Moving(
                 rule=rule,
-                facts_at=seen.facts.read_at.get(PARTS.get(rule.kind, ""), at),
+                read_from=seen.facts.read_at.get(
+                    PARTS.get(rule.kind, ""), written if of_series else now
+                ),
+                read_by=written if of_series else read_by,
                 now=now,
                 silences=[each for each in silences if each.rule == rule.name],
                 receivers=receivers,
@@ -148,7 +153,8 @@ class Evaluator:
                 rule,
                 None if before is None else before.value,
                 condition,
-                facts_at=moving.facts_at,
+                read_from=moving.read_from,
+                read_by=moving.read_by,
                 now=moving.now,
                 silenced=moving.silenced(subject),
                 known=frozenset(moving.receivers),
@@ -208,7 +214,8 @@ class _Moving(msgspec.Struct, frozen=True, kw_only=True):
     """What the alerts of a rule are moved by."""
 
     rule: AlertRule
-    facts_at: float
+    read_from: float
+    read_by: float
     now: float
     silences: Sequence[Silence]
     receivers: Mapping[str, Destination]

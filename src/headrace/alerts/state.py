@@ -29,8 +29,8 @@ class AlertCondition(msgspec.Struct, frozen=True, kw_only=True):
 
 class AlertState(msgspec.Struct, frozen=True, kw_only=True):
     """An alert as it is stored. `since` is when the condition was first seen to hold, `facts_at`
-    the time of the facts that moved it last, in seconds of the engine. `told` are the receivers
-    that know of this episode, and `number` how often they were told.
+    a time when the facts that moved it last had been read, in seconds of the engine. `told` are
+    the receivers that know of this episode, and `number` how often they were told.
     """
 
     rule: str
@@ -85,26 +85,29 @@ def step(
     before: AlertState | None,
     condition: AlertCondition | None,
     *,
-    facts_at: float,
+    read_from: float,
+    read_by: float,
     now: float,
     silenced: bool,
     known: frozenset[str],
 ) -> AlertStep | None:
     """Return what becomes of an alert, None if it stays as it is.
 
-    Facts that are not newer than those that moved the alert last cannot say otherwise: another
-    server has seen later ones. `known` are the receivers that exist; others are told when they do.
+    The facts were read some time between `read_from` and `read_by`. Only those whose reading began
+    when that of the facts that moved the alert last was over can say otherwise: of others nobody
+    knows which are the newer ones. `known` are the receivers that exist; others are told when they
+    do.
     """
-    fresh = before is None or facts_at > before.facts_at
+    fresh = before is None or read_from > before.facts_at
     active = before is not None and before.phase != "ok"
     holds = condition is not None if fresh else active
     if not holds:
-        return over(before, facts_at, now) if before is not None and active else None
+        return over(before, read_by, now) if before is not None and active else None
     moment = moment_of(now)
     if before is not None and active:
         state = before
     elif condition is not None:
-        state = _begun(rule, condition.subject, facts_at, moment)
+        state = _begun(rule, condition.subject, read_by, moment)
     else:
         return None
     if condition is not None and fresh:
@@ -115,7 +118,7 @@ def step(
     moved = state.phase == "waiting" and now - _seconds(state.since) >= rule.for_
     if moved:
         state = msgspec.structs.replace(
-            state, phase="firing", fired_at=moment, facts_at=max(facts_at, state.facts_at)
+            state, phase="firing", fired_at=moment, facts_at=max(read_by, state.facts_at)
         )
     receivers = tuple(each for each in dict.fromkeys(rule.to) if each in known)
     if state.phase == "firing" and not silenced and receivers and _due(rule, state, now):
