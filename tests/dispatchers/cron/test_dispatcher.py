@@ -9,10 +9,8 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from headrace.errors import (
-    JobConflict,
-)
-from headrace.model.schedules.schedule import Missed, Schedule
+from headrace.errors import EngineUnavailable, JobConflict
+from headrace.model.schedules.schedule import KeptSchedule, Missed, Schedule
 from tests.dispatchers.cron.conftest import (
     Maker,
     at,
@@ -170,6 +168,44 @@ async def test_it_sleeps_and_fires_by_itself(local: headrace.App, make: Maker) -
     assert happened
     assert dispatcher.healthy
     assert dispatcher.lag < 5
+
+
+async def test_a_change_while_it_reads_is_not_lost(
+    local: headrace.App, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher = make(local, poll_interval_seconds=3_600)
+    await dispatcher.tick()
+    real = local.schedules.records.all
+
+    async def overtaken() -> list[KeptSchedule]:
+        found = await real()
+        monkeypatch.undo()
+        await local.schedules.add(Schedule(name="s", expression="0 * * * *", task="report"))
+        return found
+
+    monkeypatch.setattr(local.schedules.records, "all", overtaken)
+    dispatcher.changed()
+    assert await dispatcher.tick() < 1
+    await dispatcher.tick()
+    assert list(dispatcher.next_times) == ["s"]
+
+
+async def test_a_poll_that_fails_is_repeated(
+    local: headrace.App, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher = make(local, poll_interval_seconds=3_600)
+    await dispatcher.tick()
+    await local.schedules.add(Schedule(name="s", expression="0 * * * *", task="report"))
+
+    async def away() -> list[KeptSchedule]:
+        raise EngineUnavailable("away")
+
+    monkeypatch.setattr(local.schedules.records, "all", away)
+    with pytest.raises(EngineUnavailable):
+        await dispatcher.tick()
+    monkeypatch.undo()
+    await dispatcher.tick()
+    assert list(dispatcher.next_times) == ["s"]
 
 
 async def test_a_schedule_that_cannot_be_fired_keeps_no_other_waiting(

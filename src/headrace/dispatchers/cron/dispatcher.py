@@ -177,9 +177,17 @@ class CronDispatcher(Loop):
         return self._pause()
 
     async def _poll(self, now: datetime) -> None:
+        # Before it is read: what changes meanwhile asks for another poll.
+        self._poll_at = now + timedelta(seconds=self.settings.poll_interval_seconds)
+        try:
+            await self._read(now)
+        except BaseException:
+            self._poll_at = None
+            raise
+
+    async def _read(self, now: datetime) -> None:
         states = await self.schedules.records.states()
         kept = await self.schedules.records.all()
-        self._poll_at = now + timedelta(seconds=self.settings.poll_interval_seconds)
         await self._forget({each.schedule.name for each in kept}, now)
         self.next_times = {}
         for number, each in enumerate(kept, 1):
