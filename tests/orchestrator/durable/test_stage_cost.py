@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import headrace
+from headrace.model.durable.entries import STAGE
 from headrace.model.status import Status
 from tests.orchestrator.conftest import Worker
 
@@ -52,6 +53,25 @@ async def test_a_thousand_stages_cost_a_write_each(
     assert counts["notes"] <= 1.1 * STAGES
     assert counts["write_progress"] + counts["exchange"] <= 1.5 * STAGES
     assert counts["entries"] == 0, "a first attempt has nothing to read"
+
+
+async def test_transient_stages_are_written_with_what_comes_next(
+    app: headrace.App, worker: Worker, monkeypatch: Any
+) -> None:
+    @app.task(timeout=None)
+    async def ingest(ctx: headrace.Context) -> None:
+        for name in ("read", "cut", "count"):
+            await ctx.stage(name, step, 1, transient="mask")
+        await ctx.stage("mask", step, 1)
+        await ctx.stage("send", step, 1, transient=True)
+
+    counts = counted(app, monkeypatch)
+    job = await ingest.enqueue()
+    await worker(app).run_until_idle()
+    # With that of "mask", and before the outcome; two more if 0.2 s pass meanwhile.
+    assert counts["write_progress"] <= 4
+    entries = await app.engine.entries(job.id, STAGE)
+    assert [each.name for each in entries] == ["read", "cut", "count", "mask", "send"]
 
 
 async def test_stages_of_many_jobs_at_once_share_their_calls(

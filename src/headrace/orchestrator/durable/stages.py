@@ -114,15 +114,18 @@ class Stages:
         record.seconds = round(time.perf_counter() - began, 6)
         record.done, record.attempt, record.tries = done, context.attempt, tries
         self._finished += 1
-        # On disk before the handler goes on: from here on this stage is never run again.
-        await context.write(
-            stage=done or name,
-            progress=self._progress(),
-            entry=Entry(STAGE, name, msgspec.json.encode(record)),
-        )
+        await self._keep(done or name, Entry(STAGE, name, msgspec.json.encode(record)), transient)
         if context.has_stage_hooks:
             await context.tell_stage(done or name, done=True)
         return value
+
+    async def _keep(self, shown: str, entry: Entry, transient: Transient) -> None:
+        if transient is None:
+            # On disk before the handler goes on: from here on this stage is never run again.
+            await self._context.write(stage=shown, progress=self._progress(), entry=entry)
+        else:
+            # Later attempts run it again, so nobody has to wait.
+            self._context.show_stage(stage=shown, progress=self._progress(), entry=entry)
 
     def _progress(self) -> float | None:
         """Return a progress that grows and never reaches 100: the number of stages is unknown."""

@@ -215,9 +215,15 @@ class JobContext(DurableContext):
         """Return whether the caller runs on an event loop of its own, in a handler's thread."""
         return asyncio.get_running_loop() is not self._services.loop
 
-    def show_stage(self, *, stage: str) -> None:
-        """Show the stage that runs now in views of the job."""
-        self._services.writer.progress(self._attempt.job, stage=stage)
+    def show_stage(
+        self, *, stage: str, progress: float | None = None, entry: Entry | None = None
+    ) -> None:
+        """Show the stage that runs now, or has finished, in views of the job. It is written with
+        what comes next, and before the outcome.
+        """
+        self._services.writer.progress(
+            self._attempt.job, stage=stage, progress=progress, entry=entry
+        )
 
     @property
     def has_stage_hooks(self) -> bool:

@@ -31,6 +31,11 @@ class PendingProgress(msgspec.Struct, eq=False):
     stage: str | None = None
     progress: float | None = None
     message: str | None = None
+    entries: tuple[Entry, ...] = ()
+
+    def note(self, key: Key) -> Note:
+        """Return it as it is sent."""
+        return Note(*key, self.stage, self.progress, self.message, self.entries)
 
 
 class AttemptWriter(Loop):
@@ -70,8 +75,11 @@ class AttemptWriter(Loop):
         stage: str | None = None,
         progress: float | None = None,
         message: str | None = None,
+        entry: Entry | None = None,
     ) -> None:
-        """Remember the latest progress. May be called from any thread; makes no call."""
+        """Remember the latest progress, and an entry that no later attempt depends on. May be
+        called from any thread; makes no call.
+        """
         key = (job.id, job.token)
         with self._guard:
             progress_note = self.pending.get(key)
@@ -83,6 +91,8 @@ class AttemptWriter(Loop):
                 progress_note.progress = progress
             if message is not None:
                 progress_note.message = message
+            if entry is not None:
+                progress_note.entries += (entry,)
             if self._armed:
                 return
             self._armed = True
@@ -98,12 +108,15 @@ class AttemptWriter(Loop):
         Waits while the engine is unavailable: work that is done is worth more than a retry.
         """
         message: str | None = None
+        entries: tuple[Entry, ...] = ()
         progress_note = self._take(job)
         if progress_note is not None:
             stage = progress_note.stage if stage is None else stage
             progress = progress_note.progress if progress is None else progress
             message = progress_note.message
-        entries = () if entry is None else (entry,)
+            entries = progress_note.entries
+        if entry is not None:
+            entries += (entry,)
         note = Note(job.id, job.token, stage, progress, message, entries)
         done: asyncio.Future[bool] = self._loop.create_future()
         self._writes.append((note, done))
@@ -154,19 +167,14 @@ class AttemptWriter(Loop):
 
     def _pending_notes(self) -> list[Note]:
         with self._guard:
-            return [
-                Note(*key, progress_note.stage, progress_note.progress, progress_note.message)
-                for key, progress_note in self.pending.items()
-            ]
+            return [progress_note.note(key) for key, progress_note in self.pending.items()]
 
     def _sent(self, notes: list[Note]) -> None:
         with self._guard:
             for note in notes:
                 key = (note.job_id, note.token)
                 progress_note = self.pending.get(key)
-                if progress_note is not None and note == Note(
-                    *key, progress_note.stage, progress_note.progress, progress_note.message
-                ):
+                if progress_note is not None and note == progress_note.note(key):
                     del self.pending[key]  # nothing newer was reported meanwhile
 
     async def _send(self, notes: list[Note]) -> list[bool | Exception]:
