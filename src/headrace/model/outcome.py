@@ -100,6 +100,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
     `entry` is one JSON object without newlines (an encoded `AttemptEntry`) that is appended to the
     job's attempt log, or None. `follow` are jobs that are stored together with the outcome.
+    With `hold_lane` nothing of the job's lane starts for so many seconds from then on.
     """
 
     job_id: str
@@ -107,3 +108,4 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome
     entry: bytes | None = None
     follow: tuple[NewJob, ...] = ()
+    hold_lane: float = 0.0

@@ -12,12 +12,13 @@ from headrace.engine.postgres.sql import sql
 from headrace.engine.postgres.upkeep import Upkeep
 from headrace.engine.postgres.views import Viewing
 from headrace.engine.postgres.worker import Working
+from headrace.engine.without_rates import WithoutRates
 from headrace.model.views import EngineReport, EngineSpace, Finding, SchemaState
 
 _REMEDY = "report this with the version of Headrace; `headrace jobs show` tells how the jobs stand"
 
 
-class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
+class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing, WithoutRates):
     """Jobs in one schema of a PostgreSQL database, version 15 to 18.
 
     The URL is asyncpg's, with one more parameter: `schema` (default "headrace").

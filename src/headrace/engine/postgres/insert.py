@@ -21,6 +21,7 @@ from headrace.engine.postgres.connection.connection import Link, Rows
 from headrace.engine.postgres.keys_in_doubt import KeysInDoubt
 from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import sql
+from headrace.engine.without_rates import refuse_rates
 from headrace.errors import EngineError
 from headrace.model.insert_policy import InsertPolicy, replaced_by
 from headrace.model.job import Inserted, NewJob, PolicyInserted
@@ -33,6 +34,7 @@ class Producing(KeysInDoubt, Records):
     async def insert(
         self, jobs: Sequence[NewJob], *, record: RecordChange | None = None, wait: bool = True
     ) -> list[Inserted]:
+        refuse_rates(self.name, jobs)
         if len(jobs) == 1 and record is None and is_plain(jobs[0]):
             return [await self._insert_one(jobs[0])]
         if not jobs:
@@ -97,6 +99,7 @@ class Producing(KeysInDoubt, Records):
         return found
 
     async def insert_by_policy(self, job: NewJob) -> PolicyInserted:
+        refuse_rates(self.name, [job])
         policy = job.policy or InsertPolicy()
 
         async def store(link: Link) -> Rows:
@@ -128,6 +131,7 @@ class Producing(KeysInDoubt, Records):
         """
         if not jobs:
             return []
+        refuse_rates(self.name, jobs)
         fresh = once(jobs)
         found = await call_within(
             connection, self.address.quoted_schema, self.clock.offset, as_json(fresh)

@@ -62,6 +62,7 @@ class Working(Following):
         worker_id: str | None = None,
         queues: Sequence[str] | None = None,
         limit: int = 0,
+        free: int | None = None,
     ) -> Exchange:
         """Record outcomes, then lease ready jobs: one statement, one transaction."""
         if worker_id is None:

@@ -9,9 +9,10 @@ from headrace.engine.redis.lifecycle import Lifecycle
 from headrace.engine.redis.records import Records
 from headrace.engine.redis.upkeep import Upkeep
 from headrace.engine.redis.worker import Working
+from headrace.engine.without_rates import WithoutRates
 
 
-class RedisEngine(Lifecycle, Producing, Working, Upkeep, Steering, Listing, Records):
+class RedisEngine(Lifecycle, Producing, Working, Upkeep, Steering, Listing, Records, WithoutRates):
     """Jobs in Redis 7.0 or newer, or Valkey. As durable as that server's `appendonly` setting.
 
     Holds one connection; listening takes a second one, a lease keeper's thread a third.

@@ -11,6 +11,7 @@ from headrace.engine.redis.connection.errors import ScriptUnknown
 from headrace.engine.redis.connection.store import RedisStore, call_of
 from headrace.engine.redis.records import conflict, guard
 from headrace.engine.redis.scripts import script
+from headrace.engine.without_rates import refuse_rates
 from headrace.model.insert_policy import InsertPolicy, replaced_by
 from headrace.model.job import Inserted, NewJob, PolicyInserted
 from headrace.model.views import RecordChange
@@ -33,6 +34,7 @@ class Producing(RedisStore):
     ) -> list[Inserted]:
         if not jobs and record is None:
             return []
+        refuse_rates("redis", jobs)
         arguments, related = insert_arguments(jobs)
         if record is not None:
             answers = await self._insert_with(record, arguments)
@@ -45,6 +47,7 @@ class Producing(RedisStore):
         return [_inserted(answer) for answer in answers]
 
     async def insert_by_policy(self, job: NewJob) -> PolicyInserted:
+        refuse_rates("redis", [job])
         policy = job.policy or InsertPolicy()
         arguments, _ = insert_arguments([job])
         found: list[bytes] = []

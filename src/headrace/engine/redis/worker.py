@@ -74,6 +74,7 @@ class Working(RedisStore):
         worker_id: str | None = None,
         queues: Sequence[str] | None = None,
         limit: int = 0,
+        free: int | None = None,
     ) -> Exchange:
         if [each for each in settlements if each.follow]:
             refused = [job_id for step in steps(settlements) for job_id in await self._step(step)]

@@ -31,6 +31,7 @@ from headrace.engine.sqlite.connection.opening import check_library
 from headrace.engine.sqlite.connection.thread import ConnectionThread, ReaderThread, Transaction
 from headrace.engine.sqlite.connection.writer import WriterThread
 from headrace.engine.sqlite.upkeep import due, expire, prune
+from headrace.engine.without_rates import WithoutRates
 from headrace.errors import EngineUnavailable
 from headrace.model.outcome import Settlement
 from headrace.model.views import EngineReport, Exchange, SchemaState
@@ -61,7 +62,7 @@ def _read(verb: Callable[Concatenate[Transaction, P], T]) -> Verb[P, T]:
     return method
 
 
-class SqliteEngine:
+class SqliteEngine(WithoutRates):
     """The embedded engine: one writer thread, one reader thread, one file.
 
     Several processes on one machine may share the file. Time is this machine's.
@@ -142,6 +143,7 @@ class SqliteEngine:
         worker_id: str | None = None,
         queues: Sequence[str] | None = None,
         limit: int = 0,
+        free: int | None = None,
     ) -> Exchange:
         def operation(it: Transaction) -> Exchange:
             refused = settle.settle(it, settlements)

@@ -9,6 +9,7 @@ from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.sql import sql
+from headrace.engine.without_rates import refuse_rates
 from headrace.model.job import Inserted, NewJob
 from headrace.model.times import kept_delay, kept_time
 from headrace.model.views import RecordChange
@@ -74,6 +75,7 @@ def _mark_used(transaction: Transaction, names: set[str]) -> None:
 
 def store(transaction: Transaction, jobs: list[NewJob]) -> None:
     """Store jobs whose ids and keys are free."""
+    refuse_rates("sqlite", jobs)
     connection, now = transaction.connection, transaction.now
     _mark_used(transaction, {job.queue for job in jobs})
     seq = next_arrivals(connection, len(jobs))
