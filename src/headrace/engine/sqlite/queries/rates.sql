@@ -22,8 +22,8 @@ DELETE FROM rate WHERE queue = ? AND lane = ?;
 SELECT queue, lane, count, per, burst, set_count, set_per, set_burst, tat, held_until,
        line_at, line_tat, line_priority, line_seq
 FROM rate
-WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR lane = ?2)
-ORDER BY queue, lane LIMIT ?3;
+WHERE (? IS NULL OR queue = ?) AND (? IS NULL OR lane = ?)
+ORDER BY queue, lane LIMIT ?;
 
 -- name: rates_idle
 -- Rates behind one of them that may be forgotten: no operator has set them, their times have passed (?3

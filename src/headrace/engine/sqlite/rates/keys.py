@@ -199,7 +199,8 @@ def rates(
 ) -> list[RateView]:
     """The keys that have a rate or a hold."""
     now = transaction.now
-    found = transaction.connection.execute(sql.rate_list, (queue, lane, limit)).fetchall()
+    asked = (queue, queue, lane, lane, limit)
+    found = transaction.connection.execute(sql.rate_list, asked).fetchall()
     views = []
     for row in found:
         key = KeyState((row[0], row[1]), row)
