@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import headrace
 from headrace.model.lane import WIDTH_LIMIT
+from headrace.model.outcome import Settlement
 from headrace.model.rate import Rate, as_rate
+from headrace.model.views import Exchange
 from headrace.orchestrator.isolation.error_transport import describe, rebuild
+from tests.support.processes import until
 
 
 @pytest.fixture
@@ -138,11 +143,14 @@ async def test_why_tells_of_the_rate_of_a_queue(app: headrace.App) -> None:
         assert any("may start the next job at" in each and "1 an hour" in each for each in reasons)
 
 
-async def test_a_worker_starts_jobs_at_their_rate(app: headrace.App) -> None:
-    """None early, and none by much later: nobody waits for a poll of a second."""
+@pytest.mark.parametrize("width", [1, 100])
+async def test_a_worker_starts_jobs_at_their_rate(app: headrace.App, width: int) -> None:
+    """None early, and none by much later: nobody waits for a poll of a second. In a narrow lane
+    each is parked only when the one before it has ended.
+    """
     starts: list[float] = []
 
-    @app.task(rate="20/s", burst=1)
+    @app.task(lane=headrace.Lane("ticks", width=width, rate="20/s", burst=1))
     async def tick(number: int) -> None:
         starts.append(time.monotonic())
 
@@ -163,9 +171,31 @@ async def test_a_worker_starts_jobs_at_their_rate(app: headrace.App) -> None:
     assert 0.85 <= starts[-1] - starts[0] < 5
 
 
+async def test_a_worker_asks_when_the_engine_says_that_one_may_start(
+    app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at its next poll: those of an idle worker are up to a second apart."""
+    asked = 0
+    exchange = app.engine.exchange
+
+    async def exchange_and_hurry(settlements: Sequence[Settlement], **claim: Any) -> Exchange:
+        nonlocal asked
+        asked += 1
+        reply = await exchange(settlements, **claim)
+        return msgspec.structs.replace(reply, next_in=0.0)
+
+    monkeypatch.setattr(app.engine, "exchange", exchange_and_hurry)
+    async with app, headrace.JobOrchestrator(app):
+        await until(lambda: asked >= 100, "asking a hundred times", limit=15)
+
+
 async def test_rated_jobs_are_claimed_for_free_slots_only(app: headrace.App) -> None:
+    """Although jobs were so short that the worker claims many ahead."""
     started = asyncio.Event()
     go_on = asyncio.Event()
+
+    @app.task
+    async def short(number: int) -> None: ...
 
     @app.task(rate="1000/s", burst=100)
     async def work(number: int) -> None:
@@ -173,8 +203,11 @@ async def test_rated_jobs_are_claimed_for_free_slots_only(app: headrace.App) -> 
         await go_on.wait()
 
     async with app:
-        jobs = await app.enqueue_many([work.job(n) for n in range(10)])
+        before = await app.enqueue_many([short.job(n) for n in range(200)])
         async with headrace.JobOrchestrator(app, max_workers=2):
+            for job in before:
+                await app.result(job.id, timeout=10)
+            jobs = await app.enqueue_many([work.job(n) for n in range(10)])
             await started.wait()
             states = [job.state for job in await app.engine.get([job.id for job in jobs])]
             assert sum(state.name == "RUNNING" for state in states) <= 2

@@ -114,16 +114,9 @@ class RatedClaim:
         values = (*line, self.now, LOOK_AT_MOST)
         for row in self.transaction.connection.execute(statement, values):
             found.add(line)
-            if self._is_closed(line[0]):
+            if line[0] in self.closed:
                 return
             yield row
-
-    def _is_closed(self, queue: str) -> bool:
-        if queue not in self.closed:
-            key = self._key((queue, ""))
-            if key is not None and (opens := key.opens_at(key.rate)) > self.now:
-                self._close(queue, opens)
-        return queue in self.closed
 
     def _close(self, queue: str, opens: float) -> None:
         self.closed.add(queue)
@@ -132,7 +125,7 @@ class RatedClaim:
     def _decide(self, ready: ReadyJob) -> None:
         """Choose a job, park it, or leave it."""
         now, queue = self.now, ready.queue
-        if self._is_closed(queue):
+        if queue in self.closed:
             return
         job = None if ready.rate is None else decode_job_rate(ready.rate)
         cost = 1.0 if job is None else job.cost
