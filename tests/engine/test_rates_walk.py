@@ -71,15 +71,16 @@ class Model:
         return begun
 
 
-def machine(url: str, rate: Rate, folder: Iterator[int]) -> type[RuleBasedStateMachine]:
-    """A walk on a fresh store for each example."""
+def machine(url: str, rate: Rate, numbers: Iterator[int]) -> type[RuleBasedStateMachine]:
+    """A walk in a fresh queue for each example: a store takes servers longer to make."""
 
     class RatesWalk(RuleBasedStateMachine):
         def __init__(self) -> None:
             super().__init__()
             self.loop = asyncio.new_event_loop()
             self.clock = Clock()
-            self.engine: Engine = open_engine(url.format(next(folder)), clock=self.clock)
+            self.engine: Engine = open_engine(url, clock=self.clock)
+            self.queue = f"q{next(numbers)}"
             self.model = Model(rate)
             self.running: list[ClaimedJob] = []
             self.places: dict[str, tuple[int, int]] = {}
@@ -96,7 +97,7 @@ def machine(url: str, rate: Rate, folder: Iterator[int]) -> type[RuleBasedStateM
 
         @rule(count=st.integers(1, 6), priority=st.sampled_from([0, 0, 0, 5]))
         def insert(self, count: int, priority: int) -> None:
-            jobs = [rated(rate, priority=priority) for _ in range(count)]
+            jobs = [rated(rate, priority=priority, queue=self.queue) for _ in range(count)]
             self.call(self.engine.insert(jobs))
             for job in jobs:
                 self.arrivals += 1
@@ -111,7 +112,9 @@ def machine(url: str, rate: Rate, folder: Iterator[int]) -> type[RuleBasedStateM
 
         @rule(limit=st.sampled_from([1, 2, 50]))
         def claim(self, limit: int) -> None:
-            answer = self.call(self.engine.exchange([], worker_id=self.worker, limit=limit))
+            answer = self.call(
+                self.engine.exchange([], worker_id=self.worker, queues=[self.queue], limit=limit)
+            )
             assert [job.id for job in answer.jobs] == self.model.start(limit)
             self.running += answer.jobs
 
@@ -165,8 +168,8 @@ def machine(url: str, rate: Rate, folder: Iterator[int]) -> type[RuleBasedStateM
 @pytest.mark.parametrize("rate", [Rate(1, STEP, 1), Rate(2, STEP, 3)], ids=["slow", "burst"])
 def test_a_walk(name: str, rate: Rate, servers: Servers, tmp_path: Path) -> None:
     """Each claim starts exactly the jobs that the model starts."""
-    if name != "sqlite":
+    if name.startswith("redis"):
         pytest.xfail("no rates yet")
     numbers = iter(range(1_000_000))
     url = store_url(name, servers, tmp_path)
-    run_state_machine_as_test(machine(f"{url}-{{}}", rate, numbers), settings=LIMITS)
+    run_state_machine_as_test(machine(url, rate, numbers), settings=LIMITS)

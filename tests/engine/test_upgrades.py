@@ -99,6 +99,7 @@ APPLIED = {
     "postgres 0016_unsuccessful": "f7fe3057e87a",
     "postgres 0017_expiry": "c91328fb309e",
     "postgres 0018_lane_places": "4b3043551e44",
+    "postgres 0019_rates": "674de19f03d0",
 }
 
 

@@ -19,22 +19,21 @@ from headrace.engine.postgres.columns import (
 )
 from headrace.engine.postgres.connection.connection import Link, Rows
 from headrace.engine.postgres.keys_in_doubt import KeysInDoubt
+from headrace.engine.postgres.rates.keys import Rates
 from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import sql
-from headrace.engine.without_rates import refuse_rates
 from headrace.errors import EngineError
 from headrace.model.insert_policy import InsertPolicy, replaced_by
 from headrace.model.job import Inserted, NewJob, PolicyInserted
 from headrace.model.views import RecordChange
 
 
-class Producing(KeysInDoubt, Records):
+class Producing(KeysInDoubt, Records, Rates):
     """Inserting, in a transaction of our own or of the caller, and by policy."""
 
     async def insert(
         self, jobs: Sequence[NewJob], *, record: RecordChange | None = None, wait: bool = True
     ) -> list[Inserted]:
-        refuse_rates(self.name, jobs)
         if len(jobs) == 1 and record is None and is_plain(jobs[0]):
             return [await self._insert_one(jobs[0])]
         if not jobs:
@@ -99,7 +98,6 @@ class Producing(KeysInDoubt, Records):
         return found
 
     async def insert_by_policy(self, job: NewJob) -> PolicyInserted:
-        refuse_rates(self.name, [job])
         policy = job.policy or InsertPolicy()
 
         async def store(link: Link) -> Rows:
@@ -131,8 +129,8 @@ class Producing(KeysInDoubt, Records):
         """
         if not jobs:
             return []
-        refuse_rates(self.name, jobs)
         fresh = once(jobs)
+        await self._spare_rates(fresh)
         found = await call_within(
             connection, self.address.quoted_schema, self.clock.offset, as_json(fresh)
         )

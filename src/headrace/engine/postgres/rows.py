@@ -47,6 +47,7 @@ def job(row: Row) -> Job:
     parent = values["parent"]
     values["parent"] = None if parent is None else str(parent)
     values["expires_at"] = row["expires_at"]
+    values["parked"] = row["parked"]
     return Job(**values)
 
 
