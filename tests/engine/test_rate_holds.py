@@ -6,11 +6,11 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.model.outcome import Completed, Failed, Retry, Settlement
+from headrace.model.outcome import Failed, Outcome, Retry, Settlement
 from headrace.model.rate import as_rate
 from headrace.model.status import Status
 from tests.engine.rate_words import MINUTE, insert, not_yet, parked, rated, started
-from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, status
+from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, settle, status
 
 
 @pytest.fixture(autouse=True)
@@ -20,13 +20,17 @@ def _not_yet(request: pytest.FixtureRequest) -> None:
 
 async def test_an_outcome_holds_its_lane(engine: Engine, clock: Clock) -> None:
     """For all jobs of the lane, with a rate or without; those that run go on."""
-    for kind in (Retry(A_FAILURE, 0.0), Failed(A_FAILURE), Completed(b"1")):
+    kinds: list[Outcome] = [
+        Retry(A_FAILURE, 0.0, hold_lane=MINUTE),
+        Failed(A_FAILURE, hold_lane=MINUTE),
+    ]
+    for kind in kinds:
         lane = type(kind).__name__
         jobs = [a_job(lane=lane, width=9), rated(lane=lane, burst=5), a_job(lane=lane, width=9)]
         ids = await insert(engine, *jobs)
         worker = await a_worker(engine)
         [job] = await claim(engine, worker, 1)
-        await engine.exchange([Settlement(job.id, job.token, kind, hold_lane=MINUTE)])
+        await settle(engine, job, kind)
         other = await insert(engine, a_job(lane=f"free-{lane}"))
         answer = await engine.exchange([], worker_id=worker, limit=10)
         assert [each.id for each in answer.jobs] == other
@@ -40,7 +44,7 @@ async def test_a_refused_outcome_holds_nothing(engine: Engine) -> None:
     first, second = await insert(engine, rated(burst=2), rated(burst=2))
     worker = await a_worker(engine)
     [job] = await claim(engine, worker, 1)
-    stale = Settlement(first, job.token + 1, Failed(A_FAILURE), hold_lane=MINUTE)
+    stale = Settlement(first, job.token + 1, Failed(A_FAILURE, hold_lane=MINUTE))
     assert (await engine.exchange([stale])).refused == (first,)
     assert await started(engine, worker) == [second]
 
@@ -49,7 +53,7 @@ async def test_a_job_without_a_lane_holds_nothing(engine: Engine) -> None:
     _, second, _ = await insert(engine, a_job(), a_job(), rated(delay=MINUTE))
     worker = await a_worker(engine)
     [job] = await claim(engine, worker, 1)
-    await engine.exchange([Settlement(job.id, job.token, Failed(A_FAILURE), hold_lane=MINUTE)])
+    await settle(engine, job, Failed(A_FAILURE, hold_lane=MINUTE))
     assert await started(engine, worker) == [second]
     assert [(view.lane, view.held_until) for view in await engine.rates()] == [("h", None)]
 
@@ -59,7 +63,7 @@ async def test_an_outcome_does_not_shorten_a_hold(engine: Engine, clock: Clock) 
     worker = await a_worker(engine)
     first, second = await claim(engine, worker, 2)
     for job, seconds in ((first, 10 * MINUTE), (second, MINUTE)):
-        await engine.exchange([Settlement(job.id, job.token, Completed(b"1"), hold_lane=seconds)])
+        await settle(engine, job, Failed(A_FAILURE, hold_lane=seconds))
     clock.advance(2 * MINUTE)
     assert await started(engine, worker) == []
     clock.advance(9 * MINUTE)

@@ -9,6 +9,7 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.errors import InvalidSetting
+from headrace.model.insert_policy import InsertPolicy
 from headrace.model.outcome import Released
 from headrace.model.rate import as_rate
 from headrace.model.status import Status
@@ -285,6 +286,25 @@ async def test_those_behind_a_parked_job_that_is_cancelled_move_up(
     for last in ids[28:]:
         clock.advance(MINUTE + 1)
         assert await started(engine, worker) == [last]
+
+
+async def test_a_parked_job_is_not_put_off_by_a_further_call(engine: Engine, clock: Clock) -> None:
+    """It is due: a debounced call gives it other arguments, and leaves its time alone."""
+    policy = InsertPolicy(on_duplicate="debounce")
+    first = rated(key="a", policy=policy)
+    second = rated(key="b", policy=policy)
+    await insert(engine, first, second)
+    worker = await a_worker(engine)
+    assert await started(engine, worker) == [first.id]
+    time = (await the_job(engine, second.id)).run_at
+    again = rated(key="b", policy=policy, delay=1e6, args=b'{"n":2}')
+    answer = await engine.insert_by_policy(again)
+    assert answer.inserted is not None
+    assert answer.inserted.id == second.id
+    job = await the_job(engine, second.id)
+    assert (job.run_at, job.args, job.parked) == (time, {"n": 2}, True)
+    clock.advance(MINUTE + 1)
+    assert await started(engine, worker) == [second.id]
 
 
 async def test_run_now_does_not_pass_a_rate(engine: Engine, clock: Clock) -> None:

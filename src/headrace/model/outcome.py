@@ -31,16 +31,20 @@ class Completed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """The attempt failed and is spent; try again after `delay` seconds."""
+    """The attempt failed and is spent; try again after `delay` seconds. Nothing of the job's lane
+    starts for `hold_lane` seconds.
+    """
 
     failure: Failure
     delay: float
+    hold_lane: float = 0.0
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The job failed for good."""
+    """The job failed for good. Nothing of its lane starts for `hold_lane` seconds."""
 
     failure: Failure
+    hold_lane: float = 0.0
 
 
 class TimedOut(msgspec.Struct, frozen=True):
@@ -100,7 +104,6 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
     `entry` is one JSON object without newlines (an encoded `AttemptEntry`) that is appended to the
     job's attempt log, or None. `follow` are jobs that are stored together with the outcome.
-    With `hold_lane` nothing of the job's lane starts for so many seconds from then on.
     """
 
     job_id: str
@@ -108,4 +111,3 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome
     entry: bytes | None = None
     follow: tuple[NewJob, ...] = ()
-    hold_lane: float = 0.0
