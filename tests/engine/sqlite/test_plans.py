@@ -121,6 +121,17 @@ EXPECTED = {
     "history_at": "SEARCH history USING INTEGER PRIMARY KEY (rowid>?)",
     "history_last": "SEARCH history",
     "history_count": "SCAN history USING COVERING INDEX sqlite_autoindex_history_1",
+    "rate_read": "SEARCH rate USING PRIMARY KEY (queue=? AND lane=?)",
+    "rates_idle": "SEARCH rate USING PRIMARY KEY ((queue,lane)>(?,?))",
+    "rate_forget": "SEARCH rate USING PRIMARY KEY (queue=? AND lane=?)",
+    "rate_of_job": BY_SEQ,
+    "rated_ready": "SEARCH job USING INDEX job_ready (queue=?)",
+    "rated_reserved": "SEARCH job USING INDEX job_reserved (queue=? AND task=?)",
+    "park": BY_SEQ,
+    "unpark": BY_SEQ,
+    "parked_due": "SEARCH job USING INDEX job_parked (run_at<?)",
+    "parked_next": "SEARCH job USING INDEX job_parked",
+    "parked_again": "SEARCH job USING INDEX job_pinned (queue=? AND lane=?)",
     "lane_holders": "SCAN job USING INDEX job_running",
 }
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.connection.thread import Transaction
+from headrace.engine.sqlite.rates import keys
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.sql import sql
-from headrace.engine.without_rates import refuse_rates
 from headrace.model.job import Inserted, NewJob
 from headrace.model.times import kept_delay, kept_time
 from headrace.model.views import RecordChange
@@ -75,13 +75,13 @@ def _mark_used(transaction: Transaction, names: set[str]) -> None:
 
 def store(transaction: Transaction, jobs: list[NewJob]) -> None:
     """Store jobs whose ids and keys are free."""
-    refuse_rates("sqlite", jobs)
     connection, now = transaction.connection, transaction.now
     _mark_used(transaction, {job.queue for job in jobs})
     seq = next_arrivals(connection, len(jobs))
     rows: list[tuple[Any, ...]] = []
     children: list[tuple[Any, ...]] = []
     expiring: list[tuple[int, float, float]] = []
+    rated: list[tuple[int, NewJob]] = []
     arrivals: lanes.LaneArrivals | None = None
     for job in jobs:
         run_at = due_time(now, job)
@@ -124,12 +124,16 @@ def store(transaction: Transaction, jobs: list[NewJob]) -> None:
         if job.expires_in is not None or job.expires_at is not None:
             at = expiry_time(now, job)
             expiring.append((seq, at, at))
+        if job.rate is not None:
+            rated.append((seq, job))
         seq += 1
     connection.executemany(sql.insert, rows)
     if children:
         connection.executemany(sql.insert_child, children)
     if expiring:
         connection.executemany(sql.expiry_set, expiring)
+    if rated:
+        keys.keep(transaction, rated)
     if arrivals is not None:
         arrivals.admit(transaction)
 

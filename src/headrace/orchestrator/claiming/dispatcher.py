@@ -280,8 +280,10 @@ class Dispatcher(Loop):
             if self.writer.flush_before_settle:
                 # The last progress of these attempts is written before their outcomes.
                 await self.writer.flush()
+            claims = worker_id if room else None
+            free = max(self.slots - self.claimed_count, 0)
             reply = await self.engine.exchange(
-                settlements, worker_id=worker_id if room else None, queues=self.queues, limit=room
+                settlements, worker_id=claims, queues=self.queues, limit=room, free=free
             )
         except BaseException as error:
             # It may have arrived: send the outcomes again, and look for claims without a reply.
@@ -303,6 +305,7 @@ class Dispatcher(Loop):
             else:
                 self.telemetry.listening = self.engine.listening
                 self.poll.empty(now, listening=self.telemetry.listening, asked=not settlements)
+            self.poll.sooner(now, reply.next_in)
         self.receive(reply.jobs, now=now, ours=worker_id == self.worker_id)
         if self.queues_empty and self.chunks.eager:
             self.chunks.queues_empty()
