@@ -11,8 +11,8 @@ from headrace.model.rate import Rate, RateView
 
 def _refusal(name: str) -> InvalidSetting:
     return InvalidSetting(
-        f"rate, hold_lane and RateLimited(key=True) do not work on {name} yet; use a sqlite: or redis: URL, "
-        "or leave them out"
+        f"rate, hold_lane and RateLimited(key=True) do not work on {name} yet; use a sqlite: or "
+        "redis: URL, or leave them out"
     )
 
 

@@ -10,6 +10,7 @@ from headrace.clock import Clock
 from headrace.engine.redis import scripts
 from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
+from headrace.model.insert_policy import InsertPolicy
 from headrace.model.outcome import Completed, Failed, Released, Retry, Settlement
 from headrace.model.rate import as_rate
 from headrace.model.status import Status
@@ -141,6 +142,38 @@ async def test_followers_have_rates_and_outcomes_with_followers_hold(
     assert await started(redis_engine, worker) == []
     clock.advance(MINUTE + 1)
     assert await started(redis_engine, worker) == [follow[1].id]
+
+
+async def test_a_job_with_a_rate_ends_as_well_with_followers_that_have_none(
+    redis_engine: RedisEngine,
+) -> None:
+    worker = await a_worker(redis_engine)
+    await insert(redis_engine, rated())
+    [job] = await claim(redis_engine, worker)
+    await redis_engine.exchange([Settlement(job.id, job.token, Completed(b"1"), follow=(a_job(),))])
+    assert await left(redis_engine) == {"rates", "rate_index", "job_rates"}
+
+
+async def test_a_parked_job_that_is_run_now_is_not_looked_for_any_more(
+    redis_engine: RedisEngine,
+) -> None:
+    worker = await a_worker(redis_engine)
+    ids = await insert(redis_engine, rated(), rated())
+    assert await started(redis_engine, worker) == ids[:1]
+    assert "parked_jobs" in await left(redis_engine)
+    assert await redis_engine.rerun(ids[1:]) == ids[1:]
+    assert "parked_jobs" not in await left(redis_engine)
+
+
+async def test_a_debounced_call_sets_the_rate(redis_engine: RedisEngine) -> None:
+    policy = InsertPolicy(on_duplicate="debounce")
+    await insert(redis_engine, a_job(lane="h", key="k", delay=MINUTE, width=9))
+    again = rated(key="k", policy=policy, delay=MINUTE, width=9, expires_in=5 * MINUTE)
+    answer = await redis_engine.insert_by_policy(again)
+    assert answer.inserted is not None
+    assert not answer.inserted.created
+    assert [view.rate for view in await redis_engine.rates()] == [as_rate("1/m")]
+    assert (await the_job(redis_engine, answer.inserted.id)).args == {}
 
 
 async def test_a_hold_that_was_forgotten_leaves_no_trace_on_its_jobs(
