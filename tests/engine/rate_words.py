@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from headrace.engine.base import Engine
 from headrace.model.job import ClaimedJob, NewJob
 from headrace.model.rate import Rate, as_rate
@@ -13,12 +11,6 @@ from tests.support.verbs import a_job, claim, complete, the_job
 
 # Slow enough that it does not matter how fast the machine is.
 MINUTE = 60.0
-
-
-def not_yet(request: pytest.FixtureRequest) -> None:
-    """Redis has no rates, so far."""
-    if request.getfixturevalue("engine_url").split(":")[0] == "redis":
-        request.node.add_marker(pytest.mark.xfail(strict=True, reason="no rates yet"))
 
 
 def rated(rate: str | Rate = "1/m", burst: int | None = None, **fields: Any) -> NewJob:

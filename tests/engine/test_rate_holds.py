@@ -9,13 +9,8 @@ from headrace.engine.base import Engine
 from headrace.model.outcome import Failed, Outcome, Retry, Settlement
 from headrace.model.rate import as_rate
 from headrace.model.status import Status
-from tests.engine.rate_words import MINUTE, insert, not_yet, parked, rated, started
+from tests.engine.rate_words import MINUTE, insert, parked, rated, started
 from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, settle, status
-
-
-@pytest.fixture(autouse=True)
-def _not_yet(request: pytest.FixtureRequest) -> None:
-    not_yet(request)
 
 
 async def test_an_outcome_holds_its_lane(engine: Engine, clock: Clock) -> None:

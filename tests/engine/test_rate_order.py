@@ -6,13 +6,8 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from tests.engine.rate_words import MINUTE, insert, not_yet, rated, started
+from tests.engine.rate_words import MINUTE, insert, rated, started
 from tests.support.verbs import a_worker, the_job
-
-
-@pytest.fixture(autouse=True)
-def _not_yet(request: pytest.FixtureRequest) -> None:
-    not_yet(request)
 
 
 async def minutes_until(engine: Engine, job_id: str) -> float:

@@ -13,7 +13,7 @@ from headrace.model.insert_policy import InsertPolicy
 from headrace.model.outcome import Released
 from headrace.model.rate import as_rate
 from headrace.model.status import Status
-from tests.engine.rate_words import MINUTE, insert, not_yet, parked, rated, run_all, started
+from tests.engine.rate_words import MINUTE, insert, parked, rated, run_all, started
 from tests.support.verbs import (
     a_job,
     a_worker,
@@ -24,11 +24,6 @@ from tests.support.verbs import (
     status,
     the_job,
 )
-
-
-@pytest.fixture(autouse=True)
-def _not_yet(request: pytest.FixtureRequest) -> None:
-    not_yet(request)
 
 
 async def test_one_starts_in_each_interval(engine: Engine, clock: Clock) -> None:

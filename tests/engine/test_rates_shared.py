@@ -6,23 +6,16 @@ import asyncio
 import random
 from collections import defaultdict
 
-import pytest
-
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.outcome import Completed, Retry, Settlement
 from tests.engine.conftest import Opener
-from tests.engine.rate_words import insert, not_yet, rated
+from tests.engine.rate_words import insert, rated
 from tests.support.verbs import A_FAILURE, a_job, a_worker
 
 JOBS, KEYS, CLAIMERS = 10_000, 100, 3
 INTERVAL, BURST = 60.0, 3
 RETRY = Retry(A_FAILURE, 0.0)
-
-
-@pytest.fixture(autouse=True)
-def _not_yet(request: pytest.FixtureRequest) -> None:
-    not_yet(request)
 
 
 class Judge:

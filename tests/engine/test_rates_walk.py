@@ -168,8 +168,6 @@ def machine(url: str, rate: Rate, numbers: Iterator[int]) -> type[RuleBasedState
 @pytest.mark.parametrize("rate", [Rate(1, STEP, 1), Rate(2, STEP, 3)], ids=["slow", "burst"])
 def test_a_walk(name: str, rate: Rate, servers: Servers, tmp_path: Path) -> None:
     """Each claim starts exactly the jobs that the model starts."""
-    if name.startswith("redis"):
-        pytest.xfail("no rates yet")
     numbers = iter(range(1_000_000))
     url = store_url(name, servers, tmp_path)
     run_state_machine_as_test(machine(url, rate, numbers), settings=LIMITS)

@@ -11,7 +11,6 @@ from headrace.engine.redis.connection.errors import ScriptUnknown
 from headrace.engine.redis.connection.store import RedisStore, call_of
 from headrace.engine.redis.records import conflict, guard
 from headrace.engine.redis.scripts import script
-from headrace.engine.without_rates import refuse_rates
 from headrace.model.insert_policy import InsertPolicy, replaced_by
 from headrace.model.job import Inserted, NewJob, PolicyInserted
 from headrace.model.views import RecordChange
@@ -34,12 +33,11 @@ class Producing(RedisStore):
     ) -> list[Inserted]:
         if not jobs and record is None:
             return []
-        refuse_rates("redis", jobs)
-        arguments, related = insert_arguments(jobs)
+        arguments, verb = insert_arguments(jobs)
         if record is not None:
-            answers = await self._insert_with(record, arguments)
-        elif related:
-            answers = await self.run("insert_related", "", "", "", *arguments)
+            answers = await self._insert_with(record, verb or "insert_related", arguments)
+        elif verb:
+            answers = await self.run(verb, "", "", "", *arguments)
         elif len(jobs) == 1 and _may_run_at_once(jobs[0]):
             answers = await self._insert_one(arguments)
         else:
@@ -47,7 +45,6 @@ class Producing(RedisStore):
         return [_inserted(answer) for answer in answers]
 
     async def insert_by_policy(self, job: NewJob) -> PolicyInserted:
-        refuse_rates("redis", [job])
         policy = job.policy or InsertPolicy()
         arguments, _ = insert_arguments([job])
         found: list[bytes] = []
@@ -81,9 +78,11 @@ class Producing(RedisStore):
         except ScriptUnknown:
             return cast(list[bytes], await self.run("insert_one", *arguments))
 
-    async def _insert_with(self, record: RecordChange, arguments: list[Part]) -> list[bytes]:
+    async def _insert_with(
+        self, record: RecordChange, verb: str, arguments: list[Part]
+    ) -> list[bytes]:
         field, version = f"{record.kind}\0{record.key}", guard(record.version)
-        answer = await self.run("insert_related", field, record.body, version, *arguments)
+        answer = await self.run(verb, field, record.body, version, *arguments)
         if isinstance(answer, int):
             raise conflict(record.kind, record.key, record.version, answer)
         return cast(list[bytes], answer)
