@@ -9,7 +9,9 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.postgres_stores import PostgresStores
 from tests.support.servers import (
+    MEMORY,
     PostgresServer,
     RedisServer,
     Server,
@@ -29,6 +31,31 @@ class Servers:
 
     def __init__(self) -> None:
         self.running: dict[str, Server] = {}
+        self._stores: dict[str, PostgresStores] = {}
+
+    def store(self, name: str) -> str:
+        """The URL of a store on a PostgreSQL server that has been migrated."""
+        if name not in self._stores:
+            self._stores[name] = PostgresStores(self.url(name))
+        return self._stores[name].new()
+
+    def in_memory(self, name: str) -> bool:
+        """Whether copying a database is cheap there: hundreds of files."""
+        self.url(name)
+        return self.running[name].folder.is_relative_to(MEMORY)
+
+    def stores_made(self) -> dict[str, int]:
+        return {name: stores.made() for name, stores in self._stores.items()}
+
+    def drop_stores(self, keep: dict[str, int]) -> None:
+        for name, stores in self._stores.items():
+            stores.drop(keep.get(name, 0))
+
+    def destroy(self) -> None:
+        for stores in self._stores.values():
+            stores.close()
+        for server in self.running.values():
+            server.destroy()
 
     def url(self, name: str) -> str:
         if name not in self.running:
@@ -42,13 +69,16 @@ class Servers:
         return self.running[name].url
 
 
-def store_url(name: str, servers: Servers, folder: Path) -> str:
-    """The URL of a store on the named engine that nobody else uses."""
+def store_url(name: str, servers: Servers, folder: Path, *, new: bool = False) -> str:
+    """The URL of a store on the named engine that nobody else uses. With `new` nothing is in it
+    yet; else PostgreSQL has the tables already, which are most of the cost of a small test.
+    """
     space = f"t{uuid4().hex[:12]}"
     if name == "sqlite":
         return f"sqlite:///{folder}/{space}.db"
     if name.startswith("postgres"):
-        return f"{servers.url(name)}?schema={space}"
+        fast = not new and servers.in_memory(name)
+        return servers.store(name) if fast else f"{servers.url(name)}?schema={space}"
     return f"{servers.url(name)}?namespace={space}"
 
 
@@ -56,8 +86,15 @@ def store_url(name: str, servers: Servers, folder: Path) -> str:
 def servers() -> Iterator[Servers]:
     started = Servers()
     yield started
-    for server in started.running.values():
-        server.destroy()
+    started.destroy()
+
+
+@pytest.fixture(autouse=True)
+def _stores_are_dropped(servers: Servers) -> Iterator[None]:
+    """After each test: those of one only, not those that several share."""
+    made = servers.stores_made()
+    yield
+    servers.drop_stores(keep=made)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

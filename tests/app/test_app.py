@@ -194,7 +194,7 @@ async def test_cancel_and_retry_by_hand(app: headrace.App) -> None:
 async def test_unknown_jobs_are_named(app: headrace.App) -> None:
     missing = new_id()
     for verb in (app.get, app.cancel, app.retry, app.why):
-        with pytest.raises(JobNotFound, match=missing):
+        with pytest.raises(JobNotFound, match=rf"{missing}; .*\(kept for 7 d\)"):
             await verb(missing)
         with pytest.raises(InvalidInput, match="not a UUID"):
             await verb("nonsense")
@@ -210,7 +210,10 @@ async def test_why_tells_the_reason(app: headrace.App) -> None:
     assert "is paused" in (await app.why(lonely.id))[0]
     first = await add.options(lane="x").enqueue(a=1, b=1)
     second = await add.options(lane="x").enqueue(a=1, b=1)
-    assert any(f"is held by {first.id}" in reason for reason in await app.why(second.id))
+    assert any(
+        reason.endswith(f"is held by {first.id}; 1 job waits for it.")
+        for reason in await app.why(second.id)
+    )
     await app.cancel(first.id)
     assert "It is finished: cancelled" in (await app.why(first.id))[0]
 

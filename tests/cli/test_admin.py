@@ -94,7 +94,8 @@ def test_prune_deletes_the_oldest(cli: Cli) -> None:
 def test_the_doctor_says_what_to_do(cli: Cli) -> None:
     healthy = cli("doctor")
     assert "no worker is alive" in healthy.out
-    assert "All is well." in healthy.out
+    assert healthy.out.endswith("Nothing is broken; 1 warning: see above.\n")
+    assert "headrace worker --app shop\n" in cli("doctor", "--app", "shop").out
     cli.enqueue("slow", "--queue", "lonely")
     ran = cli("doctor", code=1)
     assert "queue 'lonely' has 1 pending job, but no worker serves it" in ran.out

@@ -21,7 +21,7 @@ NOBODY = "01900000-0000-7000-8000-000000000000"
 
 REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     # usage
-    (("job", "list"), 2, "Did you mean 'jobs'"),
+    (("job", "list"), 2, "Did you mean 'jobs'? See: headrace --help"),
     (("jobs", "lits"), 2, "Did you mean 'list'"),
     (("jobs", "list", "--nonsense"), 2, "headrace jobs list --help"),
     (("jobs", "list", "--limit", "many"), 2, "many"),

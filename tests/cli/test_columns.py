@@ -46,11 +46,20 @@ def test_a_wrapped_text_has_all_its_words(text: str, size: int) -> None:
     assert all(width(line) <= size or " " not in line for line in wrapped(text, size))
 
 
+def test_what_stands_for_the_rest_has_a_word_before_it() -> None:
+    assert wrapped("one two three …", 13) == ["one two", "three …"]
+    assert wrapped("  one two …", 9) == ["  one", "  two …"]
+    assert wrapped("incomprehensible …", 16) == ["incomprehensible", "…"]
+
+
 def test_further_lines_stand_below_the_text() -> None:
     assert hanging("  tasks   one, two, three", 20) == "  tasks   one, two,\n          three"
     assert hanging("  a long label  one two", 20) == "  a long label  one\n      two"
     assert hanging("error: this is long", 12) == "error: this\n    is long"
     assert hanging("short", 12) == "short"
+    # Of several labels, below what follows the last of them.
+    watched = hanging("14:05Z  failed  the bank does not answer", 34)
+    assert watched == "14:05Z  failed  the bank does not\n                answer"
 
 
 def test_all_tables_are_drawn_by_one_class() -> None:
@@ -87,6 +96,18 @@ def test_commands_keep_to_the_width_of_the_terminal(cli: Cli) -> None:
         assert not long, (arguments, long)
         # What is abbreviated says so, between words.
         assert not re.search(r"\w…", " ".join(seen)), seen
+        assert "…" not in [line.strip() for line in seen], seen
     seen = ANSI.sub("", at_terminal(cli, "jobs", "show", job_id, columns=columns)).splitlines()
     told = " ".join(" ".join(seen[seen.index("Error") :]).split())
     assert told.startswith(f"Error RuntimeError: {reason.strip()}")
+
+
+def test_what_was_asked_for_takes_no_line_of_its_own(cli: Cli) -> None:
+    job_id = cli.enqueue("invoice.send", "customer_id=1")
+    listing = ["jobs", "list", "--lane", "customer:1"]
+    seen = ANSI.sub("", at_terminal(cli, *listing, columns=90)).splitlines()
+    assert [line.split()[0] for line in seen] == ["ID", "─" * width(seen[1]), job_id]
+    # Where there is room, and for programs, it is there.
+    assert "customer:1" in at_terminal(cli, *listing, columns=120)
+    assert "customer:1" in cli(*listing).out
+    assert "customer:1" in at_terminal(cli, "jobs", "list", columns=90)

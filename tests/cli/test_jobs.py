@@ -82,7 +82,9 @@ def test_why_it_does_not_run(cli: Cli) -> None:
     cli("queues", "pause", "default")
     told = cli("jobs", "why", job_id).out
     assert "paused" in told
-    assert "No worker serves queue 'default'" in told
+    assert "No worker serves queue 'default'. Start one with: headrace worker --app … " in told
+    named = cli("jobs", "why", job_id, HEADRACE_APP="shop").out
+    assert "headrace worker --app shop --queues default" in named, "it can be typed as it is"
     assert len(cli("jobs", "why", job_id, "--json").json["reasons"]) == 2
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import click
 import msgspec
 import pytest
 
 from headrace.cli.formatting import attempt_of
 from headrace.cli.ids import pick_id
+from headrace.cli.main import COMMANDS, build
 from headrace.cli.up.feed import sentence
 from headrace.errors import InvalidInput
 from headrace.model.durable.awaited import AwaitedChildren
@@ -53,6 +55,19 @@ def test_other_ids_can_be_shortened_too() -> None:
     assert pick_id("nothing", ["abcdef"]) == "nothing"
     with pytest.raises(InvalidInput, match=r"abcd1, abcd2, abcd3 …; write more"):
         pick_id("abcd", ["abcd1", "abcd2", "abcd3", "abcd4"])
+
+
+def test_help_lists_commands_with_whole_sentences() -> None:
+    root = build()
+    context = click.Context(root, info_name="headrace")
+    for name in COMMANDS:
+        command = root.get_command(context, name)
+        if isinstance(command, click.Group):
+            inner = click.Context(command, parent=context, info_name=name, terminal_width=80)
+            listed = command.get_help(inner).partition("Commands:")[2]
+            assert listed.strip()
+            assert "..." not in listed, name
+            assert max(map(len, listed.splitlines())) <= 80
 
 
 def test_shells_complete_commands_options_and_statuses(cli: Cli) -> None:

@@ -16,6 +16,10 @@ from tests.cli.conftest import HEADRACE, Cli
 
 def at_terminal(cli: Cli, *arguments: str, columns: int = 100, answer: bytes = b"") -> str:
     """Run a command on a real terminal of so many columns."""
+    environment = cli.environment(TERM="xterm-256color")
+    # The processes of a parallel run have them, and they would count more than the terminal itself.
+    for name in ("COLUMNS", "LINES"):
+        environment.pop(name, None)
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
@@ -24,7 +28,7 @@ def at_terminal(cli: Cli, *arguments: str, columns: int = 100, answer: bytes = b
         stdout=theirs,
         stderr=theirs,
         cwd=cli.folder,
-        env=cli.environment(TERM="xterm-256color"),
+        env=environment,
     )
     os.close(theirs)
     os.write(ours, answer)

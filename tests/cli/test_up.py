@@ -96,6 +96,23 @@ def test_the_tour_is_on_the_dashboard(cli: Cli) -> None:
     assert up.wait(30) == 0
 
 
+def test_up_prints_the_address_of_the_dashboard(cli: Cli) -> None:
+    up = cli.start("up", "--app", "shop", HEADRACE_PORT="0")
+    assert up.stdout is not None
+    said = ""
+    for line in up.stdout:
+        if line.startswith("  dashboard "):
+            said = line.removeprefix("  dashboard ").strip()
+        if line.startswith("  to stop "):
+            break
+    assert said.startswith("http://127.0.0.1:")
+    page = httpx.get(said, headers={"Accept": "text/html"}, follow_redirects=True)
+    assert (page.status_code, str(page.url)) == (200, f"{said}ui/")
+    assert "<title>Now · Headrace</title>" in page.text
+    up.send_signal(signal.SIGINT)
+    assert up.wait(30) == 0
+
+
 def test_up_without_a_store_says_so(cli: Cli) -> None:
     ran = cli("up", "--url", "redis://127.0.0.1:1/0", code=3)
     assert ran.err.startswith("error: ")

@@ -115,29 +115,30 @@ def faint(pairs: list[Any]) -> list[str]:
 FEWER = """() => {
   for (const row of document.querySelectorAll("tbody > tr:nth-child(n + 13)")) row.remove();
 }"""
-# Most rules are about elements, which are the same in every form. These are about how they look;
-# contrast, which takes axe the longest, is measured here in every form, and for more eyes.
-RULES = ["link-in-text-block", "scrollable-region-focusable", "target-size"]
-AXE = """async ([part, rules]) => {
-  const options = { resultTypes: ["violations"], ...(rules && { runOnly: rules }) };
+# All rules in every form. Contrast, which takes axe the longest, only in each theme and width once:
+# it is measured here in every form, and for more eyes.
+AXE = """async ([part, contrast]) => {
+  const rules = { "color-contrast": { enabled: contrast } };
+  const options = { resultTypes: ["violations"], rules };
   const found = await axe.run(part ?? document, options);
   return found.violations.map(({ id, nodes }) => `axe: ${id}: ${nodes[0].html.slice(0, 120)}`);
 }"""
 
 
-async def axe(page: Page, part: str | None = None, rules: list[str] | None = None) -> list[str]:
+async def axe(page: Page, part: str | None = None, *, contrast: bool = True) -> list[str]:
     """Return everything that keeps people from using a page, or a part of it."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE_SCRIPT)
-    found: list[str] = await page.evaluate(AXE, [part, rules])
+    found: list[str] = await page.evaluate(AXE, [part, contrast])
     return found
 
 
-async def look(page: Page, part: str | None, rules: list[str] | None) -> list[str]:
+async def look(page: Page, part: str | None, *, contrast: bool) -> list[str]:
     """Return everything that is wrong with how a page, or a part of it, looks now."""
     measured = await page.evaluate(MEASURE, [TARGET, ACTION])
     await page.evaluate(FEWER)
-    return [*measured["faults"], *faint(measured["pairs"]), *await axe(page, part, rules)]
+    found = await axe(page, part, contrast=contrast)
+    return [*measured["faults"], *faint(measured["pairs"]), *found]
 
 
 async def look_at_all_forms(page: Page, what: str, part: str | None = None) -> list[str]:
@@ -146,8 +147,6 @@ async def look_at_all_forms(page: Page, what: str, part: str | None = None) -> l
     for scheme, width in FORMS:
         await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         await page.set_viewport_size({"width": width, "height": 800})
-        # All rules on both widths and in both schemes.
-        whole = (scheme, width) in WHOLE
-        faults = await look(page, part, None if whole else RULES)
+        faults = await look(page, part, contrast=(scheme, width) in WHOLE)
         found += [f"{what}, {scheme}, {width}: {fault}" for fault in faults]
     return found

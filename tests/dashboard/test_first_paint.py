@@ -6,22 +6,27 @@ import asyncio
 import base64
 import hashlib
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.async_api import Page, Route
 
-from headrace.server.dashboard import assets, words
+from headrace.server.dashboard import assets, content_first, words
 from headrace.server.dashboard.responses import POLICY
 from tests.dashboard.conftest import Site, Windows, is_live
+from tests.dashboard.test_session import client
 from tests.dashboard.trial import TRIAL
 from tests.support.verbs import a_job
 
 PAINTED = "() => performance.getEntriesByName('first-contentful-paint').length"
 STICKY = "getComputedStyle(document.querySelector('.top')).position"
 LAID_OUT = """() => [...document.querySelectorAll('#jobs tbody tr')].every(
-  (row) => getComputedStyle(row).contentVisibility === 'auto')"""
+  (row) => getComputedStyle(row).contentVisibility !== 'hidden')"""
+LEFT_OUT = """[...document.querySelectorAll('#jobs tbody tr')].map(
+  (row) => getComputedStyle(row).contentVisibility === 'hidden')"""
 # Nothing is painted as far as the script knows, until a test says so.
 NOT_PAINTED = """
 window.PerformanceObserver = class {
@@ -60,6 +65,84 @@ async def test_it_waits_for_nothing_but_the_page(site: Site, windows: Windows) -
     await is_live(page)
     # The next rows are asked for by scrolling only.
     assert len([path for path in asked if not path.endswith("/stream")]) <= 4, asked
+
+
+@pytest.fixture
+def no_script(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Pages come without their script, until the end of the test: before the site is closed."""
+    go = asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        await go.wait()
+
+    monkeypatch.setattr(content_first, "asyncio", SimpleNamespace(sleep=sleep))
+    yield
+    go.set()
+
+
+@pytest.mark.usefixtures("no_script")
+@pytest.mark.parametrize(
+    ("size", "first"), [((1280, 800), 18), ((1280, 1200), 30), ((390, 844), 8)]
+)
+async def test_it_is_of_the_first_screen_only(
+    site: Site, windows: Windows, size: tuple[int, int], first: int
+) -> None:
+    width, height = size
+    await site.app.engine.insert([a_job(task="add") for _ in range(100)])
+    context = await windows.context(width=width, height=height)
+    page: Page = await context.new_page()
+    # The moment that rows below wait for lasts until it is told to go on.
+    browser = await context.new_cdp_session(page)
+    await browser.send("Animation.enable")
+    await browser.send("Animation.setPlaybackRate", {"playbackRate": 0})
+    await page.goto(f"{site.base}/jobs", wait_until="commit")
+    await page.wait_for_function(PAINTED)
+    assert await page.evaluate(LEFT_OUT) == [False] * first + [True] * (100 - first)
+    await browser.send("Animation.setPlaybackRate", {"playbackRate": 1})
+    await page.wait_for_function(LAID_OUT)
+    # None that was left out is on the screen.
+    below = await page.evaluate(
+        f"document.querySelectorAll('#jobs tbody tr')[{first}].getBoundingClientRect().top"
+    )
+    assert below >= height
+
+
+@pytest.mark.usefixtures("no_script")
+async def test_a_browser_paints_before_it_asks_for_the_script(site: Site, windows: Windows) -> None:
+    await site.app.engine.insert([a_job(task="add") for _ in range(100)])
+    page: Page = await (await windows.context()).new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    await page.goto(f"{site.base}/jobs", wait_until="commit")
+    await page.wait_for_function(PAINTED)
+    assert await page.locator("[data-row]").count() == 100
+    assert await page.locator("footer").inner_text() != ""
+    assert asked == ["/ui/jobs"]
+
+
+async def test_the_script_follows_the_content(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(content_first, "asyncio", SimpleNamespace(sleep=sleep))
+    shown = {"Sec-Fetch-Dest": "document"}
+    async with client(site) as browser:
+        whole = await browser.get("/ui/trial")
+        assert slept == []
+        parts = await browser.get("/ui/trial", headers=shown)
+        assert slept == [content_first.SCRIPT_AFTER]
+        assert _but_for_the_time(parts.text) == _but_for_the_time(whole.text)
+        assert parts.headers["content-encoding"] == "gzip"
+        # Parts of a page, and those who cannot read what is compressed, get it as it is.
+        await browser.get("/ui/trial", headers={**shown, "Accept-Encoding": "identity"})
+        await browser.get("/ui/trial", headers={"Headrace-Part": "live-trial"})
+        assert len(slept) == 1
+
+
+def _but_for_the_time(html: str) -> str:
+    return re.sub(r'data-now="[^"]*"', "", html)
 
 
 async def test_the_script_begins_after_it(site: Site, windows: Windows) -> None:

@@ -14,6 +14,21 @@ COUNT = "document.querySelectorAll('#rows tr[data-row]').length"
 # No row twice, and none between two others left out.
 SHOWN = "[...document.querySelectorAll('#rows tr[data-row]')].map((row) => row.id.slice(4))"
 
+# The most rows of a list that were added between two frames.
+MOST_ADDED = """
+addEventListener("DOMContentLoaded", () => {
+  let added = 0;
+  window.most = 0;
+  const frame = () => { added = 0; requestAnimationFrame(frame); };
+  requestAnimationFrame(frame);
+  new MutationObserver((changes) => {
+    for (const { addedNodes } of changes)
+      for (const each of addedNodes) added += each.rows?.length ?? each.matches("[data-row]");
+    window.most = Math.max(window.most, added);
+  }).observe(document.getElementById("rows"), { childList: true, subtree: true });
+});
+"""
+
 
 async def scroll_down(page: Page, row: int) -> int:
     """Scroll until a row is there. Return the most rows that the page had."""
@@ -59,6 +74,19 @@ async def test_three_thousand_rows_down_up_and_back(site: Site, windows: Windows
     assert not await page.is_checked("#row-150 input")
     shown = await page.evaluate(SHOWN)
     assert shown == TRIAL.rows[: len(shown)]
+
+
+async def test_rows_are_added_a_few_in_each_frame(site: Site, windows: Windows) -> None:
+    """A hundred at once take longer than a frame, which people see while they scroll."""
+    TRIAL.rows = [str(number) for number in range(1_000)]
+    page: Page = await (await windows.context()).new_page()
+    await page.add_init_script(MOST_ADDED)
+    await page.goto(f"{site.base}/trial")
+    await is_live(page)
+    await scroll_down(page, 450)
+    assert 0 < await page.evaluate("window.most") <= 25
+    shown = await page.evaluate(SHOWN)
+    assert len(shown) == len(set(shown))
 
 
 async def test_back_leads_to_the_row_that_was_opened(site: Site, windows: Windows) -> None:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from headrace.server.dashboard.page import all_pages
+from headrace.server.dashboard.responses import POLICY
 from tests.dashboard.conftest import Windows
 from tests.dashboard.looks import FEWER, VISION, contrast, look_at_all_forms
 from tests.dashboard.pictures import settled
@@ -27,7 +28,9 @@ async def test_every_page_in_every_form(tour: Tour) -> None:
         each.path for each in all_pages() if not each.path.startswith("/trial")
     }
     for address in (each for some in tour.addresses.values() for each in some):
-        await page.goto(tour.site.base + address)
+        answer = await page.goto(tour.site.base + address)
+        assert answer is not None
+        assert answer.headers["content-security-policy"] == POLICY, address
         await settled(page)
         assert await page.locator("[data-problem]").count() == 0, address
         faults += await look_at_all_forms(page, address)

@@ -18,7 +18,8 @@ Opener = Callable[[], Awaitable[Engine]]
 @pytest.fixture(params=ENGINES)
 def engine_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
     """A URL of a store that nobody else uses."""
-    return store_url(request.param, servers, tmp_path)
+    new = "new_store" in request.keywords
+    return store_url(request.param, servers, tmp_path, new=new)
 
 
 @pytest.fixture

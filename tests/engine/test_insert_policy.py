@@ -391,7 +391,7 @@ async def test_replace_takes_the_place_of_all_that_wait(engine: Engine) -> None:
 
 
 async def test_replace_lets_nobody_in_before_it_counts(engine: Engine) -> None:
-    """By the width of the new job one of those that wait would get a place: it goes all the same."""
+    """One of those that wait would get a place by the width of the new job: it goes as well."""
     worker = await a_worker(engine)
     await enqueue(engine, lane="x", width=1)
     await claim(engine, worker)

@@ -97,7 +97,7 @@ class PolicyReference(Reference):
             if policy.on_duplicate == "return":
                 if policy.window is None or age < policy.window:
                     return PolicyInserted(Inserted(holder.new.id, False))
-            elif holder.token == 0:
+            elif holder.token == 0 and holder not in self.finished():
                 alike = (holder.new.queue, holder.new.lane) == (new.queue, new.lane)
                 if policy.on_duplicate == "debounce" and alike:
                     self._debounce(holder, new)

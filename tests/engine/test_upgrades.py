@@ -21,6 +21,8 @@ from headrace.errors import MigrationNeeded, SchemaTooNew
 from headrace.model.job import JobFilter
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, fail, retry
 
+pytestmark = pytest.mark.new_store
+
 # What a later version may want, where tables have columns.
 COLUMNS = """
 ALTER TABLE job ADD COLUMN colour TEXT;

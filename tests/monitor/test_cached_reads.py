@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 
 import pytest
 
@@ -103,3 +104,50 @@ async def test_a_read_that_failed_is_told_and_not_kept(time: Seconds) -> None:
         await reads.get("a", store.read)
     store.broken = False
     assert await reads.get("a", store.read) == 4
+
+
+async def test_what_was_read_before_a_change_is_not_returned_after_it(time: Seconds) -> None:
+    store, reads = Store(), CachedReads[int](2.0, meanwhile=10.0)
+    assert await reads.get("a", store.read) == 1
+    # Neither what is fresh,
+    reads.forget()
+    assert await reads.get("a", store.read) == 2
+    # nor what is returned while it is read anew, nor a read that was begun before.
+    time.now += 3.0
+    store.go_on.clear()
+    assert await reads.get("a", store.read) == 2
+    begun = asyncio.create_task(reads.get("b", store.read))
+    await asyncio.sleep(0)
+    reads.forget()
+    later = [asyncio.create_task(reads.get(key, store.read)) for key in "ab"]
+    await some_turns()
+    assert not any(each.done() for each in (begun, *later))
+    store.go_on.set()
+    assert await begun == 4
+    assert [await each for each in later] == [5, 6]
+
+
+async def test_results_of_long_ago_are_let_go(time: Seconds) -> None:
+    class Result:
+        pass
+
+    async def read() -> Result:
+        return Result()
+
+    reads = CachedReads[Result](2.0, meanwhile=10.0)
+    first = weakref.ref(await reads.get("a", read))
+    for _ in range(3):
+        time.now += 3.0
+        await reads.get("a", read)
+        await some_turns()
+    assert first() is None
+
+
+async def test_the_time_may_be_that_of_another_clock(time: Seconds) -> None:
+    store, other = Store(), Seconds()
+    reads = CachedReads[int](2.0, clock=other.monotonic)
+    assert await reads.get("a", store.read) == 1
+    time.now += 9.0
+    assert await reads.get("a", store.read) == 1
+    other.now += 2.0
+    assert await reads.get("a", store.read) == 2

@@ -12,12 +12,13 @@ import headrace
 from headrace.clock import Clock
 from headrace.dispatchers.cron.dispatcher import CronDispatcher
 from headrace.engine.base import Engine
-from headrace.model.job import ClaimedJob
+from headrace.model.job import ClaimedJob, JobFilter
 from headrace.model.outcome import Failed, Failure, Reserved, Retry, Settlement
 from headrace.model.views import Finding
 from headrace.model.worker import WorkerStats
 from headrace.monitor.findings.failures import FEWEST
 from headrace.monitor.findings.lanes import LONG_SECONDS
+from headrace.monitor.findings.read import FAILURES_SECONDS, MEANWHILE_SECONDS
 from headrace.monitor.findings.summary import Summaries
 from headrace.monitor.findings.workers import TOLD_FOR
 from headrace.upkeep import Sweep
@@ -312,6 +313,35 @@ async def test_many_callers_share_one_summary(app: headrace.App) -> None:
     summaries = await asyncio.gather(*(app.summary() for _ in range(50)))
     assert len({id(each) for each in summaries}) == 1
     assert asked == ["queues"]
+
+
+async def test_nobody_waits_for_what_is_read_now_and_then(app: headrace.App, clock: Clock) -> None:
+    """It is read meanwhile. Somebody who has changed something is not shown what was before."""
+    engine = app.engine
+    worker = await a_worker(engine)
+    summaries = Summaries(app, meanwhile=MEANWHILE_SECONDS)
+
+    async def kinds() -> set[str]:
+        clock.advance(FAILURES_SECONDS)
+        await renew(engine, worker)
+        summaries._snapshots.forget()
+        return {each.kind for each in (await summaries.get()).findings}
+
+    spike = "failures.spike"
+    assert spike not in await kinds()
+    await failures(engine, worker, FEWEST)
+    assert spike not in await kinds()
+    async with asyncio.timeout(30):
+        while spike not in await kinds():
+            pass
+    for job in (await engine.list_jobs(JobFilter(), limit=99)).jobs:
+        await app.retry(job.id)
+    summaries.forget()
+    assert spike not in await kinds()
+    # And who comes after a long time gets nothing that old.
+    await failures(engine, worker, FEWEST)
+    clock.advance(MEANWHILE_SECONDS)
+    assert spike in await kinds()
 
 
 async def test_somebody_with_some_queues_sees_only_these(app: headrace.App, clock: Clock) -> None:

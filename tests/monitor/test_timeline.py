@@ -106,7 +106,8 @@ async def test_retries_stages_sleeps_events_and_children(app: headrace.App, cloc
     assert "event 'approved' was delivered" in words
     assert "made 2 child jobs" in words
     assert "waited for the next attempt" in words
-    failed = next(item for item in items if "failed, to be tried again" in item.words)
+    failed = next(item for item in items if ", to be tried again" in item.words)
+    assert failed.words == f"attempt 1 failed on worker {failed.worker!r}, to be tried again"
     assert failed.error == "ConnectionError: no answer"
     assert failed.attempt == 1
     assert words[-2].startswith("attempt 2 completed on worker ")

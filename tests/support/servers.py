@@ -28,6 +28,31 @@ from tests.support.postgres_data import make_data
 PORTS = range(10_000, 30_000)
 
 
+# Where files are cheap. A server that has to survive a power cut keeps its data on a disk.
+MEMORY = Path("/dev/shm")
+ROOM = 4 << 30
+
+
+def memory_for_files() -> Path | None:
+    """The folder for files in memory, if there is one with room for the servers of a run."""
+    try:
+        found = os.statvfs(MEMORY)
+    except OSError:
+        return None
+    writable = os.access(MEMORY, os.W_OK | os.X_OK)
+    return (
+        MEMORY if writable and min(found.f_bavail * found.f_frsize, _available()) > ROOM else None
+    )
+
+
+def _available() -> int:
+    """Memory that programs may still use."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
 def free_port() -> int:
     """A port that nobody listens on now."""
     while True:
@@ -122,6 +147,8 @@ class PostgresServer(Server):
         within: Path | None = None,
         copy_of: PostgresServer | None = None,
     ) -> None:
+        if within is None and not durable:
+            within = memory_for_files()
         super().__init__(name, within=within)
         self.binaries = binaries
         self.durable = durable
@@ -172,6 +199,7 @@ class PostgresServer(Server):
             "full_page_writes": "on" if self.durable else "off",
             "max_connections": 200,
             "log_min_messages": "warning",
+            **({} if self.durable else {"max_wal_size": "128MB"}),
             **self.settings,
         }
         # A postmaster that was killed leaves its lock file; the data folder is ours alone.

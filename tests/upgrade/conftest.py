@@ -157,4 +157,4 @@ def family(request: pytest.FixtureRequest) -> str:
 def scene(family: str, servers: Servers, tmp_path: Path) -> Iterator[Scene]:
     """A new store that nobody has opened."""
     with Processes(tmp_path) as processes:
-        yield Scene(store_url(family, servers, tmp_path), tmp_path, processes)
+        yield Scene(store_url(family, servers, tmp_path, new=True), tmp_path, processes)

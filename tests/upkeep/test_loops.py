@@ -30,7 +30,9 @@ async def test_due_moves_everything_that_is_due_and_rests_until_the_next(
     assert ready == [1_200]
 
 
-async def test_sweep_gives_jobs_of_lost_workers_to_others(engine: Engine, clock: Clock) -> None:
+async def test_sweep_gives_jobs_of_lost_workers_to_others(
+    engine: Engine, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     sweep = Sweep(engine=engine, clock=clock, lease_seconds=LEASE)
     gone = await a_worker(engine, "gone")
     ids = {
@@ -52,6 +54,18 @@ async def test_sweep_gives_jobs_of_lost_workers_to_others(engine: Engine, clock:
         "never": Status.FAILED,
         "slow": Status.TIMEOUT,
         "unwanted": Status.CANCELLED,
+    }
+    lines = [record.getMessage() for record in caplog.records]
+    told = {
+        name: next(line for line in lines if job_id in line).rpartition("): ")[2]
+        for name, job_id in ids.items()
+    }
+    assert told == {
+        "again": "it is tried again",
+        "last": "it has failed",
+        "never": "it has failed",
+        "slow": "it is out of time",
+        "unwanted": "it is cancelled",
     }
     set_aside = await the_job(engine, ids["last"])
     assert set_aside.error_type == "WorkerLost"

@@ -13,7 +13,7 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,7 +24,6 @@ from headrace.errors import ArtifactNotFound, MissingEncryptionKey, RecordConfli
 from headrace.model.durable.entries import STAGE, StageRecord
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
-from headrace.model.schedules.schedule import KeptSchedule
 from headrace.model.sealed import key_of_args, read_document, read_text
 from headrace.model.views import Record
 from headrace.monitor.paging import pages
@@ -194,12 +193,23 @@ def _documents(record: Record) -> Iterator[bytes]:
     """Yield what may be sealed in a record."""
     with contextlib.suppress(msgspec.DecodeError):
         if record.kind == SCHEDULE:
-            kept = msgspec.json.decode(record.body, type=KeptSchedule)
+            kept = msgspec.json.decode(record.body, type=_Schedules)
             for each in (kept.schedule, kept.declared):
                 if each is not None:
                     yield msgspec.json.encode(each.params)
         else:
             yield msgspec.json.decode(record.body, type=_Letter).raw
+
+
+class _Schedule(msgspec.Struct):
+    """What is looked at of a schedule. Its own type needs the extra `cron`, and keys do not."""
+
+    params: dict[str, Any] = {}
+
+
+class _Schedules(msgspec.Struct):
+    schedule: _Schedule | None = None
+    declared: _Schedule | None = None
 
 
 class _Letter(msgspec.Struct):

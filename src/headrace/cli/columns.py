@@ -12,9 +12,12 @@ from typing import NamedTuple
 
 from headrace.cli.formatting import width
 
-# A label, and what parts it from its text: "  tasks         tour.hello, …".
+# A label, and what parts it from its text: "  tasks         tour.hello, …". There may be several:
+# "14:05:00Z  scheduled  attempt 1 of 4 failed, …".
 _LABEL = re.compile(r" *[^ ]+(?: [^ ]+)*  +")
 
+# What stands for the rest of a text.
+MORE = "…"
 GAP = 2
 INDENT = 4
 # A column is not made narrower than this for others to stand beside it.
@@ -101,11 +104,18 @@ def hanging(text: str, size: int) -> str:
     if width(text) <= size:
         return text
     begins = len(text) - len(text.lstrip(" "))
-    label = _LABEL.match(text)
-    indent = label.end() if label and label.end() <= size // 2 else begins + INDENT
+    indent = _end_of_labels(text, size // 2) or begins + INDENT
     first, *others = wrapped(text[begins:], size - begins)
     rest = wrapped(" ".join(others), size - indent) if others else []
     return "\n".join([" " * begins + first, *(" " * indent + line for line in rest)])
+
+
+def _end_of_labels(text: str, room: int) -> int:
+    """Return where the text after the labels begins, as far as they fit in; 0 without any."""
+    end = 0
+    while (label := _LABEL.match(text, end)) and label.end() <= room:
+        end = label.end()
+    return end
 
 
 def wrapped(text: str, size: int) -> list[str]:
@@ -118,8 +128,14 @@ def wrapped(text: str, size: int) -> list[str]:
     for word in text.lstrip(" ").split(" "):
         longer = line + word if line == indent else f"{line} {word}"
         if line != indent and width(longer) > size:
-            lines.append(line)
-            line = indent + word
+            whole, _, last = line.rpartition(" ")
+            together = f"{indent}{last} {word}"
+            if word == MORE and whole.strip() and width(together) <= size:  # never alone
+                lines.append(whole)
+                line = together
+            else:
+                lines.append(line)
+                line = indent + word
         else:
             line = longer
     return [*lines, line]

@@ -19,6 +19,8 @@ from headrace.suggest import nearest
 F = TypeVar("F", bound=Callable[..., Any])
 Body = Callable[..., Coroutine[Any, Any, int | None]]
 
+# Longer than the first sentence of any help.
+WHOLE = 1_000
 # Defaults are shown, and `-h` is short for `--help`.
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
 
@@ -105,6 +107,14 @@ class CommandGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs, each with a whole sentence: click would cut it to one line."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, each.get_short_help_str(WHOLE)) for name, each in found if each is not None]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -85,4 +85,6 @@ def _code(error: HeadraceError) -> int:
 def _usage(error: click.ClickException) -> str:
     text = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
-    return text if context is None else f"{text}; see: {context.command_path} --help"
+    if context is None:
+        return text
+    return f"{text}{' See' if text.endswith('?') else '; see'}: {context.command_path} --help"

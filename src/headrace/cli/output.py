@@ -133,14 +133,21 @@ def print_section(columns: Columns[T], items: Sequence[T], *, title: str | None 
 
 
 class Table(Generic[T]):
-    """A table that may be long: it comes in parts, and its columns never get narrower."""
+    """A table that may be long: it comes in parts, and its columns never get narrower.
 
-    def __init__(self, columns: Columns[T]) -> None:
+    Where a terminal is too narrow, columns are left out that say nothing, or in every row only what
+    is `known`, by the header, because it was asked for.
+    """
+
+    def __init__(
+        self, columns: Columns[T], *, known: Mapping[str, str | None] | None = None
+    ) -> None:
         self._cells = columns.values()
         self._right = [header.startswith(">") for header in columns]
         self._headers = [header.removeprefix(">") for header in columns]
         self._sizes = [width(header) for header in self._headers]
         self._words = list(self._sizes)
+        self._known = [(known or {}).get(header) or NOTHING for header in self._headers]
         self._empty = set(range(len(self._headers)))
         self._groups: list[list[int]] | None = None
 
@@ -150,7 +157,7 @@ class Table(Generic[T]):
         for row in cells:
             self._sizes = list(map(max, self._sizes, map(width, row)))
             self._words = list(map(max, self._words, map(longest_word, row)))
-            self._empty -= {index for index, cell in enumerate(row) if cell != NOTHING}
+            self._empty -= {index for index, cell in enumerate(row) if cell != self._known[index]}
         if is_terminal():
             self._draw(cells)
             return

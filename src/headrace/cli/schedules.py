@@ -63,7 +63,7 @@ async def list_schedules(session: CliSession) -> None:
     if unstored:
         notice(
             f"note: {plural(unstored, 'schedule')} declared in code and not stored yet; "
-            f"what fires them: {DISPATCHER}"
+            f"what fires them: {session.advice(DISPATCHER)}"
         )
 
 
@@ -79,7 +79,7 @@ async def show(session: CliSession, *, name: str) -> None:
     if session.json:
         print_json(found)
         return
-    print_fields(_fields(found))
+    print_fields(_fields(found, session.advice(DISPATCHER)))
     _print_next(found.next, now)
     _print_past(found, now)
 
@@ -256,7 +256,7 @@ async def trigger(session: CliSession, *, name: str, force: bool) -> None:
     session.show(job.to_dict(), job.id)
 
 
-def _fields(found: ScheduleView) -> list[tuple[str, object]]:
+def _fields(found: ScheduleView, dispatcher: str) -> list[tuple[str, object]]:
     """Return its definition, one line for each part."""
     late = found.late_seconds
     return [
@@ -264,7 +264,7 @@ def _fields(found: ScheduleView) -> list[tuple[str, object]]:
         ("State", schedule_state(found)),
         (
             "Late",
-            f"by {span(late)}: no dispatcher runs that knows the task ({DISPATCHER})"
+            f"by {span(late)}: no dispatcher runs that knows the task ({dispatcher})"
             if late > LATE
             else None,
         ),
@@ -272,7 +272,7 @@ def _fields(found: ScheduleView) -> list[tuple[str, object]]:
             "Note",
             None
             if found.stored
-            else f"declared in code; it fires once a dispatcher has stored it: {DISPATCHER}",
+            else f"declared in code; it fires once a dispatcher has stored it: {dispatcher}",
         ),
         ("When", f"{found.words}, {found.tz}"),
         ("Expression", found.expression),

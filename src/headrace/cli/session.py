@@ -72,6 +72,13 @@ class CliSession:
         else:
             print_table(columns, items)
 
+    def advice(self, text: str) -> str:
+        """Return advice with the name of the App in its commands, where it is known here, so that
+        they can be typed as they are.
+        """
+        name = None if self.remote else self.settings.app
+        return text if name is None else text.replace("--app …", f"--app {name}")
+
     def load_app(self, task: str | None = None) -> App:
         """Return the App that was named. A task of the built-in tour needs no name."""
         reference = self.settings.app

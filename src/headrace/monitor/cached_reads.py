@@ -24,15 +24,17 @@ class _CachedRead(Generic[T]):
     before: _CachedRead[T] | None = None
     until: float | None = None
 
-    def late(self) -> float:
-        """Return for how long its result has not been fresh. One that failed never was."""
+    def late(self, now: float) -> float:
+        """Return for how long its result has not been fresh: below zero while it is, or is on its
+        way. One that failed never was.
+        """
         if not self.task.done():
-            return 0.0
+            return float("-inf")
         # Asking for the error keeps asyncio from complaining of it.
         failed = self.task.cancelled() or self.task.exception() is not None
         if failed or self.until is None:
             return float("inf")
-        return time.monotonic() - self.until
+        return now - self.until
 
 
 class CachedReads(Generic[T]):
@@ -40,22 +42,39 @@ class CachedReads(Generic[T]):
     was fresh up to `meanwhile` seconds ago is returned while it is read anew, so that nobody waits.
     """
 
-    def __init__(self, seconds: float, *, meanwhile: float = 0.0) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        meanwhile: float = 0.0,
+        most: int = MOST,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """`most` keys are kept. `clock` returns seconds, of the machine if it is left out."""
         self._seconds = seconds
         self._meanwhile = meanwhile
+        self._most = most
+        self._clock = clock or _seconds
         self._kept: dict[Hashable, _CachedRead[T]] = {}
+
+    def forget(self) -> None:
+        """Read anew for the next who asks: something was changed here."""
+        # A read that is under way may be from before: only those who wait for it get it.
+        self._kept.clear()
 
     async def get(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return what was read lately, or read it. Concurrent callers share a read."""
-        kept = self._kept.pop(key, None)
-        if kept is None or kept.late() > 0:
-            before = kept if kept is not None and kept.late() < self._meanwhile else None
+        kept, now = self._kept.pop(key, None), self._clock()
+        if kept is None or kept.late(now) >= 0:
+            before = kept if kept is not None and kept.late(now) < self._meanwhile else None
+            if before is not None:
+                before.before = None  # or each would keep all that were before it
             kept = self._begin(read, before)
         self._kept[key] = kept
-        while len(self._kept) > MOST:
+        while len(self._kept) > self._most:
             del self._kept[next(iter(self._kept))]
         if kept.before is not None:
-            if not kept.task.done() and kept.before.late() < self._meanwhile:
+            if not kept.task.done() and kept.before.late(now) < self._meanwhile:
                 return kept.before.task.result()
             kept.before = None
         # A caller that is cancelled must not cancel the read of the others.
@@ -65,12 +84,16 @@ class CachedReads(Generic[T]):
         self, read: Callable[[], Coroutine[Any, Any, T]], before: _CachedRead[T] | None
     ) -> _CachedRead[T]:
         async def timed() -> T:
-            began = time.monotonic()
+            began = self._clock()
             result = await read()
-            kept.until = began + max(self._seconds, TIMES * (time.monotonic() - began))
+            kept.until = began + max(self._seconds, TIMES * (self._clock() - began))
             return result
 
         kept = _CachedRead(asyncio.create_task(timed(), name="headrace read"), before)
         # Nobody may wait for one that is read anew: asking for its error is enough.
         kept.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return kept
+
+
+def _seconds() -> float:
+    return time.monotonic()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from datetime import timedelta
 
 from headrace.engine.base import Viewing
 from headrace.errors import EngineUnavailable, JobNotFound
 from headrace.model.ids import parse_id
 from headrace.model.job import Job
+from headrace.monitor.words import span
 from headrace.task.app_like import AppLike
 
 SHORTEST_WAIT = 0.005
@@ -130,7 +130,7 @@ def not_found(job_id: str, history_seconds: float) -> JobNotFound:
     """Return the error for an id that no job has, with how long jobs are kept."""
     return JobNotFound(
         f"no job has the id {job_id}; it may have been pruned from history "
-        f"(kept for {timedelta(seconds=history_seconds)})"
+        f"(kept for {span(history_seconds)})"
     )
 
 

@@ -42,7 +42,7 @@ Kind = Literal[
 _ORDER = {kind: number for number, kind in enumerate(Kind.__args__)}  # type: ignore[attr-defined]
 
 _OUTCOMES = {
-    "retry": "failed, to be tried again",
+    "retry": "failed",
     "failed": "failed",
     "timeout": "ran out of time",
     "cancelled": "was cancelled",
@@ -131,7 +131,9 @@ def _attempt(job: Job, entry: AttemptEntry) -> TimelineItem:
     told = _OUTCOMES.get(entry.outcome, entry.outcome)
     if outcome_words(job, entry) == "waited":
         told = "began to wait for steps"
-    words = f"attempt {entry.attempt} {told}"
+    words = f"attempt {entry.attempt} {told} on worker {entry.worker!r}"
+    if entry.outcome == "retry":
+        words += ", to be tried again"  # on whichever worker
     failure = entry.failure
     error = None if failure is None else f"{failure.type}: {failure.message}"
     start = entry.started_at or entry.ended_at
@@ -139,7 +141,7 @@ def _attempt(job: Job, entry: AttemptEntry) -> TimelineItem:
         kind="attempt",
         at=start,
         until=entry.ended_at,
-        words=f"{words} on worker {entry.worker!r}",
+        words=words,
         attempt=entry.attempt,
         worker=entry.worker,
         error=error,

@@ -8,6 +8,7 @@ from headrace.model.job import Job, JobFilter
 from headrace.model.sealed import key_of_args
 from headrace.model.status import ACTIVE, State
 from headrace.model.worker import Worker
+from headrace.monitor.words import plural
 
 # Beyond this many, nobody needs to know exactly.
 MOST = 1_000
@@ -105,15 +106,15 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
             holders = ", ".join(lane.holders[:3]) + (" …" if len(lane.holders) > 3 else "")
             reasons.append(
                 f"Lane {lane.lane!r} (width {lane.width}) is held by {holders}; "
-                f"{lane.waiting} wait for it."
+                f"{plural(lane.waiting, 'job')} {'waits' if lane.waiting == 1 else 'wait'} for it."
             )
     if not reasons:
         serving = [worker for worker in serving if knows(worker, job.task)]
         free = sum(max(worker.slots - worker.running, 0) for worker in serving)
         slots = sum(worker.slots for worker in serving)
         reasons.append(
-            f"It may run now: {len(serving)} worker(s) serve queue {job.queue!r}, with {free} of "
-            f"{slots} slots free at their last heartbeat."
+            f"It may run now: {plural(len(serving), 'worker')} for queue {job.queue!r}, with "
+            f"{free} of {slots} slots free at the last heartbeat."
         )
     return reasons
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from starlette.requests import Request
 
@@ -13,6 +13,7 @@ from headrace.admin.bulk_runner import BulkRunner
 from headrace.app import App
 from headrace.errors import ResultTimeout
 from headrace.monitor.changes.watch import ChangeWatch
+from headrace.monitor.findings.read import MEANWHILE_SECONDS
 from headrace.monitor.findings.summary import Summaries
 from headrace.monitor.metrics.store import StoreMetrics
 from headrace.monitor.results import JobReader
@@ -35,6 +36,14 @@ class Endable(Protocol):
 
     def end(self) -> None:
         """End it."""
+
+
+@runtime_checkable
+class KeepsReads(Protocol):
+    """A part that keeps what was read, for all who look."""
+
+    def forget(self) -> None:
+        """Read anew for the next who asks."""
 
 
 class Service:
@@ -65,7 +74,9 @@ class Service:
         self.changes = ChangeWatch(app, self.answers.data)
         self.snapshots = Snapshots(app)
         self.metrics = StoreMetrics(app, self.snapshots)
-        self.summaries = Summaries(app, self.snapshots, own=partial(own_depths, self))
+        self.summaries = Summaries(
+            app, self.snapshots, own=partial(own_depths, self), meanwhile=MEANWHILE_SECONDS
+        )
         self.series = SeriesReader(app)
         self.depths = DepthSampler(app, self.snapshots)
         self.alerts = app.alert_loop()
@@ -85,6 +96,15 @@ class Service:
             self._parts[kind] = kind(self)
         found: T = self._parts[kind]
         return found
+
+    def forget_reads(self) -> None:
+        """Read everything anew for the next who looks: somebody has changed something here, and
+        must not be shown what was before.
+        """
+        self.summaries.forget()
+        for part in self._parts.values():
+            if isinstance(part, KeepsReads):
+                part.forget()
 
     async def long_poll(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Wait for something that may take long. Raises `ResultTimeout` when the server stops."""

@@ -79,6 +79,13 @@ _NAMES: dict[type, str] = {
     Failed: "failed",
     Cancelled: "cancelled",
 }
+# What becomes of the job, for the log.
+_WORDS: dict[type, str] = {
+    Retry: "it is tried again",
+    TimedOut: "it is out of time",
+    Failed: "it has failed",
+    Cancelled: "it is cancelled",
+}
 
 
 class Sweep(EngineLoop):
@@ -109,7 +116,7 @@ class Sweep(EngineLoop):
                         job.job.task,
                         job.job.attempt,
                         job.job.max_attempts,
-                        type(settlement.outcome).__name__,
+                        _WORDS[type(settlement.outcome)],
                     )
         return 0.0 if len(lost) == BATCH else around(self.pause)
 

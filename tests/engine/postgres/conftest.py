@@ -24,7 +24,8 @@ Raw = Any
 @pytest.fixture(params=list(postgres_binaries()))
 def engine_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
     """A URL of a store that nobody else uses."""
-    return store_url(request.param, servers, tmp_path)
+    new = "new_store" in request.keywords
+    return store_url(request.param, servers, tmp_path, new=new)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from headrace.clock import Clock
 from headrace.engine.postgres.engine import PostgresEngine
 
 BATCH = 50
-# No node of any plan may touch more rows than this, while there are up to a million jobs. It
+# No node of any plan may touch more rows than this, while there are up to half a million jobs. It
 # leaves room for entries of rows that have just been moved on and are not cleared away yet.
 MOST_ROWS = 20 * BATCH
 

@@ -15,6 +15,8 @@ from headrace.engine.sql_files import migration
 from tests.engine.postgres.conftest import Raw
 from tests.support.verbs import a_worker, claim, complete, enqueue
 
+pytestmark = pytest.mark.new_store
+
 OTHER = set_of({"greet": "CREATE OR REPLACE FUNCTION greet() RETURNS integer RETURN 1;"})
 
 

@@ -24,9 +24,12 @@ from headrace.model.outcome import Snoozed
 from tests.engine.postgres.conftest import Raw
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, fail, settle
 
+pytestmark = pytest.mark.new_store
+
 OPEN = """
 import asyncio, sys
 from headrace.engine.open import open_engine
+
 
 async def main():
     engine = open_engine(sys.argv[1])

@@ -341,10 +341,11 @@ async def test_stop_loses_nothing_at_whatever_moment_it_comes(
 async def test_cancels_of_jobs_that_have_ended_or_gone_back_are_forgotten(
     local: headrace.App, worker: Worker
 ) -> None:
-    release = asyncio.Event()
+    started, release = asyncio.Event(), asyncio.Event()
 
     @local.task
     async def held() -> None:
+        started.set()
         await release.wait()
 
     orchestrator = worker(local, max_workers=1)
@@ -352,7 +353,8 @@ async def test_cancels_of_jobs_that_have_ended_or_gone_back_are_forgotten(
     runtime = orchestrator._runtime
     assert runtime is not None
     await held.enqueue()
-    await until(lambda: runtime.dispatcher.held)
+    # Before it has begun, its attempt would take the cancel as meant for it.
+    await asyncio.wait_for(started.wait(), 20)
     [(job_id, token)] = runtime.dispatcher.held.items()
     # One of an earlier lease, and one that came after the attempt had ended.
     runtime.executor.cancelled_before_start["gone back"] = 1

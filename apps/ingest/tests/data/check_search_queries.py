@@ -1,9 +1,11 @@
-"""Check `search_queries.jsonl` against a corpus that `build_corpus.py` wrote.
+"""Check a set of questions against a corpus that `build_corpus.py` wrote.
 
-    python check_search_queries.py CORPUS
+    python check_search_queries.py CORPUS [SET]
 
-What counts as relevant: the document itself answers the question; a page that only points to
-another page does not. For a keyword, exactly the documents in which it stands.
+SET is `search_queries.jsonl` if not given. What counts as relevant: the document itself answers the
+question; a page that only points to another page does not. For a keyword, exactly the documents in
+which it stands. Where a question names `passages`, it quotes some words of the answer from each of
+its documents; line breaks do not count.
 """
 
 from __future__ import annotations
@@ -42,13 +44,27 @@ def faults_of(query: dict[str, object], corpus: dict[str, str]) -> list[str]:
         holding = {name for name, content in corpus.items() if text in content}
         if holding != set(wanted):
             faults.append(f"stands in {sorted(holding)}")
-    return faults
+    return faults + passage_faults(query, corpus)
 
 
-def main(corpus_folder: Path) -> int:
+def passage_faults(query: dict[str, object], corpus: dict[str, str]) -> list[str]:
+    """Return what is wrong with the passages of one query, if it names any."""
+    passages = query.get("passages")
+    if passages is None:
+        return []
+    if not isinstance(passages, dict) or [*passages] != query["relevant"]:
+        return ["passages are not those of the relevant documents"]
+    return [
+        f"{name} does not say {passage!r}"
+        for name, passage in passages.items()
+        if " ".join(passage.split()) not in " ".join(corpus.get(name, "").split())
+    ]
+
+
+def main(corpus_folder: Path, questions: Path = QUERIES) -> int:
     """Print faults and counts; returns 1 if there is a fault, else 0."""
     corpus = {path.name: path.read_text("utf-8") for path in corpus_folder.iterdir()}
-    queries = [json.loads(line) for line in QUERIES.read_text("utf-8").splitlines()]
+    queries = [json.loads(line) for line in questions.read_text("utf-8").splitlines()]
     faults = [f"{query['id']}: {fault}" for query in queries for fault in faults_of(query, corpus)]
     if len({query["id"] for query in queries}) != len(queries):
         faults.append("an id stands twice")
@@ -63,4 +79,4 @@ def main(corpus_folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(*map(Path, sys.argv[1:])))

@@ -202,11 +202,17 @@ def _print(
         print_line()
         print_line("What to do")
         for finding in remedies:
-            print_line(f"  {finding.subject}: {finding.remedy}")
+            print_line(f"  {finding.subject}: {session.advice(finding.remedy)}")
     print_line()
     print_line("Settings in force")
     given = {name: value for name, value in settings.items() if value not in (None, [], ())}
     for name, value in given.items():
         print_line(f"  {name} = {value}")
     print_line()
-    print_line("All is well." if healthy else "Something is wrong: see above.")
+    warnings = sum(finding.level == "warning" for finding in findings)
+    if not healthy:
+        print_line("Something is wrong: see above.")
+    elif warnings:
+        print_line(f"Nothing is broken; {plural(warnings, 'warning')}: see above.")
+    else:
+        print_line("All is well.")

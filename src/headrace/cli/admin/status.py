@@ -34,7 +34,7 @@ async def status(session: CliSession) -> None:
     for finding in found.findings:
         print_line(f"{finding.level}: {finding.detail}.")
         if finding.remedy:
-            print_line(f"  {finding.remedy}")
+            print_line(f"  {session.advice(finding.remedy)}")
     if not found.findings:
         print_line("All is well.")
     print_line()

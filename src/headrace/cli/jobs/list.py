@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 commands = group("List, show, watch, cancel and retry jobs.")
 
 PAGE = 200
+# So much of an error fits into a line of its own on a terminal of 80 columns.
+SUMMARY = 75
 # Between two looks at a job that is watched.
 SHORTEST = 0.05
 LONGEST = 1.0
@@ -86,7 +88,7 @@ async def list_jobs(
         if session.json:
             await _print_json(pages)
         else:
-            await _print_table(pages, backend)
+            await _print_table(pages, backend, wanted)
 
 
 async def _pages(
@@ -118,7 +120,7 @@ async def _print_json(pages: AsyncIterator[JobPage]) -> None:
     document.end(cursor=cursor)
 
 
-async def _print_table(pages: AsyncIterator[JobPage], backend: Backend) -> None:
+async def _print_table(pages: AsyncIterator[JobPage], backend: Backend, wanted: JobFilter) -> None:
     now = time_now(backend)
     columns: Columns[Job] = {
         "ID": lambda job: job.id,
@@ -130,7 +132,7 @@ async def _print_table(pages: AsyncIterator[JobPage], backend: Backend) -> None:
         "LANE": lambda job: job.lane or "-",
         "WHAT": summary,
     }
-    table = Table(columns)
+    table = Table(columns, known={"LANE": wanted.lane})
     count, cursor = 0, None
     async for page in pages:
         count += len(page.jobs)
@@ -155,7 +157,7 @@ def summary(job: Job) -> str:
         case Status.SCHEDULED if job.awaits:
             return f"waits for {waits_for(job.awaits)}"
         case _:
-            return short(job.error or "", 80) or "-"
+            return short(job.error or "", SUMMARY) or "-"
 
 
 @commands.command("show")
@@ -182,7 +184,7 @@ async def why(session: CliSession, *, job_id: str) -> None:
     """
     async with session.backend() as backend:
         job = await backend.get(await whole_id(backend, job_id))
-        reasons = list(await backend.why(job.id))
+        reasons = [session.advice(reason) for reason in await backend.why(job.id)]
     session.show({"job_id": job.id, "status": job.status, "reasons": reasons}, *reasons)
 
 
@@ -203,7 +205,7 @@ async def watch_job(session: CliSession, *, job_id: str, timeout: str | None) ->
         _print(session, backend, job)
         if job.status is Status.PENDING:
             for reason in await backend.why(job.id):
-                notice(f"note: {reason}")
+                notice(f"note: {session.advice(reason)}")
         while not job.status.final:
             if limit is not None and time.monotonic() > limit:
                 raise ResultTimeout(

@@ -170,7 +170,8 @@ class UpOutput:
         queues = ", ".join(self._orchestrator.queues) or "all"
         print_line(f"Headrace {__version__}")
         print_line(f"  jobs live in  {redacted(settings.url)}")
-        print_line(f"  at work       {plural(workers, 'worker')} with {slots} slots each")
+        each = " each" if workers > 1 else ""
+        print_line(f"  at work       {plural(workers, 'worker')} with {slots} slots{each}")
         print_line(f"  queues        {queues}")
         print_line(f"  tasks         {', '.join(sorted(self._app.tasks)) or 'none'}")
         if declared := declared_schedules(self._app):

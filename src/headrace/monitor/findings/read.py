@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
 from headrace.model.views import EngineReport
+from headrace.monitor.cached_reads import CachedReads
 from headrace.monitor.findings.dead_letters import DeadLetterCount, count_letters
 from headrace.monitor.findings.engine import engine_report
 from headrace.monitor.findings.facts import Facts
@@ -20,11 +21,20 @@ FAILURES_SECONDS = 5.0
 SCHEDULES_SECONDS = 10.0
 LETTERS_SECONDS = 10.0
 REPORT_SECONDS = 60.0
+# For so much longer what is kept is shown while it is read anew, so that nobody waits who looks all
+# the time, as an open page does.
+MEANWHILE_SECONDS = 2.0
 # So many sets of queues that keys are restricted to are remembered.
 MOST_VIEWS = 100
 
 FAILURES, SCHEDULES, REPORT, LETTERS = "failures", "schedules", "report", "letters"
 LANES, WORKERS = "lanes", "workers"
+KEPT_SECONDS = {
+    FAILURES: FAILURES_SECONDS,
+    SCHEDULES: SCHEDULES_SECONDS,
+    REPORT: REPORT_SECONDS,
+    LETTERS: LETTERS_SECONDS,
+}
 USUAL = frozenset({FAILURES, SCHEDULES, REPORT, LANES, WORKERS})
 """What findings are made of."""
 
@@ -34,9 +44,20 @@ T = TypeVar("T")
 class FactsReader:
     """Reads facts of one store, for one event loop."""
 
-    def __init__(self, host: AppLike) -> None:
+    def __init__(self, host: AppLike, *, meanwhile: float = 0.0) -> None:
+        """What was kept long enough is read anew, and waited for: for so many seconds longer it is
+        returned `meanwhile`.
+        """
         self._host = host
-        self._kept: dict[object, tuple[float, Any]] = {}
+        self._kept: dict[str, CachedReads[tuple[float, Any]]] = {
+            part: CachedReads(seconds, meanwhile=meanwhile, most=MOST_VIEWS, clock=host.clock.now)
+            for part, seconds in KEPT_SECONDS.items()
+        }
+
+    def forget(self) -> None:
+        """Read everything anew for the next who asks: something was changed here."""
+        for each in self._kept.values():
+            each.forget()
 
     async def read(
         self,
@@ -57,19 +78,20 @@ class FactsReader:
         read_at: dict[str, float] = {}
 
         async def kept(
-            part: str,
-            seconds: float,
-            read: Callable[[], Awaitable[T]],
-            empty: T,
-            key: object = None,
+            part: str, read: Callable[[], Awaitable[T]], empty: T, *, of_some: bool = False
         ) -> T:
             # What concerns all queues is not for those who may see some.
-            if part not in parts or (chosen and key is None):
+            if part not in parts or (chosen and not of_some):
                 return empty
-            read_at[part], value = await self._keep(key or part, seconds, at, read)
-            return value
 
-        report: EngineReport | None = await kept(REPORT, REPORT_SECONDS, engine.report, None)
+            async def stamped() -> tuple[float, T]:
+                return at, await read()
+
+            read_at[part], value = await self._kept[part].get(chosen, stamped)
+            found: T = value
+            return found
+
+        report: EngineReport | None = await kept(REPORT, engine.report, None)
         lease = self._host.settings.lease_seconds
         return Facts(
             now=now,
@@ -81,34 +103,13 @@ class FactsReader:
             held=await held_jobs(engine, snapshot.workers, chosen) if WORKERS in parts else {},
             failures=await kept(
                 FAILURES,
-                FAILURES_SECONDS,
                 lambda: failure_counts(engine, now, chosen),
                 FailureCounts(),
-                (FAILURES, chosen),
+                of_some=True,
             ),
-            schedules=await kept(
-                SCHEDULES, SCHEDULES_SECONDS, lambda: missed_schedules(engine, now), ()
-            ),
+            schedules=await kept(SCHEDULES, lambda: missed_schedules(engine, now), ()),
             report=() if report is None else engine_report(report, lease),
             space=None if report is None else report.space,
-            letters=await kept(
-                LETTERS,
-                LETTERS_SECONDS,
-                lambda: count_letters(engine, letters),
-                DeadLetterCount(),
-            ),
+            letters=await kept(LETTERS, lambda: count_letters(engine, letters), DeadLetterCount()),
             read_at=read_at,
         )
-
-    async def _keep(
-        self, what: object, seconds: float, at: float, read: Callable[[], Awaitable[T]]
-    ) -> tuple[float, T]:
-        now = self._host.clock.now()
-        kept = self._kept.get(what)
-        if kept is None or now - kept[0] >= seconds:
-            value = await read()
-            while len(self._kept) >= MOST_VIEWS:
-                del self._kept[next(iter(self._kept))]
-            kept = self._kept[what] = (now, (at, value))
-        stamped: tuple[float, T] = kept[1]
-        return stamped

@@ -24,14 +24,21 @@ class Summaries:
     """Returns a summary that is at most a second old. Concurrent callers share one."""
 
     def __init__(
-        self, host: AppLike, snapshots: Snapshots | None = None, *, own: OwnDepths | None = None
+        self,
+        host: AppLike,
+        snapshots: Snapshots | None = None,
+        *,
+        own: OwnDepths | None = None,
+        meanwhile: float = 0.0,
     ) -> None:
-        """`own` says how deep queues are for somebody who may see only these."""
+        """`own` says how deep queues are for somebody who may see only these. What is read every
+        few seconds only is shown for so many seconds longer, `meanwhile` it is read anew.
+        """
         self._host = host
         self._own = own
         self._snapshots = snapshots or Snapshots(host)
         self._made: dict[frozenset[str], tuple[Snapshot, asyncio.Task[Summary]]] = {}
-        self._facts = FactsReader(host)
+        self._facts = FactsReader(host, meanwhile=meanwhile)
 
     async def get(self, queues: Collection[str] = ()) -> Summary:
         """Return the summary, of these queues only if any are named. Raises `EngineUnavailable`
@@ -49,6 +56,12 @@ class Summaries:
             made = self._made[view] = (snapshot, task)
         # A caller that is cancelled must not cancel it for the others.
         return await asyncio.shield(made[1])
+
+    def forget(self) -> None:
+        """Read everything anew for the next who asks: something was changed here."""
+        self._snapshots.forget()
+        self._facts.forget()
+        self._made.clear()
 
     async def _make(self, whole: Snapshot, queues: frozenset[str]) -> Summary:
         snapshot = within(whole, queues)

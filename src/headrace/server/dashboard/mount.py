@@ -190,12 +190,16 @@ def _act(action: DashboardAction) -> Any:
         )
         acting.form = form
         acting.check(action.scope)
-        if once := form.get(ONCE_FIELD):
-            key = (visitor.token, acting.path, once, content(form.multi_items()))
-            sent = acting.service.part(SentForms)
-            done = await sent.once(key, lambda: action.handle(acting))
-        else:
-            done = await action.handle(acting)
+        try:
+            if once := form.get(ONCE_FIELD):
+                key = (visitor.token, acting.path, once, content(form.multi_items()))
+                sent = acting.service.part(SentForms)
+                done = await sent.once(key, lambda: action.handle(acting))
+            else:
+                done = await action.handle(acting)
+        finally:
+            # Also if it was refused: some of it may be done.
+            acting.service.forget_reads()
         if isinstance(done, Shown):
             return await whole_page(request, done, acting, visitor, None, live=False)
         to = done.to or root + local_path(form.get("back", "/"))

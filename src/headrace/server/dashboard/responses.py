@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, Response
 
 from headrace.server.dashboard.assets import style_source
 from headrace.server.dashboard.bundle_pages import bundles_with_a_page
+from headrace.server.dashboard.content_first import ContentFirst, paints
 from headrace.server.dashboard.page import DashboardPage, Shown
 from headrace.server.dashboard.render import render, with_token
 from headrace.server.dashboard.session.guard import Visitor
@@ -69,16 +70,20 @@ async def whole_page(
         bundles=bundles_with_a_page(request),
     )
     response = html_response(
-        with_token(rendered.html, visitor.token if visitor else ""), shown.status
+        with_token(rendered.html, visitor.token if visitor else ""),
+        shown.status,
+        kind=ContentFirst if paints(request) else HTMLResponse,
     )
     if said is not None:
         response.delete_cookie(SAID, visit.root, samesite="strict")
     return response
 
 
-def html_response(body: str, status: int = 200) -> Response:
+def html_response(
+    body: str, status: int = 200, *, kind: type[HTMLResponse] = HTMLResponse
+) -> Response:
     """Return HTML with the headers that every page has."""
-    return HTMLResponse(body, status, headers=HEADERS)
+    return kind(body, status, headers=HEADERS)
 
 
 def said_before(cookie: str | None) -> str | None:

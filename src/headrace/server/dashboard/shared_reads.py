@@ -51,10 +51,16 @@ class SharedReads:
         self._counts: CachedReads[JobCount] = CachedReads(COUNT_SECONDS)
         self._samples: CachedReads[FailureSample | None] = CachedReads(SAMPLE_SECONDS)
 
-    async def errors(self, visit: Visit, wanted: JobFilter) -> ErrorGroups:
+    def forget(self) -> None:
+        """Read everything anew for the next who looks."""
+        for each in (self._errors, self._bulk, self._counts, self._samples):
+            each.forget()
+
+    async def errors(self, visit: Visit, wanted: JobFilter, *, moving: bool = False) -> ErrorGroups:
         """Return failures in groups, without hidden values. The filter has to be what the caller
-        may see.
+        may see. `moving`: its time begins later each minute, and nobody waits for that.
         """
+        key = msgspec.structs.replace(wanted, finished_after=None) if moving else wanted
 
         async def read() -> ErrorGroups:
             app = self._service.app
@@ -62,7 +68,7 @@ class SharedReads:
             found = await error_groups(app.engine, wanted, visible=visit.reach.visible)
             return await hide(app.engine, found, self._service.answers.error)
 
-        return await self._errors.get((wanted, visit.caller.queues), read)
+        return await self._errors.get((key, moving, visit.caller.queues), read)
 
     async def count(self, visit: Visit, wanted: JobFilter, fingerprint: str | None) -> JobCount:
         """Return how many jobs match, among the newest. The filter has to be what the caller may

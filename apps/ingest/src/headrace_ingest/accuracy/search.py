@@ -4,8 +4,10 @@
     python -m headrace_ingest.accuracy similar --data FOLDER                similar_ko.jsonl
 
 The corpus is what `tests/data/build_corpus.py` writes. A question is answered if one of its
-documents is found; a document's rank is that of its best chunk. The weight of the words was chosen
-with one half of the pairs in sight (`--half tune`), before any question of the set was asked.
+documents is found; a document's rank is that of its best chunk. Where the questions quote the words
+that answer them, the line "passage" counts the chunks themselves: the rank of the first that has
+these words. The weight of the words was chosen with one half of the pairs in sight
+(`--half tune`), before any question of the set was asked.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import json
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -41,11 +43,14 @@ NAMES = {
 
 
 class Asked(NamedTuple):
-    """A question, the group that it is counted in, and the documents that answer it."""
+    """A question, the group that it is counted in, the documents that answer it, and, if the set
+    quotes them, the words that do by document.
+    """
 
     text: str
     group: str
     relevant: frozenset[str]
+    passages: Mapping[str, str] = {}
 
 
 class RankTally:
@@ -66,7 +71,12 @@ def read_queries(path: Path) -> list[Asked]:
     """Return the questions of a set, grouped by language and kind."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [
-        Asked(row["query"], f"{row['lang']} {row['kind']}", frozenset(row["relevant"]))
+        Asked(
+            row["query"],
+            f"{row['lang']} {row['kind']}",
+            frozenset(row["relevant"]),
+            row.get("passages", {}),
+        )
         for row in rows
     ]
 
@@ -131,7 +141,25 @@ async def _ask(search: Search, queries: Iterable[Asked], mode: Any) -> dict[str,
         ranks = [place for place, name in enumerate(documents, 1) if name in asked.relevant]
         for group in (asked.group, "all"):
             tallies[group].ranks.append(min(ranks, default=None))
+        if asked.passages:
+            found = [(hit.document_id, hit.text) for hit in hits]
+            tallies["passage"].ranks.append(passage_rank(found, asked.passages))
     return tallies
+
+
+def passage_rank(chunks: Iterable[tuple[str, str]], passages: Mapping[str, str]) -> int | None:
+    """Return the place of the first chunk (document, text) with the words quoted from its document.
+
+    Line breaks and repeated spaces do not count. None if no chunk has them.
+    """
+    for place, (name, text) in enumerate(chunks, 1):
+        if name in passages and _plain(passages[name]) in _plain(text):
+            return place
+    return None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def show(found: dict[str, dict[str, RankTally]], out: TextIO) -> None:
@@ -139,7 +167,8 @@ def show(found: dict[str, dict[str, RankTally]], out: TextIO) -> None:
     heads = [f"{NAMES[mode]}: recall@5 | MRR" for mode in found]
     print(f"| queries | {' | '.join(heads)} |", file=out)
     print("|---" * (1 + 2 * len(heads)) + "|", file=out)
-    groups = sorted(next(iter(found.values())), key=lambda group: (group == "all", group))
+    last = ("all", "passage")
+    groups = sorted(next(iter(found.values())), key=lambda group: (group in last, group))
     for group in groups:
         cells = [tallies[group].cells() for tallies in found.values()]
         print(f"| {group} | {' | '.join(cells)} |", file=out)

@@ -52,6 +52,10 @@ SELECT count(*) FROM (
     ) LIMIT :most
 );
 
+-- name: job_count
+-- How many jobs there are, up to a limit, from the shortest indexes.
+SELECT count(*) FROM (SELECT 1 FROM job UNION ALL SELECT 1 FROM history LIMIT ?);
+
 -- name: list_finished
 -- The next finished jobs: the index on id, which tells the number as well, so that those outside of a
 -- window of numbers are passed over without a look at the table.

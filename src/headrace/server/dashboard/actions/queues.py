@@ -31,7 +31,6 @@ async def pause(act: Act) -> Done:
     detail = {"reason": paused.paused_reason, "until": paused.paused_until}
     given = {field: value for field, value in detail.items() if value is not None}
     await act.changed("queue.pause", name, **given)
-    act.service.snapshots.forget()
     end = "" if paused.paused_until is None else f" until {paused.paused_until:%Y-%m-%d %H:%M} UTC"
     return Done(f"Queue {name} is paused{end}. Running jobs go on.")
 
@@ -43,7 +42,6 @@ async def resume(act: Act) -> Done:
     act.caller.check_queue(name)
     await act.app.resume(name)
     await act.changed("queue.resume", name)
-    act.service.snapshots.forget()
     return Done(f"Queue {name} is open.")
 
 

@@ -139,6 +139,10 @@ class JobDetailsCache:
         self._service = service
         self._kept: dict[tuple[Any, ...], JobDetails] = {}
 
+    def forget(self) -> None:
+        """Read anew for the next who looks."""
+        self._kept.clear()
+
     async def brief(self, visit: Visit, job_id: str) -> Job:
         """Return a job without its documents and its log, if this caller may see it."""
         job_id = parse_id(job_id)

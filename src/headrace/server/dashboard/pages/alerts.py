@@ -37,6 +37,10 @@ class AlertReads:
         self._app = service.app
         self._kept: CachedReads[AlertsSeen] = CachedReads(FRESH_SECONDS)
 
+    def forget(self) -> None:
+        """Read anew for the next who looks."""
+        self._kept.forget()
+
     async def get(self) -> AlertsSeen:
         """Return what is shown, a second old at most."""
         return await self._kept.get((), self._read)

@@ -35,6 +35,7 @@ class FailureQuery(JobQuery):
         if self.within is not None and self.within not in WINDOWS:
             raise invalid(f"within must be one of {', '.join(WINDOWS)}", field="within")
         made = self.wanted
+        self.moving = self.within == "hour" and made.created_after is None
         self.wanted = msgspec.structs.replace(
             made,
             created_after=None,
@@ -88,7 +89,8 @@ class FailureQuery(JobQuery):
 async def errors(visit: Visit) -> Shown:
     """Show the newest failures in groups, the largest first."""
     query = FailureQuery(visit)
-    found = await visit.service.part(SharedReads).errors(visit, query.wanted)
+    shared = visit.service.part(SharedReads)
+    found = await shared.errors(visit, query.wanted, moving=query.moving)
     snapshot = await visit.service.snapshots.get()
     queues = [each.name for each in snapshot.queues if visit.caller.may_touch(each.name)]
     return Shown(
@@ -114,7 +116,7 @@ async def error_group(visit: Visit) -> Shown:
     if mark is None or "task" not in query.given:
         raise invalid("choose a group on the page of errors", field="fingerprint")
     shared = visit.service.part(SharedReads)
-    found = await shared.errors(visit, query.wanted)
+    found = await shared.errors(visit, query.wanted, moving=query.moving)
     group = next((each for each in found.groups if each.fingerprint == mark), None)
     sample = None
     if group is not None:

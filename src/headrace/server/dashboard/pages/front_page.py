@@ -36,7 +36,7 @@ async def now(visit: Visit) -> Shown:
     summary, series, errors, flows, bulk = await asyncio.gather(
         service.summaries.get(allowed),
         service.series.read(queues=allowed),
-        shared.errors(visit, visit.caller.narrowed(JobFilter(finished_after=since))),
+        shared.errors(visit, visit.caller.narrowed(JobFilter(finished_after=since)), moving=True),
         service.series.flows(),
         shared.bulk(),
     )

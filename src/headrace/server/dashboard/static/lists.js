@@ -3,8 +3,11 @@
 import { morph, parse } from "./morph.js";
 import { showTimes } from "./times.js";
 
-const NEAR = 2000;
+// Pixels. Who scrolls is soon further down; who does not gets nothing that was not asked for.
+const near = () => (scrollY ? 4000 : 2000);
 const MOST_ROWS = 400;
+// So many rows are added in one frame: all of a chunk take longer than one lasts.
+const AT_ONCE = 25;
 const frame = () => new Promise((done) => (document.hidden ? setTimeout(done) : requestAnimationFrame(done)));
 const held = new Map();
 // Selected rows that are not in the page now: names by value.
@@ -21,7 +24,7 @@ function tickAgain(root) {
   for (const box of root.querySelectorAll("input[data-select]")) box.checked ||= away.delete(box.value);
 }
 
-const rowsOf = (chunk) => chunk.querySelectorAll(":scope > tr[data-row]").length;
+const rowsOf = (chunk) => (chunk.dataset.out ? 0 : chunk.rows.length);
 const chunksOf = (list) => [...list.querySelectorAll(":scope > tbody[data-chunk]")];
 
 export function watchLists() {
@@ -64,12 +67,12 @@ function distance(element) {
 async function update(list) {
   const chunks = chunksOf(list);
   let shown = chunks.reduce((sum, each) => sum + rowsOf(each), 0);
-  const far = chunks.slice(1).filter((each) => rowsOf(each) && distance(each) > NEAR);
+  const far = chunks.slice(1).filter((each) => rowsOf(each) && distance(each) > near());
   far.sort((one, other) => distance(other) - distance(one));
   while (shown > MOST_ROWS && far.length) shown -= takeOut(far.shift());
-  for (const each of chunks) if (each.dataset.out && distance(each) < NEAR) await load(list, each, each.dataset.out);
+  for (const each of chunks) if (each.dataset.out && distance(each) < near()) await load(list, each, each.dataset.out);
   const last = chunks.at(-1);
-  if (last?.dataset.next && !last.dataset.out && distance(last) < NEAR && last.getBoundingClientRect().bottom < innerHeight + NEAR) {
+  if (last?.dataset.next && !last.dataset.out && distance(last) < near() && last.getBoundingClientRect().bottom < innerHeight + near()) {
     await load(list, null, last.dataset.next);
   }
 }
@@ -104,17 +107,29 @@ async function load(list, chunk, from) {
       const there = row.id && document.getElementById(row.id);
       if (there && there.parentNode !== chunk) row.remove();
     }
-    showTimes(found);
-    tickAgain(found);
+    // In the place of one that was taken out all come at once, or what is below would move.
+    const rows = [...found.children];
+    const later = chunk ? [] : rows.splice(AT_ONCE);
+    found.replaceChildren();
+    add(found, rows);
     if (chunk) chunk.replaceWith(found);
     else list.append(found);
     more(list);
+    while (later.length && (await frame(), found.isConnected)) add(found, later.splice(0, AT_ONCE));
   } catch {
     // The next scroll tries again; the stream says that the server is away.
   } finally {
     delete list.dataset.loading;
   }
   update(list);
+}
+
+function add(chunk, rows) {
+  const some = new DocumentFragment();
+  some.append(...rows);
+  showTimes(some);
+  tickAgain(some);
+  chunk.append(some);
 }
 
 function more(list) {
