@@ -97,6 +97,17 @@ def _stores_are_dropped(servers: Servers) -> Iterator[None]:
     servers.drop_stores(keep=made)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Those that may take longest come first, so that nobody waits for the last of them."""
+    usual = float(config.getini("timeout") or 0)
+
+    def brief(item: pytest.Item) -> bool:
+        own = item.get_closest_marker("timeout")
+        return own is None or not own.args or own.args[0] <= usual
+
+    items.sort(key=brief)
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"engines: {', '.join(ENGINES)}"
 

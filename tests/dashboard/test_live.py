@@ -11,7 +11,7 @@ from playwright.async_api import Page
 from headrace.errors import EngineUnavailable
 from headrace.server.dashboard.live import views
 from headrace.server.listen import listening
-from tests.dashboard.conftest import MakeSite, Site, Windows, check_axe, is_live, says
+from tests.dashboard.conftest import MakeSite, Site, Windows, check_axe, has_keys, is_live, says
 from tests.dashboard.test_stream import looking
 from tests.dashboard.trial import TRIAL
 from tests.server.conftest import a_key, make_app
@@ -214,9 +214,11 @@ async def test_keys(make_site: MakeSite, windows: Windows) -> None:
     await page.wait_for_selector(".said")
     assert len(TRIAL.done) == 1
     assert await page.evaluate(theme) == "dark", "the theme was forgotten"
+    await is_live(page)
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     await page.wait_for_selector("#name")
+    await has_keys(page)
     await page.keyboard.press("g")
     await page.keyboard.press("w")
     await page.wait_for_selector("#live-workers")

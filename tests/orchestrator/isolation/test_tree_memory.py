@@ -144,12 +144,19 @@ def test_where_pss_cannot_be_read_rss_counts(
         assert 100 * hungry.MEBIBYTE <= int(used) < 200 * hungry.MEBIBYTE
 
 
+def work(seconds: float) -> None:
+    """Take so much processor time."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
 def test_looking_is_a_small_part_of_the_work(eaters: list[int]) -> None:
     looks = []
 
     def find() -> list[int]:
         looks.append(1)
-        time.sleep(0.02)  # there are thousands of processes
+        work(0.02)  # there are thousands of processes
         return eaters
 
     tree = Watched(1_000 * hungry.MEBIBYTE, find)
@@ -164,13 +171,26 @@ def test_looking_is_a_small_part_of_the_work(eaters: list[int]) -> None:
 
 def test_there_is_a_look_each_second_however_long_it_takes(eaters: list[int]) -> None:
     def find() -> list[int]:
-        time.sleep(0.1)
+        work(0.1)
         return eaters
 
     tree = Watched(1_000 * hungry.MEBIBYTE, find)
     assert not tree.check()
     assert tree.pause is not None
     assert tree.pause <= tree_memory.LONGEST_SECONDS < 0.1 * tree_memory.SHARE
+
+
+def test_on_a_busy_machine_it_is_looked_at_as_often(eaters: list[int]) -> None:
+    """A look that waits for a processor lasts longer, and a hungry tree would grow for longer."""
+
+    def find() -> list[int]:
+        time.sleep(0.1)
+        return eaters
+
+    tree = Watched(1_000 * hungry.MEBIBYTE, find)
+    assert not tree.check()
+    assert tree.pause is not None
+    assert tree.pause < 0.1 * tree_memory.SHARE / 4
 
 
 def test_what_was_swapped_out_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

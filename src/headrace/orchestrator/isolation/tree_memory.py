@@ -47,11 +47,13 @@ class Watched:
 
     def check(self) -> bool:
         """Return whether the tree has exceeded its limit, looking if it is time to."""
-        began = time.monotonic()
-        if self.exceeded is None and began >= self._next:
+        if self.exceeded is None and time.monotonic() >= self._next:
+            # Processor time: on a busy machine a look lasts longer, and must not come more rarely.
+            began = time.thread_time()
             self.exceeded = self._look()
-            took = time.monotonic() - began
-            self._next = began + took + min(max(LOOK_SECONDS, SHARE * took), LONGEST_SECONDS)
+            took = time.thread_time() - began
+            pause = min(max(LOOK_SECONDS, SHARE * took), LONGEST_SECONDS)
+            self._next = time.monotonic() + pause
         return self.exceeded is not None
 
     def close(self) -> None:
