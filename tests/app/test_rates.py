@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,13 @@ from headrace.model.rate import Rate, as_rate
 from headrace.model.views import Exchange
 from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from tests.support.processes import until
+
+
+@dataclass
+class Row:
+    """What a job of a chunk works on."""
+
+    number: int
 
 
 @pytest.fixture
@@ -141,6 +149,38 @@ async def test_why_tells_of_the_rate_of_a_queue(app: headrace.App) -> None:
             await app.result(first.id, timeout=10)
         reasons = await app.why(second.id)
         assert any("may start the next job at" in each and "1 an hour" in each for each in reasons)
+
+
+async def test_why_tells_of_the_rate_of_a_lane_that_is_full(app: headrace.App) -> None:
+    """Those that have its places wait for the rate, and so do those behind them."""
+
+    @app.task(lane=headrace.Lane("host:{host}", rate="1/h"))
+    async def fetch(host: str) -> None: ...
+
+    async with app:
+        for _ in range(2):
+            await fetch.enqueue("example.com")
+        waits = await fetch.enqueue("example.com")
+        await headrace.JobOrchestrator(app).run_until_idle()
+        reasons = await app.why(waits.id)
+        told = [each for each in reasons if "may start the next job at" in each]
+        assert len(told) == 1
+        assert told[0].startswith("Lane 'host:example.com' may start the next job at ")
+        assert told[0].endswith(": 1 an hour.")
+
+
+async def test_a_chunk_of_a_task_with_a_rate_is_as_large_as_any(app: headrace.App) -> None:
+    """Each of its jobs counts, and they take one slot together."""
+    sizes: list[int] = []
+
+    @app.task(chunk=20, chunk_wait=1.0, rate="1000/s", burst=100)
+    async def store(chunk: headrace.Chunk[Row]) -> None:
+        sizes.append(len(chunk))
+
+    async with app:
+        await app.enqueue_many([store.job(number=n) for n in range(40)])
+        await headrace.JobOrchestrator(app, max_workers=1).run_until_idle()
+    assert sizes == [20, 20]
 
 
 @pytest.mark.parametrize("width", [1, 100])

@@ -50,6 +50,7 @@ Rules that hold for all of them:
 * A job of a lane that may not start yet is parked by the claim that meets it: it is scheduled for
   a time at which it may, shows `parked`, keeps its place in the lane, and spends no attempt. Those
   of a key start by priority, then arrival, as far as they had places in the lane at the same time.
+  Whatever ends one of them, the best of the others starts no later for it, and few are touched.
   A queue whose rate is used up, or that is held, is passed over as if it was paused.
 * `audit` is empty at any moment.
 * A store has two numbers: the version of its schema, and `min_program`, the lowest version that a

@@ -109,15 +109,6 @@ class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
     sealed: bool = False
 
 
-class LostJob(msgspec.Struct, kw_only=True):
-    """A running job whose worker let its lease lapse. `age` is seconds since it was claimed."""
-
-    job: ClaimedJob
-    worker: str
-    started_at: datetime
-    age: float
-
-
 class Inserted(msgspec.Struct, frozen=True):
     """The result of one insert: a new job, or the one that has the key already."""
 

@@ -20,6 +20,8 @@ LARGEST_BURST = 100_000
 LARGEST_COST = 1_000_000.0
 # The burst of a rate that names none is what this many seconds hold: a late wake-up costs no start.
 LATENESS_SECONDS = 0.2
+# A clock that went back by more than this is set right; by less, nobody waits for longer than this.
+CLOCK_STEP_SECONDS = 1.0
 
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d*)\s*([smhd])\s*\Z")
 _REMEDY = 'write "100/s", "10/m", "500/h", "1000/d", or "1/5s" for one in five seconds'

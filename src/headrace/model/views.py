@@ -21,6 +21,15 @@ class Exchange(msgspec.Struct, frozen=True):
     next_in: float | None = None
 
 
+class LostJob(msgspec.Struct, kw_only=True):
+    """A running job whose worker let its lease lapse. `age` is seconds since it was claimed."""
+
+    job: ClaimedJob
+    worker: str
+    started_at: datetime
+    age: float
+
+
 Delivery = Literal["delivered", "already", "finished", "unknown"]
 
 

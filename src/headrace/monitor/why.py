@@ -80,6 +80,22 @@ async def _closed(engine: Viewing, job: Job) -> list[str]:
     return reasons
 
 
+async def _throttled(engine: Viewing, job: Job) -> list[str]:
+    """What the rate or a hold of its lane says, if that lets nothing start now."""
+    if job.lane is None:
+        return []
+    reasons = []
+    for key in await engine.rates(queue=job.queue, lane=job.lane):
+        if key.held_until is not None:
+            reasons.append(f"Lane {key.lane!r} is held until {key.held_until:%H:%M:%S} UTC.")
+        elif key.rate is not None and key.next_at is not None:
+            starts = f"{key.next_at:%H:%M:%S} UTC"
+            reasons.append(
+                f"Lane {key.lane!r} may start the next job at {starts}: {key.rate.words}."
+            )
+    return reasons
+
+
 def _expires(job: Job) -> list[str]:
     if job.expires_at is None:
         return []
@@ -108,6 +124,7 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
                 f"Lane {lane.lane!r} (width {lane.width}) is held by {holders}; "
                 f"{plural(lane.waiting, 'job')} {'waits' if lane.waiting == 1 else 'wait'} for it."
             )
+    reasons += await _throttled(engine, job)
     if not reasons:
         serving = [worker for worker in serving if knows(worker, job.task)]
         free = sum(max(worker.slots - worker.running, 0) for worker in serving)

@@ -179,6 +179,49 @@ async def test_a_callers_transaction_says_rates_and_holds_up_nobody(
     assert await parked(postgres, jobs[1].id)
 
 
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+async def test_a_callers_transaction_changes_a_rate_if_it_commits(
+    postgres: PostgresEngine, address: Address, inside: Raw, clock: Clock, ends: str
+) -> None:
+    """The next claim knows it. Until then the rate is as it was, also for those that claim."""
+    worker = await a_worker(postgres)
+    ids = await insert(postgres, *(rated("1/h") for _ in range(3)))
+    assert await started(postgres, worker) == ids[:1]
+    caller = await asyncpg.connect(address.dsn)
+    transaction = caller.transaction()
+    await transaction.start()
+    await postgres.insert_within(caller, [rated("2/m", delay=1e6), rated("1/m", delay=1e6)])
+    assert await started(postgres, worker) == []
+    assert [view.rate for view in await postgres.rates()] == [as_rate("1/h")]
+    await getattr(transaction, ends)()
+    await caller.close()
+    assert await started(postgres, worker) == []
+    rate = "1/m" if ends == "commit" else "1/h"
+    assert [view.rate for view in await postgres.rates()] == [as_rate(rate)]
+    clock.advance(MINUTE + 1)
+    assert await started(postgres, worker) == (ids[1:2] if ends == "commit" else [])
+    assert await inside.fetchval("SELECT count(*) FROM said_rate") == 0
+
+
+async def test_claims_that_keep_what_callers_said_wait_for_no_other_key(
+    postgres: PostgresEngine, address: Address, inside: Raw
+) -> None:
+    """They have locked a key already, and keys are locked in their order."""
+    worker = await a_worker_that_has_claimed(postgres)
+    first, second = await insert(postgres, rated(lane="a"), rated(lane="b"))
+    caller = await asyncpg.connect(address.dsn)
+    async with caller.transaction():
+        await postgres.insert_within(caller, [rated("2/m", lane="b", delay=1e6)])
+    await caller.close()
+    async with inside.transaction():
+        await inside.execute(KEY, "a")
+        claimed = await asyncio.wait_for(postgres.exchange([], worker_id=worker, limit=10), SOON)
+        assert [job.id for job in claimed.jobs] == [second]
+        assert claimed.next_in is not None
+        assert claimed.next_in < 1
+    assert await started(postgres, worker) == [first]
+
+
 async def test_all_verbs_meet_at_keys_without_a_deadlock(
     postgres: PostgresEngine,
     open_another: Opener,

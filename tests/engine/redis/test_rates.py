@@ -30,7 +30,10 @@ from tests.support.verbs import (
     the_job,
 )
 
-KEYS = {"rates", "queue_rates", "rate_index", "job_rates", "rated_jobs", "parked_jobs"}
+KEYS = {"rates", "queue_rates", "rate_index", "job_rates", "rated_jobs"} | {
+    "parked_jobs",
+    "parked_lines",
+}
 
 
 async def verbs_of(engine: RedisEngine, life: Awaitable[object]) -> list[str]:

@@ -130,8 +130,12 @@ EXPECTED = {
     "park": BY_SEQ,
     "unpark": BY_SEQ,
     "parked_due": "SEARCH job USING INDEX job_parked (run_at<?)",
-    "parked_next": "SEARCH job USING INDEX job_parked",
-    "parked_again": "SEARCH job USING INDEX job_pinned (queue=? AND lane=?)",
+    "parked_next": "SCAN job USING INDEX job_parked",
+    "parked_again": "SEARCH job USING INDEX job_parked_line (queue=? AND lane=?)",
+    "parked_line": "SEARCH job USING INDEX job_parked_line (queue=? AND lane=?)",
+    "parked_until": BY_SEQ,
+    "rate_delete": "SEARCH rate USING PRIMARY KEY (queue=? AND lane=?)",
+    "rates_ahead": "SEARCH rate USING PRIMARY KEY ((queue,lane)>(?,?))",
     "lane_holders": "SCAN job USING INDEX job_running",
 }
 

@@ -9,9 +9,8 @@ from headrace.engine.postgres.rates.keys import Rates
 from headrace.engine.postgres.sql import sql
 from headrace.engine.stored_text import checked_cursor, is_id
 from headrace.model.insert_policy import EXPIRED
-from headrace.model.job import LostJob
 from headrace.model.times import kept_delay
-from headrace.model.views import Due, Expired
+from headrace.model.views import Due, Expired, LostJob
 
 # Before every id.
 _NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -59,6 +58,7 @@ class Upkeep(Rates):
             # The last of several steps: lanes, rates, workers and queues are looked through once.
             await self._forget_lanes(limit)
             await self._forget_rates(limit)
+            await self._set_rate_clocks(limit)
             await self._forget_queues(limit)
             await self._common.fetch(sql.prune_workers, offset)
             await self._common.fetch(sql.mark_emptied_workers)

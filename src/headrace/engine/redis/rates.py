@@ -7,12 +7,12 @@ import struct
 from headrace.engine.redis.connection.store import RedisStore
 from headrace.errors import InvalidSetting
 from headrace.model.job import NewJob
-from headrace.model.rate import Rate, RateView
+from headrace.model.rate import CLOCK_STEP_SECONDS, Rate, RateView
 from headrace.model.times import kept_delay, moment_of
 
 # What scripts/library/rates.lua keeps of a job, and of a lane or a queue.
 _JOB_RATE = struct.Struct("<ddIdB")
-_KEPT = struct.Struct("<ddIddIdddd")
+_KEPT = struct.Struct("<ddIddIddddd")
 _MOMENT = struct.Struct("<d")
 # So many are read at once.
 _STRETCH = 500
@@ -51,7 +51,7 @@ class Rates(RedisStore):
             (now,) = _MOMENT.unpack(stamp)
             for name, kept in zip(found[::2], found[1::2], strict=True):
                 view = _view(name, kept, now)
-                if lane in (None, view.lane):
+                if view is not None and lane in (None, view.lane):
                     views.append(view)
             if len(found) < 2 * _STRETCH:
                 break
@@ -59,12 +59,18 @@ class Rates(RedisStore):
         return views[:limit]
 
 
-def _view(name: bytes, kept: bytes, now: float) -> RateView:
+def _view(name: bytes, kept: bytes, now: float) -> RateView | None:
+    """What people see of a key; None if it has neither a rate nor a hold any more."""
     queue, _, lane = name.decode().partition("\0")
     numbers = _KEPT.unpack_from(kept)
     tat, held_until = numbers[6:8]
+    ahead = numbers[10] - now
+    if ahead > CLOCK_STEP_SECONDS:
+        tat -= ahead
     by_jobs, by_operator = _rate(*numbers[:3]), _rate(*numbers[3:6])
     rate = by_operator or by_jobs
+    if rate is None and held_until <= now:
+        return None
     opens = held_until
     if rate is not None:
         paid = rate.after_hold(tat, held_until) if held_until else tat

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from headrace.engine.redis.claim import claimed
 from headrace.engine.redis.codec import at, read_record
 from headrace.engine.redis.connection.store import RedisStore
-from headrace.model.job import LostJob
-from headrace.model.views import Due, Expired
+from headrace.model.views import Due, Expired, LostJob
 
 
 class Upkeep(RedisStore):

@@ -52,7 +52,8 @@ def claim(
     offered = [] if known == NOTHING else _offered(transaction, worker_id, known)
     if rated:
         lines = _open(transaction, offered, queues)
-        best, empty, left, next_in = RatedClaim(transaction, limit, free).choose(names, lines)
+        rated_claim = RatedClaim(transaction, queues, limit, free)
+        best, empty, left, next_in = rated_claim.choose(names, lines)
         _offer_less(transaction, worker_id, offered, empty)
         found = _read_chosen(transaction, best)
     elif len(names) == 1 and not offered and not late:

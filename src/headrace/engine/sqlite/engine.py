@@ -185,6 +185,7 @@ class SqliteEngine:
             # The last of several steps: lanes, rates and queues are looked through once.
             await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
             await self._forget(keys.find_idle, keys.forget, ("", ""), limit)
+            await self._forget(keys.find_ahead, keys.set_clocks, ("", ""), limit)
             await self._forget(
                 prune.find_unused_queues, prune.forget_queues, (-math.inf, ""), limit
             )

@@ -1,9 +1,10 @@
 -- Rates of lanes and queues. `lane` '' is the queue itself. `count` starts in `per` seconds, up to
 -- `burst` at once: what the newest job says, and `set_…` what an operator says, which counts first. Times
--- are seconds since the epoch. `tat` is when all that has started is paid for. Nothing starts before
--- `held_until`. The `line_…` are of the job that was parked last: its time, when all is paid for after it,
--- its priority and its seq. A row may go when its times have passed, nobody has set it, no unfinished job
--- has a rate of it, and no caller's transaction has said a rate before `spared_until`, which may be open.
+-- are seconds since the epoch. `tat` is when all that has started is paid for, and `counted_at` when the
+-- last start was counted: by it a clock that went back is found out. Nothing starts before `held_until`.
+-- The `line_…` are of the last parked job: its time, when all is paid for after it, its priority and its
+-- seq. A row may go when its times have passed, nobody has set it, no unfinished job has a rate of it or is
+-- parked by it, and no caller's transaction has said a rate before `spared_until`, which may be open.
 -- Half of each page stays free, so that times change in place.
 -- Older programs go on working: they name the columns that they write, and what they read by `*` are the
 -- views, which have the new column last in all three. They start jobs without looking at rates, a parked
@@ -12,6 +13,7 @@
 CREATE TABLE rate (
     number bigint GENERATED ALWAYS AS IDENTITY,
     tat double precision NOT NULL DEFAULT 0,
+    counted_at double precision NOT NULL DEFAULT 0,
     held_until double precision NOT NULL DEFAULT 0,
     line_at double precision NOT NULL DEFAULT 0,
     line_tat double precision NOT NULL DEFAULT 0,
@@ -29,6 +31,15 @@ CREATE TABLE rate (
     PRIMARY KEY (lane, queue)
 ) WITH (fillfactor = 50, autovacuum_vacuum_cost_delay = 0);
 
+-- What jobs of a caller's transaction have said of the rates of their lanes, as job.rate, since it was
+-- committed: the next claim keeps it. In theirs, every claim would wait for the key until it ends.
+CREATE TABLE said_rate (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue text COLLATE "C" NOT NULL,
+    lane text COLLATE "C" NOT NULL,
+    rate double precision[] NOT NULL
+);
+
 -- What a job says of the rate of its lane: count, per, burst, its cost, and whether its retries count (1
 -- or 0). NULL: nothing.
 ALTER TABLE job ADD COLUMN rate double precision[];
@@ -39,6 +50,8 @@ CREATE INDEX job_rated ON job (lane, queue) WHERE rate IS NOT NULL;
 -- from before. It is pinned meanwhile. NULL: it had not.
 ALTER TABLE job ADD COLUMN parked smallint;
 CREATE INDEX job_parked ON job (run_at) WHERE state = 0 AND parked IS NOT NULL;
+CREATE INDEX job_parked_line ON job (lane, queue, priority DESC, seq)
+WHERE state = 0 AND parked IS NOT NULL;
 
 CREATE OR REPLACE VIEW unfinished_job AS
 SELECT id, task, queue, state, args, priority, lane, width,

@@ -12,6 +12,10 @@ SELECT hold_lane($1, $2, $3, $4)
 -- Keep what jobs of a caller's transaction say; see functions/rates/spare_rates.sql.
 SELECT spare_rates($1, $2, $3, $4)
 
+-- name: set_rate_clocks
+-- Set keys right if the clock went back; see functions/rates/set_rate_clocks.sql.
+SELECT set_rate_clocks($1, $2)
+
 -- name: forget_rates
 -- Forget keys that nobody uses any more; see functions/rates/forget_rates.sql.
 SELECT * FROM forget_rates($1, $2, $3)
@@ -27,11 +31,12 @@ FROM (
         k.held_until, k.per / k.count, k.burst, 1
     ) AS opens
     FROM (
-        SELECT r.queue, r.lane, r.tat, r.held_until, coalesce(r.set_count, r.count) AS count,
+        SELECT r.queue, r.lane, (rate_clock(r, n.now_at)).tat, r.held_until, coalesce(r.set_count, r.count) AS count,
             coalesce(r.set_per, r.per) AS per, coalesce(r.set_burst, r.burst) AS burst,
-            r.set_count IS NOT NULL AS by_operator,
-            date_part('epoch', clock_timestamp()) + $1::double precision AS now_at
-        FROM rate r
+            r.set_count IS NOT NULL AS by_operator, n.now_at
+        FROM rate r CROSS JOIN (
+            SELECT date_part('epoch', clock_timestamp()) + $1::double precision AS now_at
+        ) n
         WHERE ($2::text IS NULL OR r.queue = $2) AND ($3::text IS NULL OR r.lane = $3)
     ) k
     WHERE k.count IS NOT NULL OR k.held_until > k.now_at

@@ -75,6 +75,12 @@ UNION ALL
     SELECT FROM rate r WHERE r.queue = j.queue AND r.lane = j.lane AND r.count IS NOT NULL
  ) LIMIT 100)
 UNION ALL
+(SELECT 'rate', format('job %s is parked, but nothing is kept of its lane %L of queue %L', j.id, j.lane, j.queue)
+ FROM job j
+ WHERE j.state = 0 AND j.parked IS NOT NULL AND NOT EXISTS (
+    SELECT FROM rate r WHERE r.queue = j.queue AND r.lane = j.lane
+ ) LIMIT 100)
+UNION ALL
 (SELECT 'job', format('job %s is finished, but in state %s', h.id, h.state)
  FROM history h WHERE h.state <> 4 AND h.state NOT BETWEEN 5 AND 7 LIMIT 100)
 UNION ALL

@@ -45,6 +45,12 @@ class Rates(Store):
                 sql.forget_rates, self.clock.offset, after, limit
             )
 
+    async def _set_rate_clocks(self, limit: int) -> None:
+        """If the clock went back, who is parked does not wait for it to catch up."""
+        count = limit
+        while count == limit > 0:
+            [(count,)] = await self._common.fetch(sql.set_rate_clocks, self.clock.offset, limit)
+
     async def _spare_rates(self, jobs: Sequence[NewJob]) -> None:
         """Keep the rates of jobs that a caller's transaction is about to store."""
         rated = [(job.queue, job.lane, rate_text(job)) for job in jobs if job.rate is not None]

@@ -1,8 +1,9 @@
 -- Rates of lanes and queues. `lane` '' is the queue itself. `count` starts in `per` seconds, up to
 -- `burst` at once: what the newest job says, and `set_…` what an operator says, which counts first.
--- `tat` is when all that has started is paid for. Nothing starts before `held_until`. The `line_…` are
--- of the job that was parked last: its time, when all is paid for after it, its priority and its seq.
--- A row may go when its times have passed, nobody has set it, and no unfinished job has a rate of it.
+-- `tat` is when all that has started is paid for, and `counted_at` when the last start was counted: by it
+-- a clock that went back is found out. Nothing starts before `held_until`. The `line_…` are of the last
+-- parked job: its time, when all is paid for after it, its priority and its seq. A row may go when its
+-- times have passed, nobody has set it, and no unfinished job has a rate of it or was parked by it.
 -- Older programs go on working: they name the columns that they write, and read of a view only as many
 -- columns as they know. They start jobs without looking at rates, and a parked job that they start
 -- keeps its place for a retry, whether or not it was to.
@@ -16,6 +17,7 @@ CREATE TABLE rate (
     set_per REAL,
     set_burst INTEGER,
     tat REAL NOT NULL DEFAULT 0,
+    counted_at REAL NOT NULL DEFAULT 0,
     held_until REAL NOT NULL DEFAULT 0,
     line_at REAL NOT NULL DEFAULT 0,
     line_tat REAL NOT NULL DEFAULT 0,
@@ -34,6 +36,8 @@ CREATE INDEX job_rated ON job (queue, lane) WHERE rate IS NOT NULL;
 -- from before. It is pinned meanwhile. NULL: it had not.
 ALTER TABLE job ADD COLUMN parked INTEGER;
 CREATE INDEX job_parked ON job (run_at, queue) WHERE state = 0 AND parked IS NOT NULL;
+CREATE INDEX job_parked_line ON job (queue, lane, priority DESC, seq)
+WHERE state = 0 AND parked IS NOT NULL;
 
 -- As before, with the new column behind the others.
 DROP VIEW unfinished_job;

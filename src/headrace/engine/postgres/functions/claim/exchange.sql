@@ -61,8 +61,8 @@ DECLARE
     expiring timestamptz;
     scan_began timestamptz;
     holding uuid[] := CASE WHEN cardinality(p_hold_lane) > 0 THEN p_id END;
-    -- Whether there are rates, and whether others should look, too.
-    rated boolean; elsewhere boolean := false;
+    -- Whether there are rates, whether this has changed some, and whether others should look, too.
+    rated boolean; said boolean; elsewhere boolean := false;
 BEGIN
     IF settling > 1 AND cardinality(p_token) = 1 THEN
         p_token := array_fill(p_token[1], ARRAY[settling]);
@@ -197,6 +197,7 @@ BEGIN
         raised := raised + cardinality(step.queues);
         elsewhere := NOT step.queues <@ coalesce(p_queues, step.queues);
         p_from := least(p_from, step.first_seq);
+        said := step.said;
     END IF;
     IF worker_number IS NOT NULL AND cardinality(p_queues) = 1 THEN
         IF NOT EXISTS (SELECT FROM queue q WHERE q.name = p_queues[1] AND q.paused) THEN
@@ -211,14 +212,14 @@ BEGIN
     ELSE
         step := NULL;
     END IF;
-    IF rated AND names IS NOT NULL THEN
-        tasks := array_fill(NULL::text, ARRAY[cardinality(names)]);
+    IF rated THEN
+        tasks := array_fill(NULL::text, ARRAY[coalesce(cardinality(names), 0)]);
         IF step IS NOT NULL THEN
             names := names || step.queues;
             tasks := tasks || step.tasks;
         END IF;
-        SELECT * INTO step
-        FROM rated_claim(p_offset, names, tasks, p_limit, p_free, p_from, expiring);
+        SELECT * INTO step FROM rated_claim(
+            p_offset, p_queues, names, tasks, p_limit, p_free, p_from, expiring, NOT said);
         places := step.places;
         next_in := step.next_in;
         moment := step.moment;
@@ -309,7 +310,6 @@ BEGIN
             tasks := NULL;
         END LOOP;
     END IF;
-
     scan_ms := 1000 * date_part('epoch', clock_timestamp() - scan_began);
     IF scan_ms < 30 THEN
         scan_ms := NULL;

@@ -67,12 +67,26 @@ BEGIN
         WHERE coalesce(owners[u.ordinal], u.id) = u.id AND u.id NOT IN (SELECT unnest(known))
         ORDER BY u.ordinal
         ON CONFLICT (id) DO NOTHING
-        RETURNING id, state, queue, lane, width, seq
+        RETURNING id, state, queue, lane, width, seq, rate
     ), requested AS (
         INSERT INTO lane_admission (queue, lane, width)
         SELECT DISTINCT ON (f.queue, f.lane) f.queue, f.lane, f.width
         FROM fresh f WHERE f.state = 1
         ORDER BY f.queue, f.lane, f.seq DESC
+    ), said AS (
+        -- The next claim keeps it, once this is committed.
+        INSERT INTO said_rate (queue, lane, rate)
+        SELECT f.queue, f.lane, f.rate
+        FROM (
+            SELECT DISTINCT ON (f.queue, f.lane) f.queue, f.lane, f.rate
+            FROM fresh f WHERE f.rate IS NOT NULL
+            ORDER BY f.queue, f.lane, f.seq DESC
+        ) f
+        WHERE NOT EXISTS (
+            SELECT FROM rate r
+            WHERE r.lane = f.lane AND r.queue = f.queue
+                AND r.count = f.rate[1] AND r.per = f.rate[2] AND r.burst = f.rate[3]
+        )
     )
     SELECT array_agg(f.id) INTO stored FROM fresh f;
     stored := without_finished(stored);

@@ -1,7 +1,8 @@
 -- Choose ready jobs to lease where there are rates or holds, best first, and park those that may not start
 -- yet. The lines are those of `best_lines`. Of the chosen at most `p_free` (NULL: any number) count by a
--- rate. Answers where the chosen are, the time by which was decided, how many were parked, how many were left
--- to others, and in how many seconds it is worth asking again.
+-- rate. Unless `p_wait`, the caller has locked keys already. Answers where the chosen are, the time by which
+-- was decided, how many were parked, how many were left to others, and in how many seconds it is worth asking
+-- again (NULL: nobody knows) for who serves the queues `p_named` (NULL: all).
 --
 -- Keys are locked in their order before anything is decided by them; those that are met later only if nobody
 -- else has them, because that is another order. Nobody who has locked a key waits for a job, so this may wait
@@ -11,8 +12,8 @@
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION rated_claim(
-    p_offset double precision, p_queues text[], p_tasks text[], p_limit integer, p_free integer,
-    p_from bigint, p_expiring timestamptz,
+    p_offset double precision, p_named text[], p_queues text[], p_tasks text[], p_limit integer,
+    p_free integer, p_from bigint, p_expiring timestamptz, p_wait boolean,
     OUT places tid[], OUT moment timestamptz, OUT parked_jobs integer, OUT passed integer,
     OUT next_in double precision
 ) LANGUAGE plpgsql AS $$
@@ -37,6 +38,7 @@ DECLARE
     whole_paid double precision; paid double precision; opens double precision;
     in_line boolean; behind boolean;
     waited boolean; closed text[] := '{}'; opens_first double precision; busy boolean := false;
+    lined record; left_keys bigint[] := '{}';
     park_ids uuid[] := '{}'; park_times double precision[] := '{}';
 BEGIN
     places := '{}';
@@ -90,18 +92,18 @@ BEGIN
                 FOR NO KEY UPDATE SKIP LOCKED
             );
         ELSE
-            waited := cardinality(numbers) = 0;
+            waited := p_wait AND cardinality(numbers) = 0;
             more_keys := lock_rates(step.queue, step.lane, numbers, waited);
-            keys := keys || more_keys;
-            FOR n IN 1..coalesce(cardinality(more_keys), 0) LOOP
-                numbers := numbers || (more_keys[n]).number;
-                front := front || 0::double precision;
-                blocked := blocked || false;
-            END LOOP;
             IF waited THEN
                 -- Not earlier: others may have started some while this waited.
                 moment := clock_timestamp() + p_offset * interval '1 second';
             END IF;
+            FOR n IN 1..coalesce(cardinality(more_keys), 0) LOOP
+                keys := keys || rate_clock(more_keys[n], date_part('epoch', moment));
+                numbers := numbers || (more_keys[n]).number;
+                front := front || 0::double precision;
+                blocked := blocked || false;
+            END LOOP;
         END IF;
         now_at := date_part('epoch', moment);
         FOR n IN 1..step.jobs LOOP
@@ -142,6 +144,7 @@ BEGIN
             END IF;
             IF p_free <= 0 AND (key_interval IS NOT NULL OR whole_interval IS NOT NULL) THEN
                 passed := passed + 1;
+                left_keys := left_keys || step.key[n];
                 CONTINUE;
             END IF;
             PERFORM FROM job j WHERE j.ctid = step.place[n] AND j.state + 0 = 2
@@ -158,6 +161,7 @@ BEGIN
                     NULL;
                 ELSIF opens <= now_at AND NOT behind AND NOT blocked[key_at] THEN
                     lane_key.tat := greatest(paid, now_at) + step.cost[n] * key_interval;
+                    lane_key.counted_at := now_at;
                 ELSIF in_line AND NOT behind THEN
                     -- Better than the last of the line: it asks for the next slot.
                     blocked[key_at] := true;
@@ -184,6 +188,7 @@ BEGIN
             END IF;
             IF whole_interval IS NOT NULL THEN
                 whole_key.tat := greatest(whole_paid, now_at) + step.cost[n] * whole_interval;
+                whole_key.counted_at := now_at;
                 keys[whole_at] := whole_key;
             END IF;
             IF key_interval IS NOT NULL OR whole_interval IS NOT NULL THEN
@@ -201,18 +206,26 @@ BEGIN
         PERFORM park_jobs(park_ids, park_times);
     END IF;
     IF cardinality(keys) > 0 THEN
-        UPDATE rate r SET tat = k.tat, line_at = k.line_at, line_tat = k.line_tat,
-            line_priority = k.line_priority, line_seq = k.line_seq
+        SELECT * INTO lined FROM start_parked(
+            keys, left_keys, closed, moment, expiring,
+            CASE
+                WHEN passed >= leave_at_most OR looked >= look_at_most THEN 0
+                ELSE least(p_limit - cardinality(places), p_free)
+            END);
+        keys := lined.keys;
+        places := places || lined.places;
+        UPDATE rate r SET tat = k.tat, counted_at = k.counted_at, line_at = k.line_at,
+            line_tat = k.line_tat, line_priority = k.line_priority, line_seq = k.line_seq
         FROM unnest(keys) AS k
         WHERE r.lane = ANY (ARRAY[k.lane]) AND r.queue = k.queue
-            AND (r.tat, r.line_at, r.line_tat, r.line_seq)
-                IS DISTINCT FROM (k.tat, k.line_at, k.line_tat, k.line_seq);
+            AND (r.tat, r.counted_at, r.line_at, r.line_tat, r.line_seq)
+                IS DISTINCT FROM (k.tat, k.counted_at, k.line_at, k.line_tat, k.line_seq);
     END IF;
-    opens_first := least(opens_first, (
-        SELECT date_part('epoch', j.run_at) FROM job j WHERE j.state = 0 AND j.parked IS NOT NULL
-        ORDER BY j.run_at LIMIT 1
-    ));
-    next_in := greatest(opens_first - date_part('epoch', moment), 0);
+    IF opens_first IS NOT NULL THEN
+        next_in := greatest(opens_first - date_part('epoch', moment), 0);
+    END IF;
+    -- NULL counts for nothing here.
+    next_in := least(next_in, next_parked(moment, p_named));
     IF parked_jobs > 0 AND looked >= look_at_most THEN
         next_in := 0;
     ELSIF busy THEN

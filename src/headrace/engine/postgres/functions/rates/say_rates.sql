@@ -1,6 +1,6 @@
 -- Keep what jobs and outcomes say of keys: a rate (as in job.rate, of several the last counts), or a hold of
--- so many seconds, which does not shorten another. Where neither is said, a parked job is gone, and those
--- behind it move up. Jobs that are run again (`p_back`) bring a rate along where it was forgotten. Until
+-- so many seconds, which does not shorten another. Where neither is said, a parked job is gone, and the best
+-- of the others moves up. Jobs that are run again (`p_back`) bring a rate along where it was forgotten. Until
 -- `p_spare` (NULL: now) the keys are not forgotten, whoever has a rate of them.
 --
 -- The last that a transaction does, once: see `lock_rate`. Where a rate is as it was, others can claim by it
@@ -14,6 +14,10 @@ DECLARE
     said record;
     old_key rate%ROWTYPE;
     new_key rate%ROWTYPE;
+    now_at double precision := date_part('epoch', p_moment);
+    -- So many that are parked are looked at again at once where jobs change a rate. The others are when
+    -- their turn comes: claims see to the best one that is parked.
+    look_again_at_most CONSTANT integer := 1000;
 BEGIN
     FOR said IN
         SELECT s.queue, s.lane, s.rate[1] AS count, s.rate[2] AS per, s.rate[3]::integer AS burst,
@@ -43,7 +47,7 @@ BEGIN
             CONTINUE WHEN NOT FOUND;
         END IF;
         old_key := lock_rate(said.queue, said.lane);
-        new_key := old_key;
+        new_key := rate_clock(old_key, now_at);
         IF said.count IS NOT NULL AND NOT (p_back AND old_key.count IS NOT NULL) THEN
             new_key.count := said.count;
             new_key.per := said.per;
@@ -53,6 +57,9 @@ BEGIN
         new_key.held_until :=
             greatest(old_key.held_until, date_part('epoch', p_moment) + said.hold);
         new_key.spared_until := greatest(old_key.spared_until, p_spare);
-        PERFORM write_rate(p_moment, old_key, new_key, said.again);
+        IF said.again THEN
+            new_key.line_at := move_up_parked(p_moment, new_key);
+        END IF;
+        PERFORM write_rate(p_moment, old_key, new_key, false, look_again_at_most);
     END LOOP;
 END $$;

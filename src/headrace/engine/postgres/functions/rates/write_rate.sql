@@ -1,7 +1,7 @@
 -- Keep what was changed of a key, whose lock we have. What has started counts by the new rate. If that
--- differs, or with `p_again`, claims look again at the jobs that are parked.
+-- differs, claims look again at `p_most` (NULL: all) of the jobs that are parked, and with `p_again` at all.
 CREATE OR REPLACE FUNCTION write_rate(
-    p_moment timestamptz, p_old rate, p_new rate, p_again boolean
+    p_moment timestamptz, p_old rate, p_new rate, p_again boolean, p_most integer DEFAULT NULL
 )
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -10,25 +10,30 @@ DECLARE
         coalesce(p_old.set_per / p_old.set_count, p_old.per / p_old.count);
     new_interval double precision :=
         coalesce(p_new.set_per / p_new.set_count, p_new.per / p_new.count);
+    most integer := CASE WHEN NOT p_again THEN p_most END;
+    factor double precision;
 BEGIN
+    p_new := rate_clock(p_new, now_at);
     IF (old_interval, coalesce(p_old.set_burst, p_old.burst))
         IS DISTINCT FROM (new_interval, coalesce(p_new.set_burst, p_new.burst)) THEN
         p_again := true;
         IF old_interval > 0 AND new_interval > 0 THEN
-            p_new.tat := now_at
-                + greatest(p_old.tat - now_at, 0) / old_interval * new_interval;
+            factor := new_interval / old_interval;
+            p_new.tat := now_at + greatest(p_new.tat - now_at, 0) * factor;
+            p_new.line_at := now_at + greatest(p_new.line_at - now_at, 0) * factor;
+            p_new.line_tat := now_at + greatest(p_new.line_tat - now_at, 0) * factor;
         END IF;
     END IF;
     IF p_again THEN
-        p_new.line_at := 0;
+        IF parked_again(p_moment, p_new.queue, p_new.lane, most) IS DISTINCT FROM most THEN
+            p_new.line_at := 0;
+        END IF;
+        PERFORM pg_notify(current_schema(), 'work');
     END IF;
-    UPDATE rate SET tat = p_new.tat, held_until = p_new.held_until, line_at = p_new.line_at,
+    UPDATE rate SET tat = p_new.tat, counted_at = p_new.counted_at, held_until = p_new.held_until,
+        line_at = p_new.line_at, line_tat = p_new.line_tat,
         count = p_new.count, per = p_new.per, burst = p_new.burst,
         set_count = p_new.set_count, set_per = p_new.set_per, set_burst = p_new.set_burst,
         spared_until = p_new.spared_until
     WHERE lane = p_new.lane AND queue = p_new.queue;
-    IF p_again THEN
-        PERFORM parked_again(p_moment, p_new.queue, p_new.lane);
-        PERFORM pg_notify(current_schema(), 'work');
-    END IF;
 END $$;

@@ -1,5 +1,5 @@
 -- rated_claim: which ready jobs may start where there are rates or holds, and which are parked.
--- KEYS jobs ready reserved due expiry parked_jobs job_rates
+-- KEYS jobs ready reserved due expiry parked_jobs parked_lines
 -- Needs expiry, rates and claim, whose `take` it replaces. A job that may not start yet is scheduled for the
 -- time at which it may, pinned to its place. Each parked job of a lane has a time of its own, one after the
 -- other; who is better than the last of them asks for the next one. The claim that finds a job when its
@@ -15,27 +15,14 @@ local looked, passed, parked_some = 0, 0, false
 -- How many jobs with a rate may be leased yet; the caller sets it.
 local free_slots = math.huge
 local closed, opens_next = {}, math.huge
-local changed_keys = {}
-
--- When all that has started is paid for. No burst follows a hold.
-local function paid_at(key, rate)
-  if key.held_until == 0 then return key.tat end
-  return math.max(key.tat, key.held_until + (rate.burst - 1) * rate.interval)
-end
-
-local function opens_by(rate, paid, cost)
-  return paid - math.max(rate.burst - cost, 0) * rate.interval
-end
-
--- From when on a job may start; without a rate: one that does not count.
-local function opens_at(key, rate, cost)
-  if not rate then return key.held_until end
-  return math.max(opens_by(rate, paid_at(key, rate), cost), key.held_until)
-end
+-- Keys that were looked at, and those of which ready jobs are left to others.
+local looked_keys, left_keys = {}, {}
+-- Of so many that are parked a claim looks for the first of its own queues.
+local NEXT_AT_MOST = 100
 
 local function start(key, rate, cost)
   if rate then
-    key.tat = math.max(paid_at(key, rate), now) + cost * rate.interval
+    key.tat, key.counted_at = math.max(paid_at(key, rate), now) + cost * rate.interval, now
     changed_keys[key.name] = key
   end
 end
@@ -62,14 +49,7 @@ local function slot(key, order, rate, cost)
   return at
 end
 
--- The rate that a start of a job counts by; none if it does not. `said`: the job has a rate.
-local function counted_by(key, said, attempt, count_retries)
-  if not key.by_operator and not said then return nil end
-  if said and attempt > 0 and count_retries == 0 then return nil end
-  return rate_of(key)
-end
-
-local parked = { jobs = {}, times = {} }
+local parked = { jobs = {}, times = {}, lines = {} }
 
 local function park(record, id, at)
   local job = decode(record)
@@ -85,6 +65,13 @@ local function park(record, id, at)
   local n = #parked.jobs
   parked.jobs[n + 1], parked.jobs[n + 2] = id, encode(job)
   parked.times[n + 1], parked.times[n + 2] = at, id
+  put(parked.lines, job.queue .. '\0' .. job.lane .. '\0' .. job.order .. id)
+end
+
+-- Whether the time of a job to start is over.
+local function is_late(flags, attempt, id)
+  return bit.band(flags, EXPIRES) ~= 0 and attempt == 0
+    and tonumber(call('ZSCORE', EXPIRY, id) or LATE) <= now
 end
 
 -- Answers whether a job leaves its line, and whether that is to be leased. One whose time to start is over
@@ -92,12 +79,9 @@ end
 local function decide(order, id, record)
   local _, flags, _, _, attempt = unpack_record(NUMBERS, record)
   local queue, lane = unpack_record('ss', record, QUEUE)
-  if bit.band(flags, EXPIRES) ~= 0 and attempt == 0
-    and tonumber(call('ZSCORE', EXPIRY, id) or LATE) <= now then
-    return true, true
-  end
-  local said, cost, count_retries = bit.band(flags, RATED) ~= 0, 1, 1
-  if said then _, _, _, cost, count_retries = struct.unpack(JOB_RATE, call('HGET', JOB_RATES, id)) end
+  if is_late(flags, attempt, id) then return true, true end
+  local said = bit.band(flags, RATED) ~= 0
+  local cost, count_retries = cost_of(id, said)
   local whole = open_key(queue, '')
   local queue_opens = whole and opens_at(whole, rate_of(whole), cost) or 0
   if queue_opens > now then
@@ -107,7 +91,9 @@ local function decide(order, id, record)
   local key = lane ~= '' and open_key(queue, lane)
   local rate = key and counted_by(key, said, attempt, count_retries)
   local counted = rate or whole and rate_of(whole)
+  if key then looked_keys[key.name] = key end
   if counted and free_slots <= 0 then
+    if key then left_keys[key.name] = true end
     passed = passed + 1
     return false
   end
@@ -134,15 +120,46 @@ local function record_at(line)
   return line.records[line.at]
 end
 
-local function write_claim(gone)
+local function write_parked(gone)
   for index, members in pairs(gone) do write('ZREM', index, members) end
   write('HSET', JOBS, parked.jobs)
   write('ZADD', DUE, parked.times)
   write('ZADD', PARKED_JOBS, parked.times)
-  parked = { jobs = {}, times = {} }
-  for name, key in pairs(changed_keys) do
-    write_key(key)
-    changed_keys[name] = nil
+  write('ZADD', PARKED_LINES, parked.lines)
+  parked = { jobs = {}, times = {}, lines = {} }
+end
+
+-- Starts the best that are parked of a lane, as far as they may start now, up to `limit` taken, and sees
+-- that the next has a time that is not later than it may: those before it may have been cancelled, or the
+-- rate may have become faster.
+local function see_to_line(key, taken, limit)
+  local from = '[' .. key.name .. '\0'
+  local id, job, member = best_parked(key, from)
+  if not id and key.line_at ~= 0 then
+    key.line_at, changed_keys[key.name] = 0, key
+  end
+  while id do
+    if not is_late(job.flags, job.attempt, id) then
+      local opens, rate, cost = opens_for(key, id, job)
+      local whole = open_key(key.queue, '')
+      if opens > now or #taken >= limit or free_slots <= 0 or closed[key.queue]
+        or whole and opens_at(whole, rate_of(whole), cost) > now then
+        hurry_parked(id, job, math.max(opens, now))
+        return
+      end
+      start(key, rate, cost)
+      if whole then start(whole, rate_of(whole), cost) end
+      free_slots = free_slots - 1
+      forget_parked(job, id)
+      call('ZREM', DUE, id)
+      job.run_at = math.min(job.run_at, now)
+      call('HSET', JOBS, id, encode(job))
+      count(scheduled, key.queue, -1)
+      count(running, key.queue, 1)
+      made_ready = made_ready + 1
+      taken[#taken + 1] = id
+    end
+    id, job, member = best_parked(key, '(' .. member)
   end
 end
 
@@ -168,18 +185,29 @@ take = function(worker_id, claimant, name, named, limit)
     end
     if closed[line.queue] or not advance(line) then table.remove(fronts, best) end
   end
-  write_claim(gone)
+  write_parked(gone)
+  -- Ready jobs that nobody has looked at may be better than those that are parked.
+  if looked >= LOOK_AT_MOST or passed >= LEAVE_AT_MOST then limit = 0 end
+  for name, key in pairs(looked_keys) do
+    if rate_of(key) and not left_keys[name] then see_to_line(key, taken, limit) end
+  end
+  looked_keys = {}
+  for name, key in pairs(changed_keys) do
+    write_key(key)
+    changed_keys[name] = nil
+  end
   return taken
 end
 
 -- Makes parked jobs ready whose time has come. One that an older program has moved is forgotten.
 local function make_parked_ready()
   local ids = call('ZRANGE', PARKED_JOBS, '-inf', now, 'BYSCORE', 'LIMIT', 0, LOOK_AT_MOST)
-  local due, jobs = {}, {}
+  local due, jobs, members = {}, {}, {}
   for n, record in ipairs(read(JOBS, ids)) do
     local job = record and decode(record)
     if job and job.state == SCHEDULED and has(job, PARKED) then
       job.state = PENDING
+      members[#members + 1] = job.queue .. '\0' .. job.lane .. '\0' .. job.order .. ids[n]
       due[#due + 1] = ids[n]
       jobs[2 * #due - 1], jobs[2 * #due] = ids[n], encode(job)
       count(scheduled, job.queue, -1)
@@ -187,15 +215,29 @@ local function make_parked_ready()
     end
   end
   write('ZREM', PARKED_JOBS, ids)
+  write('ZREM', PARKED_LINES, members)
   write('ZREM', DUE, due)
   write('HSET', JOBS, jobs)
   write_lines()
 end
 
+-- When the next parked job of some queues (nil: all) may start; too early if very many of others come before
+-- it.
+local function next_parked(named)
+  local first = call('ZRANGE', PARKED_JOBS, 0, named and NEXT_AT_MOST - 1 or 0, 'WITHSCORES')
+  if not named or #first == 0 then return tonumber(first[2] or math.huge) end
+  local serves, ids = {}, {}
+  for _, queue in ipairs(named) do serves[queue] = true end
+  for n = 1, #first, 2 do ids[#ids + 1] = first[n] end
+  for n, record in ipairs(read(JOBS, ids)) do
+    if record and serves[unpack_record('s', record, QUEUE)] then return tonumber(first[2 * n]) end
+  end
+  return #ids == NEXT_AT_MOST and tonumber(first[#first]) or math.huge
+end
+
 -- In how many seconds one may start that has to wait ('' none).
-local function next_start()
+local function next_start(named)
   if parked_some and looked >= LOOK_AT_MOST then return '0' end
-  local first = call('ZRANGE', PARKED_JOBS, 0, 0, 'WITHSCORES')
-  local at = math.min(opens_next, tonumber(first[2] or math.huge))
+  local at = math.min(opens_next, next_parked(named))
   return at < math.huge and string.format('%.6f', math.max(0, at - now)) or ''
 end

@@ -1,5 +1,5 @@
 -- rerun: run a finished job again, or a scheduled one now.
--- KEYS meta due ended results errors notes signals parked_jobs
+-- KEYS meta due ended results errors notes signals
 -- Needs clock layout job lanes queues children waits expiry rates. A finished job gets a new number and
 -- queues up at the end; its token goes on growing, so an attempt from before can never settle it.
 
@@ -15,7 +15,7 @@ local function rerun(id)
     call('ZREM', DUE, id)
     count(scheduled, job.queue, -1)
     stop_waiting(job, id)
-    if has(job, PARKED) then call('ZREM', PARKED_JOBS, id) end
+    if has(job, PARKED) then forget_parked(job, id) end
   else
     -- Its place among the finished ones is left to whoever prunes: it has another time by then.
     call('HINCRBY', META, 'outdated', 1)

@@ -3,6 +3,7 @@
 -- done, then what is wrong, as texts.
 -- KEYS meta jobs bodies ids due held finished ready reserved waiting places lanes counts
 -- KEYS children unfinished suspended awaits expiry rates queue_rates rate_index rated_jobs parked_jobs
+-- KEYS parked_lines
 -- USES clock layout job
 -- ARGV 1 offset  2 part: the name of an index, "lanes" or "sums"  3 where to go on ('' at the beginning)
 -- What holds for a job or a lane holds at every moment, so it may be looked at piece by piece while
@@ -95,6 +96,11 @@ local function expect_parked(job, id)
   local at = call('ZSCORE', PARKED_JOBS, id)
   if at and at ~= call('ZSCORE', DUE, id) or not at and not has(job, HOLD) then
     report('job ' .. id .. ' is parked but nobody knows until when')
+  end
+  if at and not call('ZSCORE', PARKED_LINES, lane_name(job) .. '\0' .. job.order .. id) then
+    report('job ' .. id .. ' is parked but not listed with those of its lane')
+  elseif at and call('HEXISTS', RATES, lane_name(job)) == 0 then
+    report('job ' .. id .. ' is parked but nothing is kept of ' .. label_of(lane_name(job)))
   end
 end
 

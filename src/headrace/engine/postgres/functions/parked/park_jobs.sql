@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION park_jobs(p_id uuid[], p_time double precision[])
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE job j SET state = 0, run_at = to_timestamp(ceil(p.at * 1000000) / 1000000), reserved = false,
+    UPDATE job j SET state = 0, run_at = parked_time(p.at), reserved = false,
         parked = coalesce(j.parked, j.hold::integer + 2 * j.pinned::integer),
         hold = true, pinned = true
     FROM unnest(p_id, p_time) AS p (id, at)
