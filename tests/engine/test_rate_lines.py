@@ -12,6 +12,7 @@ from headrace.model.job import JobFilter
 from headrace.model.outcome import Failed
 from headrace.model.rate import as_rate
 from headrace.model.status import Status
+from tests.engine.conftest import Opener
 from tests.engine.rate_words import MINUTE, insert, parked, rated, started
 from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, retry, settle, status, the_job
 
@@ -193,9 +194,11 @@ async def test_a_large_cost_is_owed_although_the_clock_went_back(
 
 
 async def test_a_hold_is_kept_until_those_that_it_parked_have_started(
-    engine: Engine, clock: Clock
+    engine: Engine, open_another: Opener, clock: Clock
 ) -> None:
-    """So they start without `promote_due`, and what becomes of their places is not changed."""
+    """So they start without `promote_due`, whoever claims them, and what becomes of their places
+    is not changed.
+    """
     ids = await insert(engine, *(a_job(lane="h", hold=False) for _ in range(2)))
     await engine.hold_lane("default", "h", MINUTE)
     worker = await a_worker(engine)
@@ -204,7 +207,7 @@ async def test_a_hold_is_kept_until_those_that_it_parked_have_started(
     clock.advance(MINUTE + 1)
     await engine.prune(older_than=1e6)
     assert await engine.rates() == []
-    [job] = await claim(engine, worker, 10)
+    [job] = await claim(await open_another(), worker, 10)
     assert job.id == ids[0]
     await engine.prune(older_than=1e6)
     await retry(engine, job, MINUTE)

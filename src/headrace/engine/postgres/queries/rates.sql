@@ -14,7 +14,7 @@ SELECT spare_rates($1, $2, $3, $4)
 
 -- name: set_rate_clocks
 -- Set keys right if the clock went back; see functions/rates/set_rate_clocks.sql.
-SELECT set_rate_clocks($1, $2)
+SELECT * FROM set_rate_clocks($1, $2, $3)
 
 -- name: forget_rates
 -- Forget keys that nobody uses any more; see functions/rates/forget_rates.sql.

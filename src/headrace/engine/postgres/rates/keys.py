@@ -47,9 +47,11 @@ class Rates(Store):
 
     async def _set_rate_clocks(self, limit: int) -> None:
         """If the clock went back, who is parked does not wait for it to catch up."""
-        count = limit
+        after, count = _NO_PLACE, limit
         while count == limit > 0:
-            [(count,)] = await self._common.fetch(sql.set_rate_clocks, self.clock.offset, limit)
+            [(after, count)] = await self._common.fetch(
+                sql.set_rate_clocks, self.clock.offset, after, limit
+            )
 
     async def _spare_rates(self, jobs: Sequence[NewJob]) -> None:
         """Keep the rates of jobs that a caller's transaction is about to store."""

@@ -1,19 +1,19 @@
 #!lua flags=allow-oom
 -- forget_rates: forget rates that jobs have set and none needs any more, and holds that are over.
--- KEYS jobs rate_index rated_jobs parked_lines signals
+-- KEYS jobs rate_index rated_jobs signals
 -- USES clock layout job lanes rates
 -- ARGV 1 offset  2 after which name ('' at the beginning)
 -- Answers after which name to go on, '' at the end. One call is one bounded step.
--- A rate may go when what has started is paid for, and no unfinished job of the lane has one or is parked.
+-- A rate may go when what has started is paid for, and no unfinished job of the lane has one; a hold when
+-- none is parked by it, which `write_key` looks at.
 -- Entries of jobs that have finished are only there if a program from before layout 6 ended them. If the clock
 -- went back, who is parked does not wait for it to catch up.
 
 local AT_ONCE = 500
 
--- Whether an unfinished job of a lane has a rate, or is parked.
+-- Whether an unfinished job of a lane has a rate.
 local function is_needed(key)
   local low, high = '[' .. key.name .. '\0', '(' .. key.name .. '\1'
-  if best_parked(key, low) then return true end
   while true do
     local member = call('ZRANGE', RATED_JOBS, low, high, 'BYLEX', 'LIMIT', 0, 1)[1]
     if not member then return false end
