@@ -127,6 +127,8 @@ async def test_a_rate_is_kept_and_used_while_workers_die_and_hang(scene: Scene) 
     counted = defaultdict(list)
     for line in scene.lines("counted"):
         counted[line.lane].append(line.at)
+    tokens = [(line.job, line.token) for line in scene.lines("counted")]
+    assert len(tokens) == len(set(tokens)), "a claim was written down twice"
     assert counted.keys() == set(keys)
     broken = {key: too_many(rate, counted[key]) for key in keys}
     assert {key: windows for key, windows in broken.items() if windows} == {}

@@ -63,6 +63,19 @@ async def test_no_start_is_lost_where_parked_jobs_were_cancelled(
     assert await started(engine, worker) == [last]
 
 
+async def test_parked_jobs_that_start_before_their_time_come_in_their_order(
+    engine: Engine, clock: Clock
+) -> None:
+    """Among those that a claim leases: one of another lane came later."""
+    ids = await insert(engine, *(rated(burst=3) for _ in range(9)))
+    worker = await a_worker(engine)
+    assert await started(engine, worker) == ids[:3]
+    await engine.cancel(ids[4:7])
+    [other] = await insert(engine, a_job())
+    clock.advance(3 * MINUTE + 0.1)
+    assert await started(engine, worker) == [ids[3], *ids[7:], other]
+
+
 async def test_a_worker_that_asks_for_little_loses_no_start_either(
     engine: Engine, clock: Clock
 ) -> None:

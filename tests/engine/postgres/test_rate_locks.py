@@ -90,6 +90,23 @@ async def test_a_claim_counts_from_when_it_has_the_key(
     assert await claiming == [job_id]
 
 
+async def test_what_was_counted_while_this_waited_is_not_taken_for_a_clock_that_was_ahead(
+    postgres: PostgresEngine, inside: Raw
+) -> None:
+    """It is later than when this began, by more than what a clock may be wrong."""
+    await insert(postgres, rated())
+    async with inside.transaction():
+        await inside.execute(KEY, "h")
+        changing = await meeting(inside, insert(postgres, rated(burst=2)))
+        await inside.execute("SELECT pg_sleep(1.2)")
+        owed = await inside.fetchval(
+            "UPDATE rate SET counted_at = date_part('epoch', clock_timestamp()), "
+            "tat = date_part('epoch', clock_timestamp()) + 60 RETURNING tat"
+        )
+    await changing
+    assert await inside.fetchval("SELECT tat FROM rate") == pytest.approx(owed, abs=0.01)
+
+
 async def test_a_job_that_was_parked_meanwhile_is_not_put_back(
     postgres: PostgresEngine, inside: Raw
 ) -> None:

@@ -31,7 +31,7 @@ FROM (
         k.held_until, k.per / k.count, k.burst, 1
     ) AS opens
     FROM (
-        SELECT r.queue, r.lane, (rate_clock(r, n.now_at)).tat, r.held_until, coalesce(r.set_count, r.count) AS count,
+        SELECT r.queue, r.lane, (rate_clock(r, to_timestamp(n.now_at))).tat, r.held_until, coalesce(r.set_count, r.count) AS count,
             coalesce(r.set_per, r.per) AS per, coalesce(r.set_burst, r.burst) AS burst,
             r.set_count IS NOT NULL AS by_operator, n.now_at
         FROM rate r CROSS JOIN (

@@ -14,5 +14,6 @@ BEGIN
     new_key.held_until := CASE
         WHEN p_seconds > 0 THEN date_part('epoch', moment) + p_seconds ELSE 0
     END;
-    PERFORM write_rate(moment, old_key, new_key, true);
+    PERFORM write_rate(
+        statement_timestamp() + p_offset * interval '1 second', old_key, new_key, true);
 END $$;

@@ -99,7 +99,8 @@ BEGIN
                 moment := clock_timestamp() + p_offset * interval '1 second';
             END IF;
             FOR n IN 1..coalesce(cardinality(more_keys), 0) LOOP
-                keys := keys || rate_clock(more_keys[n], date_part('epoch', moment));
+                keys := keys || rate_clock(
+                    more_keys[n], statement_timestamp() + p_offset * interval '1 second');
                 numbers := numbers || (more_keys[n]).number;
                 front := front || 0::double precision;
                 blocked := blocked || false;

@@ -14,7 +14,6 @@ DECLARE
     said record;
     old_key rate%ROWTYPE;
     new_key rate%ROWTYPE;
-    now_at double precision := date_part('epoch', p_moment);
     -- So many that are parked are looked at again at once where jobs change a rate. The others are when
     -- their turn comes: claims see to the best one that is parked.
     look_again_at_most CONSTANT integer := 1000;
@@ -47,7 +46,7 @@ BEGIN
             CONTINUE WHEN NOT FOUND;
         END IF;
         old_key := lock_rate(said.queue, said.lane);
-        new_key := rate_clock(old_key, now_at);
+        new_key := rate_clock(old_key, p_moment);
         IF said.count IS NOT NULL AND NOT (p_back AND old_key.count IS NOT NULL) THEN
             new_key.count := said.count;
             new_key.per := said.per;

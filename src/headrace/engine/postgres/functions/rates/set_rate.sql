@@ -15,5 +15,5 @@ BEGIN
     new_key.set_per := p_per;
     new_key.set_burst := p_burst;
     PERFORM write_rate(
-        clock_timestamp() + p_offset * interval '1 second', old_key, new_key, false);
+        statement_timestamp() + p_offset * interval '1 second', old_key, new_key, false);
 END $$;

@@ -9,7 +9,7 @@ LANGUAGE plpgsql
 -- include: look_up
 AS $$
 DECLARE
-    moment timestamptz := clock_timestamp() + p_offset * interval '1 second';
+    moment timestamptz := statement_timestamp() + p_offset * interval '1 second';
     found record;
     old_key rate%ROWTYPE;
 BEGIN

@@ -1,11 +1,14 @@
 -- Keep what was changed of a key, whose lock we have. What has started counts by the new rate. If that
 -- differs, claims look again at `p_most` (NULL: all) of the jobs that are parked, and with `p_again` at all.
+-- `p_moment` is when the statement began.
 CREATE OR REPLACE FUNCTION write_rate(
     p_moment timestamptz, p_old rate, p_new rate, p_again boolean, p_most integer DEFAULT NULL
 )
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    now_at double precision := date_part('epoch', p_moment);
+    -- Not earlier: it may have waited for the key.
+    now_at double precision :=
+        date_part('epoch', p_moment + (clock_timestamp() - statement_timestamp()));
     old_interval double precision :=
         coalesce(p_old.set_per / p_old.set_count, p_old.per / p_old.count);
     new_interval double precision :=
@@ -13,7 +16,7 @@ DECLARE
     most integer := CASE WHEN NOT p_again THEN p_most END;
     factor double precision;
 BEGIN
-    p_new := rate_clock(p_new, now_at);
+    p_new := rate_clock(p_new, p_moment);
     IF (old_interval, coalesce(p_old.set_burst, p_old.burst))
         IS DISTINCT FROM (new_interval, coalesce(p_new.set_burst, p_new.burst)) THEN
         p_again := true;

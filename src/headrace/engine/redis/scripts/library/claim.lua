@@ -189,6 +189,20 @@ end
 -- So many jobs that have expired are ended by one call, or a few more.
 local MOST_EXPIRED = 500
 
+-- Brings the jobs of an answer behind a place in it into their order.
+local function put_in_order(answer, told)
+  local jobs = {}
+  for i = told + 1, #answer, 3 do
+    local order = sub(answer[i + 1], TEXTS, ORDER_END)
+    jobs[#jobs + 1] = { order = order, id = answer[i], record = answer[i + 1], body = answer[i + 2] }
+  end
+  table.sort(jobs, function(one, other) return one.order < other.order end)
+  for n, job in ipairs(jobs) do
+    local i = told + 3 * n
+    answer[i - 2], answer[i - 1], answer[i] = job.id, job.record, job.body
+  end
+end
+
 -- As `lease`, of which it answers the worker's name. Jobs that it meets too late are ended, and others taken
 -- in their place. With very many of them it stops early, and has somebody come again.
 local function lease_in_time(answer, worker_id, named, limit)
@@ -207,6 +221,8 @@ local function lease_in_time(answer, worker_id, named, limit)
     if left == 0 then break end
     name, expired = lease(answer, worker_id, named, left)
   end
+  -- Who has the place of one that was ended may be better than others that were taken before.
+  if ended > 0 then put_in_order(answer, told) end
   return name
 end
 

@@ -12,6 +12,8 @@ local LEAVE_AT_MOST = 200
 -- Lines are read in pieces of so many at least: some of them are not taken.
 local LEAST_PIECE = 50
 local looked, passed, parked_some = 0, 0, false
+-- Whether jobs were taken that were parked: they come behind the others, out of order.
+local took_parked = false
 -- How many jobs with a rate may be leased yet; the caller sets it.
 local free_slots = math.huge
 local closed, opens_next = {}, math.huge
@@ -156,7 +158,7 @@ local function see_to_line(key, taken, limit)
       call('HSET', JOBS, id, encode(job))
       count(scheduled, key.queue, -1)
       count(running, key.queue, 1)
-      made_ready = made_ready + 1
+      made_ready, took_parked = made_ready + 1, true
       taken[#taken + 1] = id
     end
     id, job, member = best_parked(key, '(' .. member)

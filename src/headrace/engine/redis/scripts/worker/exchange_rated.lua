@@ -18,6 +18,7 @@ if until_time then
   free_slots = tonumber(ARGV[6]) or math.huge
   make_parked_ready()
   local name = lease_in_time(answer, ARGV[2], named, limit)
+  if took_parked then put_in_order(answer, 3) end
   answer[2] = next_start(named)
   -- Who is handed a job does not ask the queue for a start: nobody is, while any has a rate or a hold.
   if #answer > 3 or inbox == '' or call('EXISTS', QUEUE_RATES) == 1 then
