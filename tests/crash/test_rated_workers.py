@@ -131,6 +131,12 @@ async def test_a_rate_is_kept_and_used_while_workers_die_and_hang(scene: Scene) 
     assert len(tokens) == len(set(tokens)), "a claim was written down twice"
     assert counted.keys() == set(keys)
     broken = {key: too_many(rate, counted[key]) for key in keys}
+    created = {job.id: job.created_at.timestamp() for job in found}
+    for key in (key for key in keys if broken[key]):
+        for line in sorted(scene.lines("counted"), key=lambda line: line.at):
+            if line.lane == key:
+                name, age = line.job[-4:], line.at - created[line.job]
+                print(f"{key}: {line.at - first:9.6f} s, job {name}, {line.token}, age {age:.6f} s")
     assert {key: windows for key, windows in broken.items() if windows} == {}
     claims: dict[str | None, int] = defaultdict(int)
     for job in found:
