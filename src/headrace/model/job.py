@@ -12,6 +12,7 @@ from headrace.errors import SealedValue
 from headrace.model.durable.awaited import Awaited
 from headrace.model.insert_policy import InsertPolicy
 from headrace.model.outcome import AttemptEntry
+from headrace.model.rate import Rate
 from headrace.model.sealed import (
     DOCUMENT,
     SEALED_ERROR,
@@ -54,7 +55,9 @@ class NewJob(msgspec.Struct, Generic[R_co], kw_only=True, gc=False):
     `parent` is the id of the job that made this one, `group` its name for those that it waits for
     together; a job without a parent has no group. A job that has not started by `expires_at`, in
     seconds since the epoch, or `expires_in` seconds after it was stored, is cancelled. `policy` is
-    about its key and its lane, for `insert_by_policy`.
+    about its key and its lane, for `insert_by_policy`. `rate` is that of its lane, which it needs;
+    each start of the job counts for `cost` starts, those after the first attempt only with
+    `count_retries`.
     """
 
     id: str
@@ -78,6 +81,9 @@ class NewJob(msgspec.Struct, Generic[R_co], kw_only=True, gc=False):
     expires_in: float | None = None
     expires_at: float | None = None
     policy: InsertPolicy | None = None
+    rate: Rate | None = None
+    cost: float = 1.0
+    count_retries: bool = True
 
 
 class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
@@ -101,15 +107,6 @@ class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
     parent: str | None = None
     # Not stored: what this job leaves behind is sealed. Its arguments are open here.
     sealed: bool = False
-
-
-class LostJob(msgspec.Struct, kw_only=True):
-    """A running job whose worker let its lease lapse. `age` is seconds since it was claimed."""
-
-    job: ClaimedJob
-    worker: str
-    started_at: datetime
-    age: float
 
 
 class Inserted(msgspec.Struct, frozen=True):
@@ -194,6 +191,8 @@ class Job(JobFields, Generic[R_co], kw_only=True):
     width: int = 1
     hold: bool = True
     token: int = 0
+    # Whether it is scheduled because its lane lets nothing start before that time.
+    parked: bool = False
     result_json: bytes | None = None
     log: bytes = b""
     meta_json: bytes | None = None

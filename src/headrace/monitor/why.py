@@ -20,7 +20,7 @@ async def why(engine: Viewing, job: Job, now: float) -> list[str]:
         case State.SCHEDULED:
             return [
                 *[await _sentence(engine, job, each) for each in job.awaits],
-                *_scheduled(job, now),
+                *(await _parked(engine, job) if job.parked else _scheduled(job, now)),
                 *_expires(job),
             ]
         case State.RUNNING:
@@ -53,6 +53,49 @@ def _scheduled(job: Job, now: float) -> list[str]:
     return reasons
 
 
+async def _parked(engine: Viewing, job: Job) -> list[str]:
+    """When a job may start that waits for the rate of its lane, and what it waits for."""
+    starts = f"It may start at {job.run_at:%H:%M:%S} UTC"
+    for key in await engine.rates(queue=job.queue, lane=job.lane):
+        if key.held_until is not None:
+            return [f"{starts}: lane {key.lane!r} is held until {key.held_until:%H:%M:%S} UTC."]
+        if key.rate is not None:
+            by = ", set by an operator" if key.by_operator else ""
+            return [f"{starts}: {key.rate.words} for {key.lane}{by}."]
+    return [f"{starts}."]
+
+
+async def _closed(engine: Viewing, job: Job) -> list[str]:
+    """What the rate of its queue says, if that lets nothing start now."""
+    reasons = []
+    for key in await engine.rates(queue=job.queue, lane=""):
+        if key.next_at is not None and key.rate is not None:
+            starts = f"{key.next_at:%H:%M:%S} UTC"
+            reasons.append(
+                f"Queue {job.queue!r} may start the next job at {starts}: {key.rate.words}."
+            )
+        elif key.held_until is not None:
+            until = f"{key.held_until:%H:%M:%S} UTC"
+            reasons.append(f"Queue {job.queue!r} is held until {until}.")
+    return reasons
+
+
+async def _throttled(engine: Viewing, job: Job) -> list[str]:
+    """What the rate or a hold of its lane says, if that lets nothing start now."""
+    if job.lane is None:
+        return []
+    reasons = []
+    for key in await engine.rates(queue=job.queue, lane=job.lane):
+        if key.held_until is not None:
+            reasons.append(f"Lane {key.lane!r} is held until {key.held_until:%H:%M:%S} UTC.")
+        elif key.rate is not None and key.next_at is not None:
+            starts = f"{key.next_at:%H:%M:%S} UTC"
+            reasons.append(
+                f"Lane {key.lane!r} may start the next job at {starts}: {key.rate.words}."
+            )
+    return reasons
+
+
 def _expires(job: Job) -> list[str]:
     if job.expires_at is None:
         return []
@@ -65,6 +108,7 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
         for queue in await engine.queues()
         if queue.name == job.queue and queue.paused
     ]
+    reasons += await _closed(engine, job)
     serving = [worker for worker in await engine.workers() if serves(worker, job.queue)]
     if not serving:
         reasons.append(
@@ -80,6 +124,7 @@ async def _pending(engine: Viewing, job: Job) -> list[str]:
                 f"Lane {lane.lane!r} (width {lane.width}) is held by {holders}; "
                 f"{plural(lane.waiting, 'job')} {'waits' if lane.waiting == 1 else 'wait'} for it."
             )
+    reasons += await _throttled(engine, job)
     if not reasons:
         serving = [worker for worker in serving if knows(worker, job.task)]
         free = sum(max(worker.slots - worker.running, 0) for worker in serving)

@@ -14,8 +14,10 @@ from headrace.model.job import Job, NewJob, OnCrash
 from headrace.model.lane import Lane, as_lane
 from headrace.model.names import check_name
 from headrace.model.policy import Isolation, TaskPolicy, check_never_retry
+from headrace.model.rate import Rate
 from headrace.model.retry import RetryPolicy
 from headrace.suggest import similar_or_first
+from headrace.task.job_options import lane_for
 from headrace.task.options import check_options
 from headrace.task.stage_hooks import StageHook, check_hook
 from headrace.task.task import Task
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
         PlainTask,
     )
 
-OPTIONS = (*TaskPolicy.__struct_fields__, "retries")
+OPTIONS = (*TaskPolicy.__struct_fields__, "retries", "rate", "burst", "cost", "count_retries")
 """What may be said of a task beside its name."""
 
 A = TypeVar("A")
@@ -111,6 +113,10 @@ class Registering:
         chunk: int | None = None,
         chunk_wait: float | None = None,
         chunk_by: str | None = None,
+        rate: str | Rate | None = None,
+        burst: int | None = None,
+        cost: float | str | None = None,
+        count_retries: bool | None = None,
     ) -> TaskDecorator: ...
 
     def task(
@@ -121,6 +127,10 @@ class Registering:
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         never_retry: Sequence[type[BaseException] | str] = (),
+        rate: str | Rate | None = None,
+        burst: int | None = None,
+        cost: float | str | None = None,
+        count_retries: bool | None = None,
         **policy: Any,
     ) -> Any:
         """Register a handler: `@app.task`, or `@app.task("name", queue=…, lane=…, retries=…)`."""
@@ -134,7 +144,7 @@ class Registering:
             raise InvalidSetting("give retries or retry, not both")
         check_never_retry(never_retry)
         made = TaskPolicy(
-            lane=as_lane(lane),
+            lane=lane_for(as_lane(lane), rate, burst, cost, count_retries),
             retry=retry or (RetryPolicy() if retries is None else RetryPolicy(retries=retries)),
             never_retry=tuple(never_retry),
             **policy,

@@ -39,8 +39,11 @@ from headrace.task.job_options import (
     NOT_GIVEN,
     OptionFields,
     attempts_of,
+    check_cost_argument,
     expiry_fields,
     key_policy_fields,
+    set_rate,
+    with_own_lane,
 )
 from headrace.task.options import check_options
 
@@ -99,7 +102,7 @@ class Task(Generic[P, R_co]):
     ) -> None:
         self.name = check_name("task", name)
         self.function = function
-        self.policy = policy
+        self.policy = policy = with_own_lane(policy, name)
         self.max_attempts = policy.retry.max_attempts
         self.sink = sink
         self.signature = signature_of(name, function, policy)
@@ -117,6 +120,7 @@ class Task(Generic[P, R_co]):
                     f'task "{name}": lane {policy.lane.template!r} reads {sorted(unknown)}, but '
                     f"the handler takes {', '.join(self.signature.names) or 'no arguments'}"
                 )
+            check_cost_argument(name, policy.lane, self.signature.names)
         check_chunk_by(name, policy, self.signature)
         self.decide_encryption()
         self._plain = TaskOptions(self)
@@ -340,3 +344,5 @@ class TaskOptions(Generic[P, R_co]):
         job.lane = lane.place(arguments)
         job.width = lane.width
         job.hold = lane.hold
+        if lane.rate is not None:
+            set_rate(job, lane, arguments, self._task.signature.defaults)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from headrace.engine.base import Engine
-from headrace.errors import WorkerUnhealthy
-from headrace.loops.loop import LONGEST_ALONE, Loop
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import RELEASED, Completed, Outcome, Settlement
 from headrace.model.sealed import DOCUMENT as SEALED
 from headrace.model.views import Exchange
 from headrace.orchestrator.claiming.chunks import ChunkCollector
+from headrace.orchestrator.claiming.exchange_loop import ExchangeLoop
 from headrace.orchestrator.claiming.prefetch import (
     BUSY_LINGER,
     LINGER,
@@ -39,7 +38,7 @@ from headrace.telemetry import Telemetry
 EXCHANGE_BATCH = 400
 
 
-class Dispatcher(Loop):
+class Dispatcher(ExchangeLoop):
     """Fills the internal queue from the engine, and empties the settle buffer into it."""
 
     name = "dispatcher"
@@ -213,20 +212,6 @@ class Dispatcher(Loop):
         await super().stop(patience)
         await self.extra_settler.stop()
 
-    def backoff(self) -> float:
-        """Return the pause after errors. Without a lease there is no renewal to cut it short."""
-        seconds = super().backoff()
-        return seconds if self.worker_id is not None else min(seconds, LONGEST_ALONE)
-
-    def failed(self, error: Exception) -> None:
-        """Raise `WorkerUnhealthy` if the engine has failed more often than the settings allow."""
-        self.telemetry.exchange_failures += 1
-        if (retries := self.connection_retries) is not None and self.failures > retries:
-            raise WorkerUnhealthy(
-                f"the engine failed {self.failures} times in a row and connection_retries is "
-                f"{retries}; the last error was {type(error).__name__}: {error}"
-            ) from error
-
     def _room(self) -> int:
         if self.draining or self.worker_id is None or self.buffer.isolating:
             return 0
@@ -280,8 +265,13 @@ class Dispatcher(Loop):
             if self.writer.flush_before_settle:
                 # The last progress of these attempts is written before their outcomes.
                 await self.writer.flush()
+            claims = worker_id if room else None
+            # Jobs with a rate are claimed for these only: they start when they are claimed.
+            free = max(self.slots - self.claimed_count, 0)
+            if self.chunks.names:
+                free = self.chunks.free(self.slots - self.claimed_count)
             reply = await self.engine.exchange(
-                settlements, worker_id=worker_id if room else None, queues=self.queues, limit=room
+                settlements, worker_id=claims, queues=self.queues, limit=room, free=free
             )
         except BaseException as error:
             # It may have arrived: send the outcomes again, and look for claims without a reply.
@@ -303,6 +293,8 @@ class Dispatcher(Loop):
             else:
                 self.telemetry.listening = self.engine.listening
                 self.poll.empty(now, listening=self.telemetry.listening, asked=not settlements)
+            if free:
+                self.poll.sooner(now, reply.next_in)
         self.receive(reply.jobs, now=now, ours=worker_id == self.worker_id)
         if self.queues_empty and self.chunks.eager:
             self.chunks.queues_empty()

@@ -8,6 +8,7 @@ from typing import Any
 from headrace.errors import (
     InvalidArguments,
     NotRetryable,
+    RateLimited,
     Snooze,
     Suspended,
 )
@@ -40,10 +41,13 @@ def outcome_of_error(
         case Snooze() as error:
             return Snoozed(bounded_delay(error.delay))
     failure = describe_failure(error)
+    hold = 0.0
+    if isinstance(error, RateLimited) and error.key:
+        hold = bounded_delay(error.delay or 0.0)
     if job.attempt >= job.max_attempts:
-        return Failed(failure)
+        return Failed(failure, hold)
     delay = delay_after(error, policy.retry, job.attempt, never_retry=policy.never_retry, now=now)
-    return Failed(failure) if delay is None else Retry(failure, delay)
+    return Failed(failure, hold) if delay is None else Retry(failure, delay, hold)
 
 
 def outcome_of_fault(job: ClaimedJob, error: BaseException | None, fault: BaseException) -> Outcome:
