@@ -17,7 +17,7 @@ PLACE: dict[str, Any] = {"queue": "mail", "lane": HOSTILE}
 FOR: dict[str, Any] = {"for": "600"}
 # Everything that changes rates: a form, and fields that it needs.
 FORMS: dict[str, dict[str, Any]] = {
-    "/rates/set": {"rate": "10/m", "burst": "3"},
+    "/rates/set": {"starts": "10/m", "burst": "3"},
     "/rates/remove": {},
     "/rates/hold": {"for": "600"},
     "/rates/release": {},
@@ -86,10 +86,10 @@ async def test_forms_change_rates_and_holds(make_site: MakeSite) -> None:
     await a_slow_lane(site)
     key = await a_key(site.app, "admin", queues=["mail"])
     async with visitor(site, key) as who:
-        said = await who.send("/rates/set", **PLACE, rate=" 10 / m ", burst="3")
+        said = await who.send("/rates/set", **PLACE, starts=" 10 / m ", burst="3")
         assert "start 10 a minute." in said
         assert (await the_rate(site)).rate == Rate(10, 60, 3)
-        said = await who.send("/rates/set", **PLACE, rate="2/s", burst="")
+        said = await who.send("/rates/set", **PLACE, starts="2/s", burst="")
         assert (await the_rate(site)).rate == Rate(2, 1, 1)
         said = await who.send("/rates/hold", **PLACE, **FOR, reason=" they asked ")
         assert "Running jobs go on." in said
@@ -110,7 +110,7 @@ async def test_forms_change_rates_and_holds(make_site: MakeSite) -> None:
         assert "is removed. It has none now." in await who.send("/rates/remove", **PLACE)
         assert await site.app.rates(lane=HOSTILE) == []
         # A queue has no lane.
-        await who.send("/rates/set", queue="mail", lane="", rate="5/s")
+        await who.send("/rates/set", queue="mail", lane="", starts="5/s")
         assert (await the_rate(site, "")).rate == Rate(5, 1, 1)
     target = f"mail/{HOSTILE}"
     assert [each for each in await audited(site) if each[1].startswith("rate.")] == [
@@ -151,9 +151,9 @@ async def test_forms_are_refused_to_those_who_may_not(make_site: MakeSite) -> No
 async def test_what_is_mistyped_is_told(site: Site) -> None:
     async with visitor(site) as who:
         for path, fields, told in (
-            ("/rates/set", {"rate": "ten"}, "cannot be read; write"),
-            ("/rates/set", {"rate": ""}, "cannot be read; write"),
-            ("/rates/set", {"rate": "1/s", "burst": "many"}, "burst must be a whole number"),
+            ("/rates/set", {"starts": "ten"}, "cannot be read; write"),
+            ("/rates/set", {"starts": ""}, "cannot be read; write"),
+            ("/rates/set", {"starts": "1/s", "burst": "many"}, "burst must be a whole number"),
             ("/rates/hold", {"for": "7"}, "choose one of the times"),
             ("/rates/hold", {"for": "until"}, "choose the time at which the hold ends"),
             ("/rates/hold", {"for": "until", "until": "2020-01-01"}, "choose a time to come"),
@@ -174,7 +174,7 @@ async def test_in_a_browser(site: Site, windows: Windows) -> None:
     await page.locator("#live-rates summary >> text=Change rate").focus()
     await page.keyboard.press("Enter")
     await page.wait_for_selector("dialog[open]")
-    await page.fill("dialog input[name=rate]", "10/m")
+    await page.fill("dialog input[name=starts]", "10/m")
     await check_axe(page)
     await page.keyboard.press("Enter")
     await page.wait_for_selector(".said >> text=start 10 a minute")

@@ -17,14 +17,14 @@ SPANS = {"600": 600.0, "3600": 3_600.0}
 async def set_rate(act: Act) -> Done:
     """Let so many jobs of a lane, or of a queue, start in a time."""
     queue, lane = _place(act)
-    text, burst = act.form.get("rate", "").strip(), act.form.get("burst", "").strip()
+    text, burst = act.form.get("starts", "").strip(), act.form.get("burst", "").strip()
     if burst and not burst.isdecimal():
         detail = "burst must be a whole number of jobs that start at once; leave it empty for what "
         raise invalid(detail + "0.2 s hold", field="burst", value=burst)
     try:
         rate = as_rate(text, int(burst) if burst else None)
     except InvalidSetting as error:
-        raise invalid(str(error), field="rate", value=text) from None
+        raise invalid(str(error), field="starts", value=text) from None
     await act.app.set_rate(queue, rate, lane=lane)
     await act.changed("rate.set", target(queue, lane), rate=rate.text, burst=rate.burst)
     return Done(f"Jobs of {_name(queue, lane)} start {rate.words}.")
