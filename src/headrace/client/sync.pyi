@@ -42,6 +42,7 @@ from headrace.client.job_codec import JobOptions
 from headrace.model.artifact import Artifact, KeptFile, KeptPage
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
+from headrace.model.rate import Rate, RateView
 from headrace.model.views import Delivery, JobCount, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.sync import _Verbs
@@ -178,6 +179,23 @@ class SyncClient(_Verbs):
     def lanes(
         self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
     ) -> Sequence[LaneView]: ...
+    def rates(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> Sequence[RateView]: ...
+    def set_rate(
+        self, queue: str, rate: str | Rate, *, lane: str = "", burst: int | None = None
+    ) -> RateView: ...
+    def remove_rate(self, queue: str, *, lane: str = "") -> RateView: ...
+    def hold(
+        self,
+        queue: str,
+        *,
+        lane: str = "",
+        until: datetime | None = None,
+        duration: float | None = None,
+        reason: str | None = None,
+    ) -> RateView: ...
+    def release_hold(self, queue: str, *, lane: str = "") -> RateView: ...
     def workers(self) -> Sequence[Worker]: ...
     def series(self, **wanted: Unpack[SeriesOptions]) -> SeriesView: ...
     def metrics(self) -> str: ...

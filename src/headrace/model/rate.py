@@ -77,17 +77,30 @@ class Rate(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """E.g. "10 a minute"."""
-        count = f"{self.count:g}"
+        count = _plain(self.count)
         name = NAMES.get(self.per)
         if name is not None:
             return f"{count} {'an' if name == 'hour' else 'a'} {name}"
-        return f"{count} in {self.per:g} s"
+        return f"{count} in {_plain(self.per)} s"
+
+    @property
+    def text(self) -> str:
+        """As it is given, e.g. "10/m", without the burst."""
+        for unit, seconds in reversed(SECONDS.items()):
+            times, rest = divmod(self.per, seconds)
+            if not rest:
+                return f"{_plain(self.count)}/{'' if times == 1 else _plain(times)}{unit}"
+        return f"{_plain(self.count / self.per)}/s"
 
 
 class RateView(msgspec.Struct, kw_only=True, frozen=True):
     """What is kept of a key: the rate that counts (None: there is only a hold), whether an operator
     has set it, from when on a job of cost 1 may start, and until when nothing may. `lane` "" is the
     queue itself. Times that have passed are None.
+
+    Engines know neither who holds a key, and why, nor how many of its jobs have not started
+    (`waiting`; None: not counted). A hold without a name or a reason may be one that a job asked
+    for.
     """
 
     queue: str
@@ -96,6 +109,14 @@ class RateView(msgspec.Struct, kw_only=True, frozen=True):
     by_operator: bool = False
     next_at: datetime | None = None
     held_until: datetime | None = None
+    held_by: str | None = None
+    held_reason: str | None = None
+    waiting: int | None = None
+
+
+def _plain(number: float) -> str:
+    """A number without an exponent, which nobody could type again."""
+    return f"{number:.9f}".rstrip("0").rstrip(".")
 
 
 def as_rate(rate: str | Rate, burst: int | None = None) -> Rate:

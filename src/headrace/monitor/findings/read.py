@@ -12,6 +12,7 @@ from headrace.monitor.findings.engine import engine_report
 from headrace.monitor.findings.facts import Facts
 from headrace.monitor.findings.failures import FailureCounts, failure_counts
 from headrace.monitor.findings.lanes import lane_holders
+from headrace.monitor.findings.queues import queue_holds
 from headrace.monitor.findings.schedules import missed_schedules
 from headrace.monitor.findings.workers import held_jobs
 from headrace.monitor.snapshot import Snapshot
@@ -101,6 +102,7 @@ class FactsReader:
             dispatchers=snapshot.dispatchers,
             holders=await lane_holders(engine, snapshot.lanes) if LANES in parts else {},
             held=await held_jobs(engine, snapshot.workers, chosen) if WORKERS in parts else {},
+            holds=await queue_holds(engine, snapshot.queues) if LANES in parts else {},
             failures=await kept(
                 FAILURES,
                 lambda: failure_counts(engine, now, chosen),

@@ -84,13 +84,8 @@ def button_of(visit: Visit, finding: Finding) -> FindingButton | None:
 def _button(visit: Visit, finding: Finding) -> FindingButton | None:
     query = {} if finding.target is None else finding.target.query
     match finding.kind:
-        case "queue.paused":
-            return FindingButton(
-                label="Resume",
-                link=visit.url("/queues", finding.name, "resume"),
-                scope="admin",
-                question=f"Resume queue {finding.name}?",
-            )
+        case "queue.paused" | "queue.held":
+            return _start_again(visit, finding)
         case "lane.blocked":
             return FindingButton(
                 label="Cancel the job that holds it",
@@ -115,6 +110,23 @@ def _button(visit: Visit, finding: Finding) -> FindingButton | None:
                 question=f"Run schedule {finding.name} once now?",
             )
     return None
+
+
+def _start_again(visit: Visit, finding: Finding) -> FindingButton:
+    if finding.kind == "queue.paused":
+        return FindingButton(
+            label="Resume",
+            link=visit.url("/queues", finding.name, "resume"),
+            scope="admin",
+            question=f"Resume queue {finding.name}?",
+        )
+    return FindingButton(
+        label="Release",
+        link=visit.url("/rates/release"),
+        scope="admin",
+        question=f"Let jobs of queue {finding.name} start again?",
+        fields={"queue": finding.name, "lane": ""},
+    )
 
 
 def remedy_of(text: str) -> list[tuple[str, str]]:

@@ -29,6 +29,10 @@ WORDS = {
     "bulk.resume": "went on with bulk action {}",
     "queue.pause": "paused queue {}",
     "queue.resume": "resumed queue {}",
+    "rate.set": "set the rate of {}",
+    "rate.remove": "removed the rate of {}",
+    "rate.hold": "held {}",
+    "rate.release": "ended the hold of {}",
     "schedule.put": "set schedule {}",
     "schedule.enable": "enabled schedule {}",
     "schedule.disable": "disabled schedule {}",
@@ -66,6 +70,7 @@ PAGES = {
 }
 # These have no page of their own.
 LISTS = {
+    "rate": "/lanes",
     "alert": "/alerts",
     "alert-rule": "/alerts",
     "key": "/keys",

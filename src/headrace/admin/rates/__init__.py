@@ -1,0 +1,1 @@
+"""Rates and holds: what operators change."""
