@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.engine.base import Viewing
+from headrace.breakers.store import open_breaker
+from headrace.engine.base import Engine, Viewing
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.job import Job, JobFilter
 from headrace.model.sealed import key_of_args
@@ -14,7 +15,7 @@ from headrace.monitor.words import plural
 MOST = 1_000
 
 
-async def why(engine: Viewing, job: Job, now: float) -> list[str]:
+async def why(engine: Engine, job: Job, now: float) -> list[str]:
     """The reasons, in words."""
     match job.state:
         case State.SCHEDULED:
@@ -53,8 +54,26 @@ def _scheduled(job: Job, now: float) -> list[str]:
     return reasons
 
 
-async def _parked(engine: Viewing, job: Job) -> list[str]:
+async def _stopped(engine: Engine, job: Job) -> list[str]:
+    """What the breaker of its lane says, if that is open."""
+    found = None if job.lane is None else await open_breaker(engine, (job.queue, job.lane))
+    if found is None:
+        return []
+    view = found.view
+    told = f"The circuit breaker of lane {view.lane!r} is open since {view.since:%H:%M:%S} UTC"
+    then = (
+        f"Job {view.trial} is tried now"
+        if view.phase == "trial"
+        else f"One job is tried at {view.until:%H:%M:%S} UTC"
+    )
+    close = f"headrace breakers close {view.queue} {view.lane!r}"
+    return [f"{told}: {view.cause}. {then}. Close it with: {close}"]
+
+
+async def _parked(engine: Engine, job: Job) -> list[str]:
     """When a job may start that waits for the rate of its lane, and what it waits for."""
+    if stopped := await _stopped(engine, job):
+        return stopped
     starts = f"It may start at {job.run_at:%H:%M:%S} UTC"
     for key in await engine.rates(queue=job.queue, lane=job.lane):
         if key.held_until is not None:
@@ -86,8 +105,9 @@ def _expires(job: Job) -> list[str]:
     return [f"It is cancelled if it has not started by {job.expires_at:%Y-%m-%d %H:%M:%S} UTC."]
 
 
-async def _pending(engine: Viewing, job: Job) -> list[str]:
-    reasons = [
+async def _pending(engine: Engine, job: Job) -> list[str]:
+    reasons = await _stopped(engine, job)
+    reasons += [
         f"Queue {job.queue!r} is paused. Resume it with: headrace queues resume {job.queue}"
         for queue in await engine.queues()
         if queue.name == job.queue and queue.paused

@@ -40,6 +40,7 @@ from headrace.task.job_options import (
     OptionFields,
     attempts_of,
     check_cost_argument,
+    check_lane_of_job,
     expiry_fields,
     key_policy_fields,
     set_rate,
@@ -223,6 +224,7 @@ class Task(Generic[P, R_co]):
         if meta is not None:
             changes["meta"] = encoded_meta(meta)
         chosen = as_lane(lane)
+        check_lane_of_job(self.name, chosen, self.policy.lane)
         self._check_lane(chosen)
         return TaskOptions(self, changes=changes, lane=chosen, connection=conn, files=files)
 
