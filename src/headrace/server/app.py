@@ -21,6 +21,7 @@ from headrace.server.openapi.document import document
 from headrace.server.otlp import metrics_export
 from headrace.server.routes import (
     alerts,
+    breakers,
     bulk,
     dead_letters,
     job,
@@ -48,6 +49,7 @@ ROUTES = (
     *bulk.routes,
     *kept_files.routes,
     *queues.routes,
+    *breakers.routes,
     *workers.routes,
     *monitoring.routes,
     *server.routes,

@@ -8,6 +8,7 @@ from headrace.server.auth.reach import Reach
 from headrace.server.dashboard.page import Shown, page
 from headrace.server.dashboard.visit import Visit
 from headrace.server.dashboard.words import moment_before
+from headrace.server.routes.breakers import own_breakers
 
 MOST = 100
 # A wide lane may have many holders: a row names some of them.
@@ -32,6 +33,7 @@ async def lanes(visit: Visit) -> Shown:
     holders = {job.id: job for job in await visit.app.engine.get(names)}
     long = {job.id for job in holders.values() if held_long(job, visit.now)}
     shown = found[:MOST]
+    broken = await visit.app.breakers(queue=queue, lane=lane)
     only_blocked = visit.query.get("blocked") == "yes"
     if only_blocked:
         shown = [each for each in shown if _blocked(each, long)]
@@ -57,6 +59,7 @@ async def lanes(visit: Visit) -> Shown:
         most_holders=MOST_HOLDERS,
         queue=queue,
         lane=lane,
+        breakers=own_breakers(visit.caller, broken)[:MOST],
     )
 
 
