@@ -17,6 +17,7 @@ from headrace.dispatchers.events.message_parser import RejectedMessage
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
 from headrace.model.worker import WorkerStats
 from headrace.monitor.findings.lanes import LONG_SECONDS
+from headrace.monitor.findings.read import BREAKERS_SECONDS
 from tests.alerts.conftest import Alerts
 from tests.support.verbs import LEASE, a_worker, claim, complete, enqueue
 
@@ -109,10 +110,12 @@ async def lane_goes_on(alerts: Alerts) -> None:
 
 async def open_breaker(alerts: Alerts) -> None:
     await open_by_hand(alerts.engine, ("mail", "task:send"), 600, by="ada", reason=None)
+    alerts.clock.advance(BREAKERS_SECONDS + 1)
 
 
 async def breaker_is_closed(alerts: Alerts) -> None:
     assert await close_by_hand(alerts.engine, ("mail", "task:send"))
+    alerts.clock.advance(BREAKERS_SECONDS + 1)
 
 
 async def missed_schedule(alerts: Alerts) -> None:

@@ -32,7 +32,7 @@ class Service:
         self.slow = False
 
     async def call(self) -> None:
-        self.calls.append(time.monotonic())
+        self.calls.append(time.time())
         self.running += 1
         try:
             await (self.go.wait() if self.slow else asyncio.sleep(0.01))
@@ -148,6 +148,13 @@ async def audited(app: headrace.App) -> list[tuple[str, str]]:
     """Return what the audit log tells of breakers, the newest first: what was done, and by whom."""
     page = await read_page(app.engine, AuditFilter(action="breaker"), before=None, limit=100)
     return [(each.action, each.who) for each in page.entries]
+
+
+def trials(service: Service, view: BreakerView) -> list[float]:
+    """Return the calls after the first pause. Before it, what was claimed before the lane was held
+    may still have started.
+    """
+    return [at for at in service.calls if at > view.since.timestamp() + 0.8 * view.pause]
 
 
 def apart(calls: list[float]) -> float:

@@ -228,6 +228,19 @@ async def test_it_is_opened_and_closed_by_hand(
     assert await all_done(app, ids) == ["completed"] * 3
 
 
+async def test_closing_forgets_the_failures(
+    here: str, program: Program, start: Starter, service: Service
+) -> None:
+    app = program(here, Breaker(failures=3, within=60, pause=600))
+    await enqueue(app, 10)
+    await start(app, max_workers=1)
+    await opened(app)
+    await until(lambda: not service.running)
+    service.broken = False
+    assert await app.close_breaker(*KEY)
+    assert await kept(app) == 0
+
+
 async def test_only_breakers_that_a_task_has_are_opened_by_hand(
     here: str, program: Program
 ) -> None:

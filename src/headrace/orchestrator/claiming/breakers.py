@@ -288,21 +288,22 @@ class WorkerBreakers(Loop):
                 count = len(jobs)
             elif key in self.trials or current.until > now:
                 await store.hold(self.engine, current, now)
-            elif await self._try(key, current, jobs[0], now):
+            elif await self._try(key, current, jobs[0]):
                 count = 1
             del aside[key]
             self.claimed.give_back(jobs[count:])
             self.claimed.take_in(jobs[:count])
 
-    async def _try(self, key: Key, current: OpenBreaker, job: ClaimedJob, now: float) -> bool:
+    async def _try(self, key: Key, current: OpenBreaker, job: ClaimedJob) -> bool:
         """Make this job the one that is tried; return False if another worker was faster."""
         # What its task says now counts, whatever it was opened with.
         breaker = self.by_task.get(job.task)
         pause = current.view.pause if breaker is None else breaker.pause
         try:
             trial = await store.put_off(
-                self.engine, current, pause, now, phase="trial", trial=job.id, pause=pause
-            )
+                self.engine, current, pause, await self.engine.now(),
+                phase="trial", trial=job.id, pause=pause,
+            )  # fmt: skip
         except RecordConflict:
             return False
         self.open[key] = trial
