@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 import headrace
+from headrace.breakers import store
 from headrace.breakers.store import count_failures
 from headrace.model.breaker import Breaker
 from tests.breakers.conftest import (
@@ -170,24 +173,34 @@ async def test_what_is_claimed_ahead_is_given_back(
 
 
 async def test_a_worker_that_does_not_know_what_is_open_starts_nothing(
-    url: str, program: Program, start: Starter, service: Service, monkeypatch: Any
+    url: str,
+    program: Program,
+    start: Starter,
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app, other = program(url), program(url)
-    blind = await start(other)
-    looks = blind._runtime.breakers
-    may_look = asyncio.Event()
-    look = looks._look
+    await other.open()
+    read, looks, may_look = store.open_breakers, 0, asyncio.Event()
 
-    async def later(began: float) -> None:
-        await may_look.wait()
-        await look(began)
+    async def of_long_ago(engine: Any) -> Any:
+        """As a worker sees it that has read before it opened, and was frozen since."""
+        nonlocal looks
+        if engine is not other.engine:
+            return await read(engine)
+        looks += 1
+        if looks > 1:
+            await may_look.wait()
+        return {}
 
-    monkeypatch.setattr(looks, "_look", later)
+    monkeypatch.setattr(store, "open_breakers", of_long_ago)
     await enqueue(app, 60)
     await start(app)
     view = await opened(app)
+    await start(other)
     await until(lambda: len(trials(service, view)) >= 3, "three trials")
     assert apart(trials(service, view)) >= PAUSE
+    assert looks == 2
     may_look.set()
 
 

@@ -183,6 +183,54 @@ async def test_a_trial_that_proves_nothing_is_followed_by_another(
     assert service.calls[1] - service.calls[0] >= PAUSE
 
 
+async def test_a_worker_starts_nothing_more_when_it_has_seen_enough(
+    here: str, program: Program, start: Starter
+) -> None:
+    app = program(here)
+    begun = 0
+
+    @app.task(retries=0, breaker=Breaker(failures=20, within=60, pause=600))
+    async def at_once(number: int) -> None:
+        nonlocal begun
+        begun += 1
+        raise ConnectionError
+
+    await enqueue(app, 3_000, "at_once")
+    await start(app, max_workers=10)
+    await opened(app)
+    # Not what fails in a tenth of a second.
+    assert begun < 100
+
+
+async def test_jobs_that_wait_for_a_chunk_are_given_back(
+    here: str, program: Program, start: Starter
+) -> None:
+    app = program(here)
+    begun: list[int] = []
+
+    @app.task(chunk=10, chunk_wait=300, breaker=FIRST)
+    async def store_rows(chunk: headrace.Chunk[Row]) -> None:
+        begun.append(len(chunk))
+
+    jobs = await app.enqueue_many(store_rows.job(Row(number)) for number in range(3))
+    ids = [job.id for job in jobs]
+    await start(app)
+
+    async def states() -> set[str]:
+        return {"parked" if job.parked else job.status.value for job in await app.engine.get(ids)}
+
+    async def claimed() -> bool:
+        return await states() == {"running"}
+
+    async def parked() -> bool:
+        return await states() == {"parked"}
+
+    await until(claimed, "they wait for others in the worker")
+    await app.open_breaker("default", "task:store_rows", pause=600)
+    await until(parked, "they are given back")
+    assert begun == []
+
+
 async def test_a_longer_hold_of_somebody_else_stays(
     here: str, program: Program, start: Starter, service: Service
 ) -> None:

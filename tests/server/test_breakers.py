@@ -58,7 +58,7 @@ async def test_one_is_opened_listed_and_closed(
 
 async def test_what_cannot_be_opened_is_refused(client: httpx.AsyncClient) -> None:
     answer = await client.post("/breakers/open", json={"queue": "default", "lane": "other"})
-    assert "no task that is known here" in problem(answer, 422)["detail"]
+    assert "no task that is known here" in problem(answer, 409)["detail"]
     for wrong in ({**PLACE, "pause": 0.1}, {**PLACE, "pose": 3}, {"queue": "default"}):
         problem(await client.post("/breakers/open", json=wrong), 422)
 

@@ -133,9 +133,9 @@ def with_own_lane(policy: TaskPolicy, task: str) -> TaskPolicy:
     )
 
 
-def check_lane_of_job(task: str, lane: Lane | None, own: Lane | None) -> None:
+def check_lane_of_job(task: str, lane: Lane, own: Lane | None) -> None:
     """Refuse a breaker that only a job brings: workers know those of tasks."""
-    if lane is not None and lane.breaker is not None and (own is None or own.breaker is None):
+    if own is None or own.breaker is None:
         raise InvalidSetting(
             f'task "{task}" has no breaker, so workers would not look at that of lane '
             f"{lane.template!r}; give it to the task: @app.task(lane=headrace.Lane(…, breaker=…))"

@@ -144,6 +144,8 @@ class Task(Generic[P, R_co]):
         self._check_lane(self.policy.lane)
 
     def _check_lane(self, lane: Lane | None) -> None:
+        if lane is not None and lane.breaker is not None:
+            check_lane_of_job(self.name, lane, self.policy.lane)
         if self.encrypted and not self.policy.plain_lane:
             check_lane(self.name, lane)
 
@@ -224,7 +226,6 @@ class Task(Generic[P, R_co]):
         if meta is not None:
             changes["meta"] = encoded_meta(meta)
         chosen = as_lane(lane)
-        check_lane_of_job(self.name, chosen, self.policy.lane)
         self._check_lane(chosen)
         return TaskOptions(self, changes=changes, lane=chosen, connection=conn, files=files)
 

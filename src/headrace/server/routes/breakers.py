@@ -12,10 +12,12 @@ from starlette.routing import BaseRoute
 
 from headrace.api_types.breakers import BreakerClosed, CloseBreakerRequest, OpenBreakerRequest
 from headrace.api_types.requests import NAME
+from headrace.errors import InvalidInput
 from headrace.model.breaker import BreakerView
 from headrace.server.auth.caller import Caller
 from headrace.server.filters import Text
 from headrace.server.http.body import read_json
+from headrace.server.http.problems import Refused
 from headrace.server.openapi.registry import page
 from headrace.server.responses import answer, listed
 from headrace.server.routing import Call, Router
@@ -49,9 +51,13 @@ async def open_breaker(call: Call) -> Response:
     """Nothing more of the lane is started; after the pause one job is tried. Running ones go on."""
     asked = await read_json(call, OpenBreakerRequest)
     call.caller.check_queue(asked.queue)
-    opened = await call.service.app.open_breaker(
-        asked.queue, asked.lane, pause=asked.pause, reason=asked.reason, by=call.caller.name
-    )
+    try:
+        opened = await call.service.app.open_breaker(
+            asked.queue, asked.lane, pause=asked.pause, reason=asked.reason, by=call.caller.name
+        )
+    except InvalidInput as error:
+        # The request is fine; no task of this server has such a breaker.
+        raise Refused(409, "invalid-input", str(error), field="lane", value=asked.lane) from None
     detail = {} if asked.reason is None else {"reason": asked.reason}
     await call.changed(
         "breaker.open", f"{opened.queue}/{opened.lane}", pause=opened.pause, **detail
