@@ -54,6 +54,7 @@ from headrace.errors import (
     WorkerUnhealthy,
 )
 from headrace.model.artifact import Artifact, KeptFile
+from headrace.model.breaker import Breaker
 from headrace.model.chunk import Chunk, ChunkJob
 from headrace.model.durable.children import FailedChild
 from headrace.model.durable.context import Context
@@ -77,6 +78,7 @@ __all__ = [
     "Artifact",
     "ArtifactNotFound",
     "AuthenticationError",
+    "Breaker",
     "Bundle",
     "ChildFailed",
     "Chunk",

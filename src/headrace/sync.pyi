@@ -44,6 +44,7 @@ from headrace.enqueue import OnProgress
 from headrace.loops.loop_thread import LoopThread
 from headrace.model.alerts.rule import AlertRule
 from headrace.model.artifact import Artifact, File, KeptFile, KeptPage
+from headrace.model.breaker import BreakerView
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter, NewJob, Source
 from headrace.model.rate import Rate, RateView
@@ -246,6 +247,19 @@ class App(_Verbs, Registering):
     def release_hold(self, queue: str, *, lane: str = "") -> RateView: ...
     def workers(self) -> Sequence[Worker]: ...
     def dispatchers(self) -> Sequence[DispatcherView]: ...
+    def breakers(
+        self, *, queue: str | None = None, lane: str | None = None
+    ) -> Sequence[BreakerView]: ...
+    def open_breaker(
+        self,
+        queue: str,
+        lane: str,
+        *,
+        pause: float | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+    ) -> BreakerView: ...
+    def close_breaker(self, queue: str, lane: str) -> bool: ...
     def dead_letters(
         self, *, topic: str | None = None, cursor: str | None = None, limit: int = 50
     ) -> DeadLetterPage: ...

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from headrace.admin.records import RecordVerbs
+from headrace.admin.breakers import BreakerVerbs
 from headrace.engine import pauses
 from headrace.errors import InvalidInput
 from headrace.model.job import JobFilter
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 REASON_LIMIT = 1_000
 
 
-class OverviewVerbs(RecordVerbs):
+class OverviewVerbs(BreakerVerbs):
     """What goes on, what is wrong, and pausing queues."""
 
     _summaries: tuple[asyncio.AbstractEventLoop, Summaries] | None = None

@@ -28,6 +28,7 @@ from headrace.api_types.responses import Delivered, EntryView, JobResult, Reason
 from headrace.batching import batched, each
 from headrace.client.alerts import AlertsApi
 from headrace.client.base import given
+from headrace.client.breakers import BreakersApi
 from headrace.client.cluster import ClusterApi
 from headrace.client.files import File, FileApi, form_fields, read_files
 from headrace.client.job_codec import (
@@ -64,7 +65,7 @@ BATCH_JOBS = 1_000
 BATCH_BYTES = 3 * 1_048_576
 
 
-class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi, AlertsApi):
+class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi, AlertsApi, BreakersApi):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.

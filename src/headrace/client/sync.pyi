@@ -40,6 +40,7 @@ from headrace.client.client import OnProgress
 from headrace.client.files import File
 from headrace.client.job_codec import JobOptions
 from headrace.model.artifact import Artifact, KeptFile, KeptPage
+from headrace.model.breaker import BreakerView
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
 from headrace.model.rate import Rate, RateView
@@ -277,6 +278,13 @@ class SyncClient(_Verbs):
     ) -> SilenceView: ...
     def unsilence_alert(self, rule: str, *, subject: str | None = None) -> bool: ...
     def test_receiver(self, name: str) -> Job: ...
+    def breakers(
+        self, *, queue: str | None = None, lane: str | None = None
+    ) -> Sequence[BreakerView]: ...
+    def open_breaker(
+        self, queue: str, lane: str, *, pause: float | None = None, reason: str | None = None
+    ) -> BreakerView: ...
+    def close_breaker(self, queue: str, lane: str) -> bool: ...
     def call(
         self,
         method: str,

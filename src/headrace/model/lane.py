@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
+from headrace.model.breaker import Breaker, as_breaker
 from headrace.model.insert_policy import WhenFull, check_when_full
 from headrace.model.names import check_text
 from headrace.model.rate import Rate, as_rate, check_cost
@@ -31,6 +32,8 @@ class Lane(msgspec.Struct, frozen=True):
     `rate` says how many jobs of each lane may start in a time, e.g. "10/m", and `burst` how many of
     them at once. A job counts for `cost` starts: a number, or the name of an argument. Retries
     count as starts, unless `count_retries` is False.
+
+    `breaker` says after how many failures of a lane nothing more of it is started for a while.
     """
 
     template: str
@@ -41,6 +44,7 @@ class Lane(msgspec.Struct, frozen=True):
     burst: int | None = None
     cost: float | str = 1.0
     count_retries: bool = True
+    breaker: Breaker | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.template, str):
@@ -54,6 +58,7 @@ class Lane(msgspec.Struct, frozen=True):
         check_when_full(self.when_full)
         self.fields()
         self._check_rate()
+        as_breaker(self.breaker, f"lane {self.template!r}")
 
     def _check_rate(self) -> None:
         if not isinstance(self.count_retries, bool):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from datetime import datetime
 
+from headrace.breakers.store import open_breaker
 from headrace.engine.base import Viewing
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.job import Job, JobFilter
@@ -60,8 +61,26 @@ def _scheduled(job: Job, now: float) -> list[str]:
     return reasons
 
 
+async def _stopped(engine: Store, job: Job) -> list[str]:
+    """What the breaker of its lane says, if that is open."""
+    found = None if job.lane is None else await open_breaker(engine, (job.queue, job.lane))
+    if found is None:
+        return []
+    view = found.view
+    told = f"The circuit breaker of lane {view.lane!r} is open since {view.since:%H:%M:%S} UTC"
+    then = (
+        f"Job {view.trial} is tried now"
+        if view.phase == "trial"
+        else f"One job is tried at {view.until:%H:%M:%S} UTC"
+    )
+    close = f"headrace breakers close {view.queue} {view.lane!r}"
+    return [f"{told}: {view.cause}. {then}. Close it with: {close}"]
+
+
 async def _parked(engine: Store, job: Job, now: float) -> list[str]:
     """When a job may start that waits for the rate of its lane, and what it waits for."""
+    if stopped := await _stopped(engine, job):
+        return stopped
     starts = f"It may start at {_clock(job.run_at, now)}"
     for key in await _keys(engine, job.queue, job.lane):
         if key.held_until is not None:
@@ -114,7 +133,8 @@ def _expires(job: Job) -> list[str]:
 
 
 async def _pending(engine: Store, job: Job, now: float) -> list[str]:
-    reasons = [
+    reasons = await _stopped(engine, job)
+    reasons += [
         f"Queue {job.queue!r} is paused. Resume it with: headrace queues resume {job.queue}"
         for queue in await engine.queues()
         if queue.name == job.queue and queue.paused

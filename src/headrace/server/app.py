@@ -21,6 +21,7 @@ from headrace.server.openapi.document import document
 from headrace.server.otlp import metrics_export
 from headrace.server.routes import (
     alerts,
+    breakers,
     bulk,
     dead_letters,
     job,
@@ -50,6 +51,7 @@ ROUTES = (
     *kept_files.routes,
     *queues.routes,
     *rates.routes,
+    *breakers.routes,
     *workers.routes,
     *monitoring.routes,
     *server.routes,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.config import Settings
     from headrace.engine.base import Engine
     from headrace.loops.loop import Loop
+    from headrace.model.breaker import Breaker
     from headrace.model.job import NewJob
     from headrace.telemetry import Telemetry
     from headrace.tracing.tracer import Tracing
@@ -26,6 +27,7 @@ class AppLike(JobSink, Protocol):
     clock: Clock
     tasks: dict[str, Task[..., Any]]
     chunk_tasks: set[str]
+    task_breakers: dict[str, Breaker]
     artifact_store: ArtifactStore
     stage_hooks: list[StageHook]
     tracing: Tracing | None

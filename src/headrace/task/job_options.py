@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
+from headrace.model.breaker import Breaker, as_breaker
 from headrace.model.insert_policy import InsertPolicy, OnDuplicate
 from headrace.model.job import NewJob, Source
 from headrace.model.lane import WIDTH_LIMIT, Lane
@@ -90,17 +91,25 @@ def lane_for(
     burst: int | None,
     cost: float | str | None,
     count_retries: bool | None,
+    *,
+    breaker: Breaker | None = None,
 ) -> Lane | None:
-    """Return the lane of a task: the one that it names, or one of its own for its rate."""
+    """Return the lane of a task: the one that it names, or one of its own for its rate and its
+    breaker.
+    """
+    as_breaker(breaker, "a task")
     if rate is None:
         for name, value in (("burst", burst), ("cost", cost), ("count_retries", count_retries)):
             if value is not None:
                 raise InvalidSetting(f'{name} needs rate=, such as rate="10/m", got {value!r}')
-        return lane
+        if breaker is None:
+            return lane
     if lane is not None:
+        counted = f"rate={rate!r}" if rate is not None else "breaker=…"
         raise InvalidSetting(
-            f"rate={rate!r} and lane={lane.template!r}: a job is counted by its lane; write "
-            f"lane=headrace.Lane({lane.template!r}, rate={rate!r}) for a rate of each lane"
+            f"{counted} and lane={lane.template!r}: a job is counted by its lane; write "
+            f"lane=headrace.Lane({lane.template!r}, {counted}) for "
+            f"a {'rate' if rate is not None else 'breaker'} of each lane"
         )
     return Lane(
         OWN_LANE,
@@ -110,6 +119,7 @@ def lane_for(
         burst=burst,
         cost=1.0 if cost is None else cost,
         count_retries=True if count_retries is None else count_retries,
+        breaker=breaker,
     )
 
 
@@ -121,6 +131,15 @@ def with_own_lane(policy: TaskPolicy, task: str) -> TaskPolicy:
     return msgspec.structs.replace(
         policy, lane=msgspec.structs.replace(lane, template=f"{OWN_LANE}{task}")
     )
+
+
+def check_lane_of_job(task: str, lane: Lane, own: Lane | None) -> None:
+    """Refuse a breaker that only a job brings: workers know those of tasks."""
+    if own is None or own.breaker is None:
+        raise InvalidSetting(
+            f'task "{task}" has no breaker, so workers would not look at that of lane '
+            f"{lane.template!r}; give it to the task: @app.task(lane=headrace.Lane(…, breaker=…))"
+        )
 
 
 def check_cost_argument(task: str, lane: Lane, names: Collection[str]) -> None:

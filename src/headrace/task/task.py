@@ -40,6 +40,7 @@ from headrace.task.job_options import (
     OptionFields,
     attempts_of,
     check_cost_argument,
+    check_lane_of_job,
     expiry_fields,
     key_policy_fields,
     set_rate,
@@ -143,6 +144,8 @@ class Task(Generic[P, R_co]):
         self._check_lane(self.policy.lane)
 
     def _check_lane(self, lane: Lane | None) -> None:
+        if lane is not None and lane.breaker is not None:
+            check_lane_of_job(self.name, lane, self.policy.lane)
         if self.encrypted and not self.policy.plain_lane:
             check_lane(self.name, lane)
 

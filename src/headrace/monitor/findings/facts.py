@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.model.breaker import BreakerView
 from headrace.model.job import Job
 from headrace.model.rate import RateView
 from headrace.model.views import EngineSpace, Finding, LaneView, QueueView
@@ -39,6 +40,7 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True):
     report: Sequence[Finding] = ()
     space: EngineSpace | None = None
     letters: DeadLetterCount = DeadLetterCount()
+    breakers: Sequence[BreakerView] = ()
     read_at: Mapping[str, float] = {}
 
     def before(self, seconds: float | None) -> datetime | None:

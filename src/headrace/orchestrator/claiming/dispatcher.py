@@ -7,15 +7,15 @@ claimed. While it is in flight the slots go on with what was claimed before.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from headrace.engine.base import Engine
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import RELEASED, Completed, Outcome, Settlement
+from headrace.model.outcome import Completed, Settlement
 from headrace.model.sealed import DOCUMENT as SEALED
 from headrace.model.views import Exchange
+from headrace.orchestrator.claiming.breakers import WorkerBreakers
 from headrace.orchestrator.claiming.chunks import ChunkCollector
-from headrace.orchestrator.claiming.exchange_loop import ExchangeLoop
 from headrace.orchestrator.claiming.prefetch import (
     BUSY_LINGER,
     LINGER,
@@ -28,6 +28,7 @@ from headrace.orchestrator.claiming.prefetch import (
 )
 from headrace.orchestrator.claiming.reconcile import Reconciler
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
+from headrace.orchestrator.claiming.unstarted_claims import UnstartedClaims
 from headrace.orchestrator.running.attempt import monotonic
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.orchestrator.settling.family_updates import FamilyUpdates
@@ -38,7 +39,7 @@ from headrace.telemetry import Telemetry
 EXCHANGE_BATCH = 400
 
 
-class Dispatcher(ExchangeLoop):
+class Dispatcher(UnstartedClaims):
     """Fills the internal queue from the engine, and empties the settle buffer into it."""
 
     name = "dispatcher"
@@ -51,6 +52,7 @@ class Dispatcher(ExchangeLoop):
         queues: Sequence[str],
         slots: int,
         chunks: ChunkCollector,
+        breakers: WorkerBreakers,
         unknown_tasks: UnknownTasks,
         writer: AttemptWriter,
         family_updates: FamilyUpdates,
@@ -67,6 +69,7 @@ class Dispatcher(ExchangeLoop):
         self.queues = tuple(queues) or None
         self.slots = slots
         self.chunks = chunks
+        self.breakers = breakers
         self.unknown_tasks = unknown_tasks
         self.writer = writer
         self.family_updates = family_updates
@@ -97,12 +100,15 @@ class Dispatcher(ExchangeLoop):
         # Last: it is given this dispatcher, which it takes jobs from and reports outcomes to.
         self.runner = make_runner(self)
         chunks.on_ready = self.runner.fill
+        breakers.claimed = self
 
     # --- called by slots and signals
 
     def finished(self, job: ClaimedJob, settlement: Settlement | None, now: float) -> None:
         """Take the outcome of an attempt. None: its lease is lost, there is nothing to settle."""
         self.claimed_count -= 1
+        if self.breakers.by_task:
+            self.breakers.ended(job, None if settlement is None else settlement.outcome)
         if settlement is None:
             if self.held.get(job.id) == job.token:
                 del self.held[job.id]
@@ -159,21 +165,6 @@ class Dispatcher(ExchangeLoop):
         self.held.clear()
         self.reconciler.reset()
         self.wake()
-
-    def release_unstarted(self, count: int) -> None:
-        """Return this many unstarted jobs to their queues, the oldest first."""
-        self._release(self.unstarted.take_back(count, self.runner.take_back_offered))
-
-    def _release(
-        self, jobs: Iterable[ClaimedJob], outcome: Outcome = RELEASED, now: float = 0.0
-    ) -> None:
-        for job in jobs:
-            self.telemetry.released += 1
-            self.finished(job, Settlement(job.id, job.token, outcome), now)
-
-    def _release_all(self) -> None:
-        self.release_unstarted(self.unstarted.ages.count)
-        self._release(self.chunks.take_all())
 
     @property
     def idle(self) -> bool:
@@ -327,6 +318,8 @@ class Dispatcher(ExchangeLoop):
             jobs = [job for job in jobs if job.id not in left]
             for job, outcome in left.values():
                 self._release([job], outcome, now)
+        if self.breakers.by_task:
+            jobs = self.breakers.admit(jobs, now)
         if self.chunks.names:
             jobs = self.chunks.collect(jobs)
         self.unstarted.put(jobs, now)

@@ -81,7 +81,7 @@ def button_of(visit: Visit, finding: Finding) -> FindingButton | None:
     return button if button is not None and visit.may(button.scope) else None
 
 
-def _button(visit: Visit, finding: Finding) -> FindingButton | None:
+def _button(visit: Visit, finding: Finding) -> FindingButton | None:  # noqa: PLR0911 - one for each kind
     query = {} if finding.target is None else finding.target.query
     match finding.kind:
         case "queue.paused" | "queue.held":
@@ -94,6 +94,14 @@ def _button(visit: Visit, finding: Finding) -> FindingButton | None:
                 question=f"Cancel job {query['id']}?",
                 fields={"id": query["id"]},
                 danger=True,
+            )
+        case "breaker.open":
+            return FindingButton(
+                label="Close it",
+                link=visit.url("/breakers/close"),
+                scope="admin",
+                question=f"Close the breaker of {finding.name}, and start its jobs again?",
+                fields={"queue": query["queue"], "lane": query["lane"]},
             )
         case "failures.spike":
             failed: dict[str, Any] = {"status": ["failed", "timeout"], **query}

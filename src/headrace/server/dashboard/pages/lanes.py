@@ -14,6 +14,7 @@ from headrace.server.auth.reach import Reach
 from headrace.server.dashboard.page import Shown, page
 from headrace.server.dashboard.visit import Visit
 from headrace.server.dashboard.words import moment_before
+from headrace.server.routes.breakers import own_breakers
 
 MOST = 100
 # So many rates are looked at, and MOST of them shown.
@@ -42,6 +43,7 @@ async def lanes(visit: Visit) -> Shown:
     rates = await own_rates(visit.service, visit.caller, queue=queue, lane=lane, limit=MOST_RATES)
     of_lane = {(each.queue, each.lane): each for each in rates}
     shown = found[:MOST]
+    broken = await visit.app.breakers(queue=queue, lane=lane)
     only_blocked = visit.query.get("blocked") == "yes"
     if only_blocked:
         shown = [each for each in shown if _blocked(each, long)]
@@ -73,6 +75,7 @@ async def lanes(visit: Visit) -> Shown:
         more_rates=len(rates) > MOST,
         all_rates=len(rates),
         most_rates=MOST_RATES,
+        breakers=own_breakers(visit.caller, broken)[:MOST],
     )
 
 
