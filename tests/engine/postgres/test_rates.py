@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from time import monotonic
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.engine.postgres.conftest import Raw
 from tests.engine.postgres.plans import explained
 from tests.engine.postgres.test_plans import FILL, PARENT
 from tests.engine.rate_words import MINUTE, insert, rated, started
-from tests.support.verbs import A_FAILURE, a_job, a_worker, claim
+from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, the_job
 
 
 @pytest.fixture
@@ -44,6 +45,20 @@ async def test_others_are_told_of_parked_jobs_that_are_due(
     assert await started(postgres, worker, **left) == []
     await asyncio.wait_for(heard.wait(), 10)
     stop()
+
+
+async def test_a_job_that_was_stored_while_a_claim_went_on_counts_from_then(
+    postgres: PostgresEngine, inside: Raw
+) -> None:
+    """It is shown to have started when it was stored, so the next may start an interval later."""
+    worker = await a_worker(postgres)
+    first, second = await insert(postgres, rated(), rated())
+    later = "UPDATE job SET created_at = created_at + interval '0.9 s' WHERE id = $1"
+    await inside.execute(later, first)
+    assert await started(postgres, worker) == [first]
+    began = (await the_job(postgres, first)).started_at
+    assert began == (await the_job(postgres, first)).created_at
+    assert (await the_job(postgres, second)).run_at - began >= timedelta(seconds=MINUTE)
 
 
 async def test_claims_that_begin_behind_a_parked_job_find_it(

@@ -38,7 +38,9 @@ BEGIN
             END IF;
         END LOOP;
         LOOP
-            SELECT j.ctid AS place, j.run_at, j.rate, j.attempt INTO best FROM job j
+            SELECT j.ctid AS place, j.run_at, j.rate, j.attempt,
+                greatest(now_at, date_part('epoch', j.created_at)) AS start_at
+            INTO best FROM job j
             WHERE j.lane = lane_key.lane AND j.queue = lane_key.queue
                 AND j.state = 0 AND j.parked IS NOT NULL AND
                 -- include: not_expired
@@ -67,12 +69,12 @@ BEGIN
             UPDATE job SET state = 2, run_at = p_moment WHERE ctid = best.place RETURNING ctid INTO place;
             places := places || place;
             IF may.step IS NOT NULL THEN
-                lane_key.tat := greatest(may.paid, now_at) + may.cost * may.step;
-                lane_key.counted_at := now_at;
+                lane_key.tat := greatest(may.paid, best.start_at) + may.cost * may.step;
+                lane_key.counted_at := best.start_at;
             END IF;
             IF whole_interval IS NOT NULL THEN
-                whole_key.tat := greatest(whole_paid, now_at) + may.cost * whole_interval;
-                whole_key.counted_at := now_at;
+                whole_key.tat := greatest(whole_paid, best.start_at) + may.cost * whole_interval;
+                whole_key.counted_at := best.start_at;
                 keys[whole_at] := whole_key;
             END IF;
         END LOOP;

@@ -23,6 +23,8 @@ DECLARE
     leave_at_most CONSTANT integer := 200;
     expiring timestamptz := p_expiring;
     now_at double precision;
+    -- A job that was stored since then starts when it was stored.
+    start_at double precision;
     batch integer := least(p_limit, look_at_most);
     looked integer := 0;
     last_priority smallint := 32767;
@@ -50,6 +52,7 @@ BEGIN
             array_agg(c.priority) AS priority, array_agg(c.seq) AS seq,
             array_agg(coalesce(c.rate[4], 1)) AS cost, array_agg(c.rate IS NOT NULL) AS carries,
             array_agg(c.rate IS NOT NULL AND c.rate[5] = 0 AND c.attempt > 0) AS exempt,
+            array_agg(date_part('epoch', c.created_at)) AS created,
             array_agg(c.key) AS key, array_agg(c.whole) AS whole,
             bool_or(c.key IS NOT NULL OR c.whole IS NOT NULL) AS some_keys
         INTO step
@@ -61,7 +64,8 @@ BEGIN
                 SELECT b.*
                 FROM unnest(p_queues, p_tasks) AS line (queue, task)
                 CROSS JOIN LATERAL (
-                    (SELECT j.ctid AS place, j.id, j.queue, j.lane, j.priority, j.seq, j.attempt, j.rate
+                    (SELECT j.ctid AS place, j.id, j.queue, j.lane, j.priority, j.seq, j.attempt, j.rate,
+                         j.created_at
                      FROM job j
                      WHERE line.task IS NULL AND j.queue = line.queue
                          AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
@@ -70,7 +74,8 @@ BEGIN
                          -- include: not_expired
                      ORDER BY j.priority DESC, j.seq LIMIT batch)
                     UNION ALL
-                    (SELECT j.ctid, j.id, j.queue, j.lane, j.priority, j.seq, j.attempt, j.rate
+                    (SELECT j.ctid, j.id, j.queue, j.lane, j.priority, j.seq, j.attempt, j.rate,
+                         j.created_at
                      FROM job j
                      WHERE j.queue = line.queue AND j.task = line.task AND j.state = 2 AND j.reserved
                          AND j.priority <= last_priority
@@ -161,8 +166,9 @@ BEGIN
                 IF key_interval IS NULL THEN
                     NULL;
                 ELSIF opens <= now_at AND NOT behind AND NOT blocked[key_at] THEN
-                    lane_key.tat := greatest(paid, now_at) + step.cost[n] * key_interval;
-                    lane_key.counted_at := now_at;
+                    start_at := greatest(now_at, step.created[n]);
+                    lane_key.tat := greatest(paid, start_at) + step.cost[n] * key_interval;
+                    lane_key.counted_at := start_at;
                 ELSIF in_line AND NOT behind THEN
                     -- Better than the last of the line: it asks for the next slot.
                     blocked[key_at] := true;
@@ -188,8 +194,9 @@ BEGIN
                 END IF;
             END IF;
             IF whole_interval IS NOT NULL THEN
-                whole_key.tat := greatest(whole_paid, now_at) + step.cost[n] * whole_interval;
-                whole_key.counted_at := now_at;
+                start_at := greatest(now_at, step.created[n]);
+                whole_key.tat := greatest(whole_paid, start_at) + step.cost[n] * whole_interval;
+                whole_key.counted_at := start_at;
                 keys[whole_at] := whole_key;
             END IF;
             IF key_interval IS NOT NULL OR whole_interval IS NOT NULL THEN
