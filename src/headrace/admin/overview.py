@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from headrace.admin.breakers import BreakerVerbs
+from headrace.admin.limits.breakers import BreakerVerbs
 from headrace.engine import pauses
 from headrace.errors import InvalidInput
 from headrace.model.job import JobFilter
@@ -131,10 +131,10 @@ class OverviewVerbs(BreakerVerbs):
         """Return the queues and lanes that have a rate or are held, by name, and how many of their
         jobs wait. The lane "" is the queue itself.
         """
-        from headrace.admin.rates import changes  # noqa: PLC0415
+        from headrace.admin.limits import rates  # noqa: PLC0415
 
         await self.open()
-        return await changes.find(self._engine, queue, lane, limit)
+        return await rates.find(self._engine, queue, lane, limit)
 
     async def set_rate(
         self, queue: str, rate: str | Rate, *, lane: str = "", burst: int | None = None
@@ -143,20 +143,20 @@ class OverviewVerbs(BreakerVerbs):
         once. Without a lane it is the queue: all its jobs count. It counts whatever jobs and code
         say, until `remove_rate`.
         """
-        from headrace.admin.rates import changes  # noqa: PLC0415
+        from headrace.admin.limits import rates  # noqa: PLC0415
 
-        checked = changes.check_rate(rate, burst)
-        place = changes.check_place(queue, lane)
+        checked = rates.check_rate(rate, burst)
+        place = rates.check_place(queue, lane)
         await self.open()
-        return await changes.change(self._engine, place, checked)
+        return await rates.change(self._engine, place, checked)
 
     async def remove_rate(self, queue: str, *, lane: str = "") -> RateView:
         """Take back what `set_rate` said: what jobs say counts again, if they do."""
-        from headrace.admin.rates import changes  # noqa: PLC0415
+        from headrace.admin.limits import rates  # noqa: PLC0415
 
-        place = changes.check_place(queue, lane)
+        place = rates.check_place(queue, lane)
         await self.open()
-        return await changes.change(self._engine, place, None)
+        return await rates.change(self._engine, place, None)
 
     async def hold(
         self,
@@ -171,22 +171,22 @@ class OverviewVerbs(BreakerVerbs):
         """Start nothing of a lane, or of a queue, before a time, or for `duration` seconds. Running
         jobs go on. A second hold replaces the first. `by` is who people see.
         """
-        from headrace.admin.rates import changes  # noqa: PLC0415
+        from headrace.admin.limits import rates  # noqa: PLC0415
 
-        place = changes.check_place(queue, lane)
+        place = rates.check_place(queue, lane)
         reason = None if reason is None else check_reason(reason)
         by = None if by is None else check_text("by", by)
         await self.open()
         ends = hold_end(until, duration, await self._engine.now())
-        return await changes.hold(self._engine, place, ends, reason=reason, by=by)
+        return await rates.hold(self._engine, place, ends, reason=reason, by=by)
 
     async def release_hold(self, queue: str, *, lane: str = "") -> RateView:
         """End a hold, whoever asked for it. What is not held stays as it is."""
-        from headrace.admin.rates import changes  # noqa: PLC0415
+        from headrace.admin.limits import rates  # noqa: PLC0415
 
-        place = changes.check_place(queue, lane)
+        place = rates.check_place(queue, lane)
         await self.open()
-        return await changes.release(self._engine, place)
+        return await rates.release(self._engine, place)
 
     async def workers(self) -> Sequence[Worker]:
         """Return workers, alive ones first, then by name."""

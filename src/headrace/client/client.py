@@ -28,7 +28,6 @@ from headrace.api_types.responses import Delivered, EntryView, JobResult, Reason
 from headrace.batching import batched, each
 from headrace.client.alerts import AlertsApi
 from headrace.client.base import given
-from headrace.client.breakers import BreakersApi
 from headrace.client.cluster import ClusterApi
 from headrace.client.files import File, FileApi, form_fields, read_files
 from headrace.client.job_codec import (
@@ -37,6 +36,8 @@ from headrace.client.job_codec import (
     decode_job,
     make_request,
 )
+from headrace.client.limits.breakers import BreakersApi
+from headrace.client.limits.rates import RatesApi
 from headrace.client.many_jobs import ManyJobsApi
 from headrace.client.publishing import PublishingApi
 from headrace.client.request import Request
@@ -65,7 +66,7 @@ BATCH_JOBS = 1_000
 BATCH_BYTES = 3 * 1_048_576
 
 
-class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi, AlertsApi, BreakersApi):
+class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi, AlertsApi, RatesApi, BreakersApi):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.

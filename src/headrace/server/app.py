@@ -21,7 +21,6 @@ from headrace.server.openapi.document import document
 from headrace.server.otlp import metrics_export
 from headrace.server.routes import (
     alerts,
-    breakers,
     bulk,
     dead_letters,
     job,
@@ -31,12 +30,12 @@ from headrace.server.routes import (
     monitoring,
     publishing,
     queues,
-    rates,
     schedules,
     server,
     workers,
     workflows,
 )
+from headrace.server.routes.limits import breakers, rates
 from headrace.server.routing import Prefix, SecurityHeaders
 from headrace.server.service import Service, ServicePerLoop
 from headrace.task.redact import DEFAULT

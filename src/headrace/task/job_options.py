@@ -142,13 +142,13 @@ def check_lane_of_job(task: str, lane: Lane, own: Lane | None) -> None:
         )
 
 
-def check_cost_argument(task: str, lane: Lane, names: Collection[str]) -> None:
-    """Refuse a cost that is no argument of the task."""
-    if isinstance(lane.cost, str) and lane.cost not in names:
-        raise InvalidSetting(
-            f'task "{task}": cost reads {lane.cost!r}, but the handler takes '
-            f"{', '.join(names) or 'no arguments'}"
-        )
+def check_lane_arguments(task: str, lane: Lane, names: Collection[str]) -> None:
+    """Refuse a lane, or a cost, that reads what is no argument of the task."""
+    takes = f"but the handler takes {', '.join(names) or 'no arguments'}"
+    if unknown := sorted(lane.fields() - set(names)):
+        raise InvalidSetting(f'task "{task}": lane {lane.template!r} reads {unknown}, {takes}')
+    if unread := lane.cost_fields() - set(names):
+        raise InvalidSetting(f'task "{task}": cost reads {min(unread)!r}, {takes}')
 
 
 def set_rate(

@@ -39,7 +39,7 @@ from headrace.task.job_options import (
     NOT_GIVEN,
     OptionFields,
     attempts_of,
-    check_cost_argument,
+    check_lane_arguments,
     check_lane_of_job,
     expiry_fields,
     key_policy_fields,
@@ -115,13 +115,7 @@ class Task(Generic[P, R_co]):
             else "thread"
         )
         if policy.lane is not None:
-            unknown = policy.lane.fields() - set(self.signature.names)
-            if unknown:
-                raise InvalidSetting(
-                    f'task "{name}": lane {policy.lane.template!r} reads {sorted(unknown)}, but '
-                    f"the handler takes {', '.join(self.signature.names) or 'no arguments'}"
-                )
-            check_cost_argument(name, policy.lane, self.signature.names)
+            check_lane_arguments(name, policy.lane, self.signature.names)
         check_chunk_by(name, policy, self.signature)
         self.decide_encryption()
         self._plain = TaskOptions(self)

@@ -7,7 +7,7 @@ from headrace.model.rate import as_rate
 from headrace.server.dashboard.action import Act, Done, action
 from headrace.server.dashboard.actions.queues import typed_end
 from headrace.server.http.problems import invalid
-from headrace.server.routes.rates import target
+from headrace.server.routes.limits.rates import target
 
 # What a form offers, in seconds.
 SPANS = {"600": 600.0, "3600": 3_600.0}

@@ -14,7 +14,7 @@ from headrace.server.auth.reach import Reach
 from headrace.server.dashboard.page import Shown, page
 from headrace.server.dashboard.visit import Visit
 from headrace.server.dashboard.words import moment_before
-from headrace.server.routes.breakers import own_breakers
+from headrace.server.routes.limits.breakers import own_breakers
 
 MOST = 100
 # So many rates are looked at, and MOST of them shown.

@@ -1,1 +1,0 @@
-"""Rates and holds: what operators change."""
