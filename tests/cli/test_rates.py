@@ -16,6 +16,11 @@ def test_the_way_of_a_rate(cli: Cli) -> None:
     assert told == "Lane customer:1 of queue default starts 1 an hour.\n"
     cli.drain()
     assert [cli.status(each) for each in ids] == ["completed", "scheduled"]
+    parked = [cli("jobs", "show", each, "--json").json["parked"] for each in ids]
+    assert parked == [False, True]
+    assert "until then, by the rate of its lane or by a hold" in cli("jobs", "show", ids[1]).out
+    watched = cli("jobs", "watch", ids[1], "--timeout", "100ms", code=1).out
+    assert "scheduled  may start " in watched
     why = cli("jobs", "why", ids[1]).out
     assert "It may start at " in why
     assert "1 an hour for customer:1, set by an operator." in why

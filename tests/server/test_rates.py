@@ -10,7 +10,7 @@ import pytest
 
 import headrace
 from headrace.model.rate import Rate
-from tests.server.conftest import a_key, bearer, client_of, problem
+from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
 
 HOSTILE = "host:<b>/é?&#%2F x"
 
@@ -76,6 +76,20 @@ async def test_a_queue_is_named_without_a_lane(app: headrace.App) -> None:
         assert [target for _, target, _ in await audited(client)] == [
             "default", "default", "default/x", "default", "default",
         ]  # fmt: skip
+
+
+async def test_a_job_says_that_it_is_parked(app: headrace.App) -> None:
+    await app.set_rate("default", "1/h", lane="user:1")
+    ids = [(await app.enqueue("speak", {"user_id": "1"})).id for _ in range(2)]
+    await run_jobs(app)
+    async with client_of(app) as client, headrace.Client(str(client.base_url)) as remote:
+        for fields in ({}, {"fields": "row"}):
+            found = (await client.get("/jobs", params=fields)).json()["jobs"]
+            shown = {each["job_id"]: (each["status"], each["parked"]) for each in found}
+            assert shown == {ids[0]: ("completed", False), ids[1]: ("scheduled", True)}
+        parked = await remote.get(ids[1])
+        assert (parked.parked, parked.run_at) == (True, (await app.get(ids[1])).run_at)
+        assert (await client.get(f"/jobs/{ids[1]}")).json()["parked"] is True
 
 
 @pytest.mark.parametrize(

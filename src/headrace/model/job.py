@@ -131,7 +131,8 @@ class JobFields(msgspec.Struct, kw_only=True):
     """What people see of a job, in the order in which the API returns it. What is typed as Any has
     another form here and there. `admitted_at` is when it last got a place in its lane for which it
     had waited: if that is not after `run_at`, it has not waited since it became due. `expires_at`
-    is shown until it has started or ended.
+    is shown until it has started or ended. One that is `parked` is scheduled because its lane lets
+    nothing start before `run_at`.
     """
 
     id: str
@@ -167,6 +168,7 @@ class JobFields(msgspec.Struct, kw_only=True):
     group: str | None = None
     awaits: tuple[Awaited, ...] = ()
     expires_at: datetime | None = None
+    parked: bool = False
 
 
 # The names that people see, of fields that are named for how they are stored.
@@ -191,8 +193,6 @@ class Job(JobFields, Generic[R_co], kw_only=True):
     width: int = 1
     hold: bool = True
     token: int = 0
-    # Whether it is scheduled because its lane lets nothing start before that time.
-    parked: bool = False
     result_json: bytes | None = None
     log: bytes = b""
     meta_json: bytes | None = None

@@ -33,6 +33,8 @@ WORDS = {
     "rate.remove": "removed the rate of {}",
     "rate.hold": "held {}",
     "rate.release": "ended the hold of {}",
+    "breaker.open": "opened the breaker of {}",
+    "breaker.close": "closed the breaker of {}",
     "schedule.put": "set schedule {}",
     "schedule.enable": "enabled schedule {}",
     "schedule.disable": "disabled schedule {}",
@@ -71,6 +73,7 @@ PAGES = {
 # These have no page of their own.
 LISTS = {
     "rate": "/lanes",
+    "breaker": "/lanes",
     "alert": "/alerts",
     "alert-rule": "/alerts",
     "key": "/keys",
