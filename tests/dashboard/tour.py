@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page
 
 import headrace
 from headrace.admin.bulk import KIND, decode
+from headrace.breakers.by_hand import open_by_hand
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
 from headrace.dispatchers.events.message_parser import RejectedMessage
@@ -70,6 +71,7 @@ async def _add(app: headrace.App) -> None:
 
     await app.set_rate("invoices", "10/m", lane=RATED, burst=3)
     await app.hold("invoices", lane=RATED, duration=3_600, reason="they asked us to", by="ada")
+    await open_by_hand(engine, ("mail", RATED), 600.0, by="ada", reason="they deploy")
     await app.enqueue("refund", {"order": 48_101})
     await headrace.JobOrchestrator(app, name="approver", queues=["approvals"]).run_until_idle()
     # Their task was not known yet when they came.
