@@ -14,7 +14,7 @@ from bench.recorder import Ticks
 from bench.scenarios.rates import KEYS, PER_SECOND
 from headrace.model.ids import new_id
 from headrace.model.job import NewJob
-from headrace.model.rate import as_rate
+from headrace.model.limits.rate import as_rate
 from headrace.orchestrator.worker_program import run_worker
 
 BATCH = 1_000

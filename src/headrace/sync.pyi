@@ -44,10 +44,10 @@ from headrace.enqueue import OnProgress
 from headrace.loops.loop_thread import LoopThread
 from headrace.model.alerts.rule import AlertRule
 from headrace.model.artifact import Artifact, File, KeptFile, KeptPage
-from headrace.model.breaker import BreakerView
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter, NewJob, Source
-from headrace.model.rate import Rate, RateView
+from headrace.model.limits.breaker import BreakerView
+from headrace.model.limits.rate import Rate, RateView
 from headrace.model.schedules.schedule import Schedule
 from headrace.model.views import Delivery, JobCount, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker

@@ -9,7 +9,7 @@ import pytest
 
 import headrace
 import headrace.sync
-from headrace.model.rate import Rate, RateView, as_rate
+from headrace.model.limits.rate import Rate, RateView, as_rate
 from headrace.monitor import rates as shown_rates
 from headrace.monitor.timeline import timeline
 from tests.support.verbs import a_worker

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 import headrace
-from headrace.model.lane import WIDTH_LIMIT
+from headrace.model.limits.lane import WIDTH_LIMIT
+from headrace.model.limits.rate import Rate, as_rate
 from headrace.model.outcome import Settlement
-from headrace.model.rate import Rate, as_rate
 from headrace.model.views import Exchange
 from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from tests.support.processes import until

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace.model.breaker import Breaker, BreakerView
+from headrace.model.limits.breaker import Breaker, BreakerView
 from headrace.server.auth.audit_pages import AuditFilter, read_page
 from tests.conftest import ENGINES, Servers, store_url
 from tests.support.processes import Processes, until

@@ -10,7 +10,7 @@ import pytest
 import headrace
 from headrace.breakers import store
 from headrace.breakers.store import count_failures
-from headrace.model.breaker import Breaker
+from headrace.model.limits.breaker import Breaker
 from tests.breakers.conftest import (
     LANE,
     PAUSE,

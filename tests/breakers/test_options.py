@@ -9,8 +9,8 @@ import pytest
 
 import headrace
 from headrace.breakers import audit
-from headrace.model.breaker import Breaker, FailureTimes
-from headrace.model.lane import WIDTH_LIMIT
+from headrace.model.limits.breaker import Breaker, FailureTimes
+from headrace.model.limits.lane import WIDTH_LIMIT
 from headrace.orchestrator.isolation.error_transport import describe, rebuild
 from headrace.server.auth import audit_pages
 

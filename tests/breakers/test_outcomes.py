@@ -12,7 +12,7 @@ import pytest
 
 import headrace
 from headrace.breakers import store
-from headrace.model.breaker import Breaker
+from headrace.model.limits.breaker import Breaker
 from headrace.model.times import moment_of
 from tests.breakers.conftest import (
     LANE,

@@ -8,7 +8,7 @@ import pytest
 
 import headrace
 import headrace.client.sync
-from headrace.model.rate import Rate
+from headrace.model.limits.rate import Rate
 from tests.client.conftest import Served
 from tests.client.test_remote_cli import RemoteCli
 

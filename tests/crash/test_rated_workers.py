@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import pytest
 
 import headrace
-from headrace.model.rate import Rate, as_rate
+from headrace.model.limits.rate import Rate, as_rate
 from tests.crash.conftest import SHORT, Scene
 from tests.support.processes import Process
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from headrace.model.rate import Rate, RateView
+from headrace.model.limits.rate import Rate, RateView
 from headrace.monitor.findings.queues import HELD_SECONDS
 from tests.dashboard.conftest import MakeSite, Site, Windows, check_axe, is_live
 from tests.dashboard.visits import Visitor, audited, visitor, words

@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.engine.base import Engine
 from headrace.model.job import ClaimedJob, NewJob
-from headrace.model.rate import Rate, as_rate
+from headrace.model.limits.rate import Rate, as_rate
 from tests.support.verbs import a_job, claim, complete, the_job
 
 # Slow enough that it does not matter how fast the machine is.

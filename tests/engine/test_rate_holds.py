@@ -6,8 +6,8 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
+from headrace.model.limits.rate import as_rate
 from headrace.model.outcome import Failed, Outcome, Retry, Settlement
-from headrace.model.rate import as_rate
 from headrace.model.status import Status
 from tests.engine.rate_words import MINUTE, insert, parked, rated, started
 from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, settle, status

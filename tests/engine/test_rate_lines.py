@@ -9,8 +9,8 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.job import JobFilter
+from headrace.model.limits.rate import as_rate
 from headrace.model.outcome import Failed
-from headrace.model.rate import as_rate
 from headrace.model.status import Status
 from tests.engine.conftest import Opener
 from tests.engine.rate_words import MINUTE, insert, parked, rated, started

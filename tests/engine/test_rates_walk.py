@@ -26,8 +26,8 @@ from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from headrace.model.job import ClaimedJob
+from headrace.model.limits.rate import Rate
 from headrace.model.outcome import Completed, Outcome, Released, Retry, Settlement
-from headrace.model.rate import Rate
 from tests.conftest import ENGINES, Servers, store_url
 from tests.engine.rate_words import rated
 from tests.support.verbs import A_FAILURE, a_worker

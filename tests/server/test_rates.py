@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import headrace
-from headrace.model.rate import Rate
+from headrace.model.limits.rate import Rate
 from tests.server.conftest import a_key, bearer, client_of, problem, run_jobs
 
 HOSTILE = "host:<b>/é?&#%2F x"

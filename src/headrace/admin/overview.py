@@ -13,8 +13,8 @@ from headrace.admin.limits.breakers import BreakerVerbs
 from headrace.engine import pauses
 from headrace.errors import InvalidInput
 from headrace.model.job import JobFilter
+from headrace.model.limits.rate import Rate, RateView
 from headrace.model.names import check_name, check_text
-from headrace.model.rate import Rate, RateView
 from headrace.model.times import check_delay, check_moment, in_utc, moment_of
 from headrace.model.views import LaneView, QueueView
 from headrace.model.worker import Worker

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from headrace.api_types.requests import REASON, Name, Text
-from headrace.model.breaker import LONGEST_PAUSE, SHORTEST_PAUSE
+from headrace.model.limits.breaker import LONGEST_PAUSE, SHORTEST_PAUSE
 
 
 class OpenBreakerRequest(

@@ -11,9 +11,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from headrace.model.insert_policy import LONGEST, OnDuplicate
 from headrace.model.job import Source
+from headrace.model.limits.rate import LARGEST_BURST
 from headrace.model.names import NAME_LIMIT, TEXT_LIMIT
 from headrace.model.policy import LONGEST_TIMEOUT
-from headrace.model.rate import LARGEST_BURST
 from headrace.model.status import Status
 from headrace.model.times import LONGEST_WAIT
 

@@ -10,13 +10,13 @@ from headrace.breakers import store
 from headrace.breakers.store import Key
 from headrace.engine.base import Engine
 from headrace.errors import InvalidSetting, RecordConflict
-from headrace.model.breaker import (
+from headrace.model.limits.breaker import (
     LONGEST_PAUSE,
     SHORTEST_PAUSE,
     Breaker,
     BreakerView,
 )
-from headrace.model.lane import Lane
+from headrace.model.limits.lane import Lane
 from headrace.model.times import is_number, moment_of
 
 TRIES = 20

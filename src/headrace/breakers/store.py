@@ -16,7 +16,7 @@ import msgspec
 from headrace.engine.base import Engine, Records
 from headrace.engine.bounded_reads import records_of
 from headrace.errors import RecordConflict
-from headrace.model.breaker import Breaker, BreakerView, FailureTimes
+from headrace.model.limits.breaker import Breaker, BreakerView, FailureTimes
 from headrace.model.times import moment_of
 from headrace.model.views import Record
 

@@ -40,10 +40,10 @@ from headrace.client.client import OnProgress
 from headrace.client.files import File
 from headrace.client.job_codec import JobOptions
 from headrace.model.artifact import Artifact, KeptFile, KeptPage
-from headrace.model.breaker import BreakerView
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
-from headrace.model.rate import Rate, RateView
+from headrace.model.limits.breaker import BreakerView
+from headrace.model.limits.rate import Rate, RateView
 from headrace.model.views import Delivery, JobCount, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.sync import _Verbs

@@ -11,8 +11,8 @@ import msgspec
 from headrace.errors import SealedValue
 from headrace.model.durable.awaited import Awaited
 from headrace.model.insert_policy import InsertPolicy
+from headrace.model.limits.rate import Rate
 from headrace.model.outcome import AttemptEntry
-from headrace.model.rate import Rate
 from headrace.model.sealed import (
     DOCUMENT,
     SEALED_ERROR,

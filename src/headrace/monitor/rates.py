@@ -17,7 +17,7 @@ import msgspec
 from headrace.engine.base import Records, Viewing
 from headrace.engine.bounded_reads import records_of
 from headrace.model.job import JobFilter
-from headrace.model.rate import RateView
+from headrace.model.limits.rate import RateView
 from headrace.model.status import Status
 from headrace.model.views import LaneView, QueueView, Record
 

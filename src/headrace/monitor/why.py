@@ -9,7 +9,7 @@ from headrace.breakers.store import open_breaker
 from headrace.engine.base import Viewing
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.job import Job, JobFilter
-from headrace.model.rate import RateView
+from headrace.model.limits.rate import RateView
 from headrace.model.sealed import key_of_args
 from headrace.model.status import ACTIVE, State
 from headrace.model.worker import Worker

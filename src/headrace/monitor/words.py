@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from headrace.model.rate import RateView
+from headrace.model.limits.rate import RateView
 from headrace.model.views import QueueView
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from headrace.config import Settings
     from headrace.engine.base import Engine
     from headrace.loops.loop import Loop
-    from headrace.model.breaker import Breaker
     from headrace.model.job import NewJob
+    from headrace.model.limits.breaker import Breaker
     from headrace.telemetry import Telemetry
     from headrace.tracing.tracer import Tracing
 

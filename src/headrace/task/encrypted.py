@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import InvalidSetting, MissingEncryptionKey
 from headrace.model.job import NewJob
-from headrace.model.lane import Lane
+from headrace.model.limits.lane import Lane
 
 if TYPE_CHECKING:
     from headrace.encryption import Sealing

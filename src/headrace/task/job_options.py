@@ -11,12 +11,12 @@ from typing import Any, TypedDict
 import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
-from headrace.model.breaker import Breaker, as_breaker
 from headrace.model.insert_policy import InsertPolicy, OnDuplicate
 from headrace.model.job import NewJob, Source
-from headrace.model.lane import WIDTH_LIMIT, Lane
+from headrace.model.limits.breaker import Breaker, as_breaker
+from headrace.model.limits.lane import WIDTH_LIMIT, Lane
+from headrace.model.limits.rate import LARGEST_COST, Rate
 from headrace.model.policy import TaskPolicy, check_expires
-from headrace.model.rate import LARGEST_COST, Rate
 from headrace.model.times import check_moment, is_number
 
 MOST_RETRIES = 10_000

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from headrace.errors import InvalidSetting, UnknownTask
-from headrace.model.breaker import Breaker
-from headrace.model.chunk import Chunk
 from headrace.model.durable.context import Context
 from headrace.model.job import Job, NewJob, OnCrash
-from headrace.model.lane import Lane, as_lane
+from headrace.model.limits.breaker import Breaker
+from headrace.model.limits.chunk import Chunk
+from headrace.model.limits.lane import Lane, as_lane
+from headrace.model.limits.rate import Rate
 from headrace.model.names import check_name
 from headrace.model.policy import Isolation, TaskPolicy, check_never_retry
-from headrace.model.rate import Rate
 from headrace.model.retry import RetryPolicy
 from headrace.suggest import similar_or_first
 from headrace.task.job_options import lane_for

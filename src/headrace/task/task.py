@@ -24,7 +24,7 @@ from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
 from headrace.model.ids import new_id
 from headrace.model.insert_policy import InsertPolicy, OnDuplicate
 from headrace.model.job import SOURCES, Job, NewJob, Source
-from headrace.model.lane import Lane, as_lane
+from headrace.model.limits.lane import Lane, as_lane
 from headrace.model.names import check_name, check_text
 from headrace.model.policy import (
     TaskPolicy,

@@ -16,8 +16,8 @@ from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.connection.errors import may_repeat
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.job import NewJob
+from headrace.model.limits.rate import as_rate
 from headrace.model.outcome import Completed, Outcome, Retry, Settlement
-from headrace.model.rate import as_rate
 from headrace.model.status import Status
 from tests.engine.conftest import Opener
 from tests.engine.postgres.conftest import Raw

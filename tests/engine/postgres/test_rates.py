@@ -12,8 +12,8 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.model.insert_policy import InsertPolicy
+from headrace.model.limits.rate import as_rate
 from headrace.model.outcome import Completed, Failed, Released, Retry, Settlement
-from headrace.model.rate import as_rate
 from tests.engine.conftest import Opener
 from tests.engine.postgres.conftest import Raw
 from tests.engine.postgres.plans import explained

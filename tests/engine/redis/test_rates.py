@@ -11,8 +11,8 @@ from headrace.engine.redis import scripts
 from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.insert_policy import InsertPolicy
+from headrace.model.limits.rate import as_rate
 from headrace.model.outcome import Completed, Failed, Released, Retry, Settlement
-from headrace.model.rate import as_rate
 from headrace.model.status import Status
 from tests.engine.rate_words import MINUTE, insert, parked, rated, started
 from tests.engine.redis.conftest import commands_of

@@ -16,8 +16,8 @@ from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.writes import Entry, Note
 from headrace.model.insert_policy import InsertPolicy
 from headrace.model.job import JobFilter
+from headrace.model.limits.rate import as_rate
 from headrace.model.outcome import Completed, Failed, Released, Retry, Settlement, Snoozed
-from headrace.model.rate import as_rate
 from headrace.model.status import Status
 from headrace.model.views import RecordChange
 from headrace.model.worker import WorkerInfo, WorkerStats

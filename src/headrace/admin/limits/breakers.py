@@ -10,7 +10,7 @@ from headrace.errors import InvalidInput
 from headrace.model.names import check_name, check_text
 
 if TYPE_CHECKING:
-    from headrace.model.breaker import BreakerView
+    from headrace.model.limits.breaker import BreakerView
 
 REASON_LIMIT = 1_000
 

@@ -7,8 +7,8 @@ import msgspec
 from headrace.engine.base import Engine
 from headrace.engine.bounded_reads import records_of
 from headrace.errors import InvalidInput
+from headrace.model.limits.rate import Rate, RateView, as_rate
 from headrace.model.names import check_name, check_text
-from headrace.model.rate import Rate, RateView, as_rate
 from headrace.model.times import moment_of
 from headrace.monitor.rates import (
     HOLD,

@@ -7,7 +7,7 @@ from headrace.cli.command import argument, group, option
 from headrace.cli.formatting import parse_span, shown_time, span
 from headrace.cli.output import Columns
 from headrace.cli.session import CliSession
-from headrace.model.breaker import BreakerView
+from headrace.model.limits.breaker import BreakerView
 
 commands = group("List open circuit breakers; open and close them.")
 

@@ -8,8 +8,8 @@ from headrace.cli.formatting import parse_span, parse_time, shown_time
 from headrace.cli.output import Columns, print_line
 from headrace.cli.session import CliSession
 from headrace.errors import InvalidInput
+from headrace.model.limits.rate import RateView, as_rate
 from headrace.model.names import check_name
-from headrace.model.rate import RateView, as_rate
 from headrace.monitor.words import held_words
 
 commands = group("List rates and set them; hold lanes and queues.")

@@ -10,7 +10,7 @@ import msgspec
 
 from headrace.app import App
 from headrace.cli.backend import outcomes, running_now, time_now
-from headrace.model.rate import RateView
+from headrace.model.limits.rate import RateView
 from headrace.model.views import Finding, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.running import RunningJobs

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headrace.api_types.breakers import BreakerClosed, CloseBreakerRequest, OpenBreakerRequest
 from headrace.client.base import BaseClient, given
-from headrace.model.breaker import BreakerView
+from headrace.model.limits.breaker import BreakerView
 from headrace.model.names import check_name, check_text
 
 

@@ -9,8 +9,8 @@ import msgspec
 
 from headrace.api_types.requests import HoldRequest, RateRequest
 from headrace.client.base import BaseClient, given, path_to
+from headrace.model.limits.rate import Rate, RateView, as_rate
 from headrace.model.names import check_name, check_text
-from headrace.model.rate import Rate, RateView, as_rate
 
 
 class RatesApi(BaseClient):

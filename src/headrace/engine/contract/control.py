@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from headrace.model.rate import Rate
+from headrace.model.limits.rate import Rate
 from headrace.model.views import (
     Delivery,
     RecordChange,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from headrace.model.job import Job, JobFilter
-from headrace.model.rate import RateView
+from headrace.model.limits.rate import RateView
 from headrace.model.views import (
     JobCount,
     JobPage,

@@ -7,7 +7,7 @@ import struct
 from headrace.engine.redis.connection.store import RedisStore
 from headrace.errors import InvalidSetting
 from headrace.model.job import NewJob
-from headrace.model.rate import CLOCK_STEP_SECONDS, Rate, RateView
+from headrace.model.limits.rate import CLOCK_STEP_SECONDS, Rate, RateView
 from headrace.model.times import kept_delay, moment_of
 
 # What scripts/library/rates.lua keeps of a job, and of a lane or a queue.

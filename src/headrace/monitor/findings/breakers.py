@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace.model.breaker import BreakerView
+from headrace.model.limits.breaker import BreakerView
 from headrace.model.views import Finding, FindingTarget
 from headrace.monitor.words import clock_time
 

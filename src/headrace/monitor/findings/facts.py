@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from headrace.model.breaker import BreakerView
 from headrace.model.job import Job
-from headrace.model.rate import RateView
+from headrace.model.limits.breaker import BreakerView
+from headrace.model.limits.rate import RateView
 from headrace.model.views import EngineSpace, Finding, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.findings.dead_letters import DeadLetterCount

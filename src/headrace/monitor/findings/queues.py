@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.model.rate import RateView
+from headrace.model.limits.rate import RateView
 from headrace.model.views import Finding, FindingTarget, QueueView
 from headrace.monitor.rates import Store, with_holds
 from headrace.monitor.why import knows, serves

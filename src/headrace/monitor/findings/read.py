@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from headrace.breakers.store import open_breakers
 from headrace.engine.base import Records
-from headrace.model.breaker import BreakerView
+from headrace.model.limits.breaker import BreakerView
 from headrace.model.views import EngineReport
 from headrace.monitor.cached_reads import CachedReads
 from headrace.monitor.findings.dead_letters import DeadLetterCount, count_letters

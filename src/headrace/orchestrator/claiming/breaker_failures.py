@@ -8,7 +8,7 @@ import msgspec
 
 from headrace.breakers.store import Key, count_failures
 from headrace.engine.base import Engine
-from headrace.model.breaker import Breaker
+from headrace.model.limits.breaker import Breaker
 from headrace.model.outcome import Completed, Failed, Outcome, Retry, TimedOut
 from headrace.orchestrator.running.attempt import monotonic
 

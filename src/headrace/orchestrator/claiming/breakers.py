@@ -20,8 +20,8 @@ from headrace.breakers.store import Key, OpenBreaker, name_of
 from headrace.engine.base import Engine
 from headrace.errors import RecordConflict
 from headrace.loops.loop import Loop, around
-from headrace.model.breaker import Breaker, BreakerView
 from headrace.model.job import ClaimedJob
+from headrace.model.limits.breaker import Breaker, BreakerView
 from headrace.model.outcome import Completed, Outcome
 from headrace.model.times import moment_of
 from headrace.orchestrator.claiming.breaker_failures import (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.model.job import Job, JobFilter
-from headrace.model.rate import RateView
+from headrace.model.limits.rate import RateView
 from headrace.model.status import Status
 from headrace.model.views import JobCount, QueueView
 from headrace.monitor.search import COUNTED, STEP, brief_page

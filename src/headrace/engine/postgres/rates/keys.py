@@ -13,8 +13,8 @@ from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.sql import sql
 from headrace.errors import InvalidSetting
 from headrace.model.job import NewJob
+from headrace.model.limits.rate import Rate, RateView
 from headrace.model.outcome import Completed, Settlement
-from headrace.model.rate import Rate, RateView
 from headrace.model.times import kept_delay
 
 # Before every row of a table.

@@ -18,7 +18,7 @@ from headrace.engine.sqlite.rows import moment
 from headrace.engine.sqlite.sql import sql
 from headrace.errors import InvalidSetting
 from headrace.model.job import NewJob
-from headrace.model.rate import CLOCK_STEP_SECONDS, Rate, RateView
+from headrace.model.limits.rate import CLOCK_STEP_SECONDS, Rate, RateView
 from headrace.model.times import kept_delay
 
 # Where jobs change the rate of a lane, so many that are parked are looked at again at once. The

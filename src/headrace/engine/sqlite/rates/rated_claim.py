@@ -12,7 +12,7 @@ import msgspec
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.rates.state import KeyState, Place, decode_job_rate, rounded_up
 from headrace.engine.sqlite.sql import sql
-from headrace.model.rate import Rate
+from headrace.model.limits.rate import Rate
 
 # So many ready jobs a claim looks at, at most; and so many that are due again it makes ready.
 LOOK_AT_MOST = 1_000

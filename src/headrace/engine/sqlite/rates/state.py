@@ -12,7 +12,7 @@ import msgspec
 
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.sql import sql
-from headrace.model.rate import CLOCK_STEP_SECONDS, Rate
+from headrace.model.limits.rate import CLOCK_STEP_SECONDS, Rate
 
 Place = tuple[str, str]
 """A queue and a lane in it, or ""."""

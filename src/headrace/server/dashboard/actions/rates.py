@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.errors import InvalidSetting
-from headrace.model.rate import as_rate
+from headrace.model.limits.rate import as_rate
 from headrace.server.dashboard.action import Act, Done, action
 from headrace.server.dashboard.actions.queues import typed_end
 from headrace.server.http.problems import invalid

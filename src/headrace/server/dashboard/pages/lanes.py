@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.model.rate import RateView
+from headrace.model.limits.rate import RateView
 from headrace.model.views import LaneView
 from headrace.monitor.findings.lanes import held_long
 from headrace.server.auth.bound_key_counts import own_rates

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from headrace.api_types.breakers import BreakerClosed, CloseBreakerRequest, OpenBreakerRequest
 from headrace.api_types.requests import NAME
 from headrace.errors import InvalidInput
-from headrace.model.breaker import BreakerView
+from headrace.model.limits.breaker import BreakerView
 from headrace.server.auth.caller import Caller
 from headrace.server.filters import Text
 from headrace.server.http.body import read_json

@@ -10,8 +10,8 @@ from starlette.routing import BaseRoute
 
 from headrace.api_types.requests import NAME, HoldRequest, RateRequest
 from headrace.errors import InvalidSetting
+from headrace.model.limits.rate import RateView, as_rate
 from headrace.model.names import TEXT_LIMIT
-from headrace.model.rate import RateView, as_rate
 from headrace.server.auth.bound_key_counts import own_rates
 from headrace.server.filters import Limit, Text
 from headrace.server.http.body import read_json

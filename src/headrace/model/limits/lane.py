@@ -10,10 +10,10 @@ from typing import Any, Literal
 import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
-from headrace.model.breaker import Breaker, as_breaker
 from headrace.model.insert_policy import WhenFull, check_when_full
+from headrace.model.limits.breaker import Breaker, as_breaker
+from headrace.model.limits.rate import Rate, as_rate, check_cost
 from headrace.model.names import check_text
-from headrace.model.rate import Rate, as_rate, check_cost
 
 OnRetry = Literal["hold", "yield"]
 WIDTH_LIMIT = 10_000
