@@ -264,7 +264,7 @@ async def test_it_is_opened_and_closed_by_hand(
     assert reason == (
         f"The circuit breaker of lane {LANE!r} is open since {view.since:%H:%M:%S} UTC: opened by "
         f"hand by ada: they deploy. One job is tried at {view.until:%H:%M:%S} UTC. Close it with: "
-        f"headrace breakers close default {LANE!r}"
+        f"headrace breakers close default {LANE}"
     )
     assert await app.close_breaker(*KEY)
     assert not await app.close_breaker(*KEY)

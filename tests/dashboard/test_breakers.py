@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+
 from headrace.breakers.by_hand import open_by_hand
 from tests.dashboard.conftest import MakeSite
 from tests.dashboard.visits import audited, visitor, words
 from tests.server.conftest import a_key
 
-HOSTILE = "<script>alert(1)</script>/b?x#y"
+HOSTILE = "<script>alert('$(id)')</script>/b?x#y; headrace keys revoke x"
 
 
 async def test_an_open_breaker_is_shown_and_closed(make_site: MakeSite) -> None:
@@ -27,6 +29,10 @@ async def test_an_open_breaker_is_shown_and_closed(make_site: MakeSite) -> None:
         page = await who.get("/lanes")
         assert "/breakers/close" in page
         assert "scans" not in page
+        # The line for the shell means this lane, whatever is in its name.
+        line = f"headrace breakers close mail {shlex.quote(HOSTILE)}"
+        assert line in words(page)
+        assert line in await who.words("/")
         await who.send("/breakers/close", 403, queue="scans", lane=HOSTILE)
         assert "is closed" in await who.send("/breakers/close", queue="mail", lane=HOSTILE)
         assert "closed already" in await who.send("/breakers/close", queue="mail", lane=HOSTILE)

@@ -14,7 +14,7 @@ from headrace.model.sealed import key_of_args
 from headrace.model.status import ACTIVE, State
 from headrace.model.worker import Worker
 from headrace.monitor.rates import Store, with_holds
-from headrace.monitor.words import plural
+from headrace.monitor.words import close_command, plural
 
 # Beyond this many, nobody needs to know exactly.
 MOST = 1_000
@@ -73,8 +73,7 @@ async def _stopped(engine: Store, job: Job) -> list[str]:
         if view.phase == "trial"
         else f"One job is tried at {view.until:%H:%M:%S} UTC"
     )
-    close = f"headrace breakers close {view.queue} {view.lane!r}"
-    return [f"{told}: {view.cause}. {then}. Close it with: {close}"]
+    return [f"{told}: {view.cause}. {then}. Close it with: {close_command(view)}"]
 
 
 async def _parked(engine: Store, job: Job, now: float) -> list[str]:

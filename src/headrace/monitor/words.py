@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from headrace.model.limits.breaker import BreakerView
 from headrace.model.limits.rate import RateView
 from headrace.model.views import QueueView
 
@@ -64,6 +66,11 @@ def held_words(rate: RateView) -> str:
     by = f" by {rate.held_by}" if rate.held_by else ""
     why = f": {rate.held_reason}" if rate.held_reason else ""
     return f"held until {rate.held_until:%Y-%m-%d %H:%M:%S} UTC{by}{why}"
+
+
+def close_command(breaker: BreakerView) -> str:
+    """The line for the shell that closes a breaker. A lane may be named by whoever enqueues."""
+    return shlex.join(["headrace", "breakers", "close", breaker.queue, breaker.lane])
 
 
 def schedule_state(found: ScheduleView) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headrace.model.limits.breaker import BreakerView
 from headrace.model.views import Finding, FindingTarget
-from headrace.monitor.words import clock_time
+from headrace.monitor.words import clock_time, close_command
 
 if TYPE_CHECKING:
     from headrace.monitor.findings.facts import Facts
@@ -24,8 +24,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
             SUBJECT,
             f"the circuit breaker of lane {each.lane!r} in queue {each.queue!r} is open: "
             f"{each.cause}; {_next(facts, each)}",
-            f"{_look(each)}; to start its jobs now: "
-            f"headrace breakers close {each.queue} {each.lane!r}",
+            f"{_look(each)}; to start its jobs now: {close_command(each)}",
             kind="breaker.open",
             name=f"{each.queue}/{each.lane}",
             since=each.since,

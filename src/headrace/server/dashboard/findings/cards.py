@@ -15,7 +15,8 @@ from headrace.server.dashboard.visit import Visit
 
 # What is told for a while although nobody has to do anything.
 TOLD_ONLY = {("worker.lost", "warning")}
-_COMMAND = re.compile(r"(headrace [^;]+)")
+# Up to a semicolon that is not in quotes: what is in them may be the name of a lane.
+_COMMAND = re.compile(r"""(headrace (?:[^;'"]|'[^']*'|"[^"]*")+)""")
 
 
 class FindingButton(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Any
 from headrace.model.limits.rate import RateView
 from headrace.model.views import LaneView
 from headrace.monitor.findings.lanes import held_long
+from headrace.monitor.words import close_command
 from headrace.server.auth.bound_key_counts import own_rates
 from headrace.server.auth.reach import Reach
 from headrace.server.dashboard.page import Shown, page
@@ -76,6 +77,7 @@ async def lanes(visit: Visit) -> Shown:
         all_rates=len(rates),
         most_rates=MOST_RATES,
         breakers=own_breakers(visit.caller, broken)[:MOST],
+        close_command=close_command,
     )
 
 
