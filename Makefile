@@ -10,7 +10,7 @@ STAMP := $(VENV)/.stamp
 # compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up venv programs test lint types imports docs docs-serve kills ingest-kills chaos soak bench
+.PHONY: help up venv programs test lint types imports docs docs-serve kills rate-kills ingest-kills chaos soak bench
 .PHONY: speech-kills spots-kills scanner-kills browser-kills accuracy dist clean
 .PHONY: prometheus-soak dashboards
 
@@ -77,6 +77,9 @@ docs-serve: $(STAMP) ## Show the documentation on http://127.0.0.1:8000, and aga
 
 kills: $(STAMP) ## Kill a thousand workers at every point around a stage
 	HEADRACE_TEST_KILLS=1000 $(BIN)/pytest -q -s tests/crash/test_killed_stages.py
+
+rate-kills: $(STAMP) ## Start 10,000 jobs of 100 keys at a rate while workers are killed and frozen
+	HEADRACE_TEST_RATE_JOBS=10000 $(BIN)/pytest -q -s tests/crash/test_rated_workers.py
 
 ingest-kills: $(STAMP) ## Kill two hundred workers at every point of the pipeline of documents
 	HEADRACE_TEST_INGEST_KILLS=200 $(BIN)/pytest -q -s apps/ingest/tests/app/test_killed_documents.py

@@ -38,6 +38,7 @@ SCENARIOS = (
     "events",
     "follow",
     "chunks",
+    "rates",
     "listen",
     "dashboard",
     "ingest",

@@ -19,6 +19,7 @@ from bench.scenarios.listen import listen
 from bench.scenarios.memory import memory
 from bench.scenarios.million import million
 from bench.scenarios.past import past
+from bench.scenarios.rates import rates
 from bench.scenarios.stage import Stage
 from bench.scenarios.stages import stages
 
@@ -37,6 +38,7 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Finding]]] = {
     "events": events,
     "follow": follow,
     "chunks": chunks,
+    "rates": rates,
     "listen": listen,
     **dashboard.PARTS,
     **ingest.PARTS,

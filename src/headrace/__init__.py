@@ -32,6 +32,7 @@ from headrace.errors import (
     NotRetryable,
     ParserError,
     PayloadTooLarge,
+    RateLimited,
     ResultTimeout,
     RetryLater,
     SchemaTooNew,
@@ -53,12 +54,13 @@ from headrace.errors import (
     WorkerUnhealthy,
 )
 from headrace.model.artifact import Artifact, KeptFile
-from headrace.model.chunk import Chunk, ChunkJob
 from headrace.model.durable.children import FailedChild
 from headrace.model.durable.context import Context
 from headrace.model.durable.transient_stages import GONE
 from headrace.model.job import Job, JobFilter
-from headrace.model.lane import Lane
+from headrace.model.limits.breaker import Breaker
+from headrace.model.limits.chunk import Chunk, ChunkJob
+from headrace.model.limits.lane import Lane
 from headrace.model.retry import BUGS, RetryPolicy
 from headrace.model.status import Status
 from headrace.task import Task, stage
@@ -76,6 +78,7 @@ __all__ = [
     "Artifact",
     "ArtifactNotFound",
     "AuthenticationError",
+    "Breaker",
     "Bundle",
     "ChildFailed",
     "Chunk",
@@ -110,6 +113,7 @@ __all__ = [
     "NotRetryable",
     "ParserError",
     "PayloadTooLarge",
+    "RateLimited",
     "ResultTimeout",
     "RetryLater",
     "RetryPolicy",

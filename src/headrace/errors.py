@@ -42,8 +42,9 @@
     │   └── ChildFailed         `ctx.gather`: children ended without a result
     └── WorkerUnhealthy         the worker gave up after `connection_retries`
 
-Control flow that a handler may raise: `RetryLater` and `Snooze`. Control flow that a handler lets
-pass: `Suspended`, which is no `Exception`, so that `except Exception` does not catch it.
+Control flow that a handler may raise: `RetryLater`, `RateLimited` and `Snooze`. Control flow that a
+handler lets pass: `Suspended`, which is no `Exception`, so that `except Exception` does not catch
+it.
 """
 
 from __future__ import annotations
@@ -250,6 +251,16 @@ class RetryLater(HeadraceError):
             )
         self.delay = None if delay is None else _seconds(delay)
         self.at = at
+
+
+class RateLimited(RetryLater):
+    """Raise in a handler that was told to slow down: this attempt ends, and the next one starts
+    `after` so many seconds. With `key` nothing else of the job's lane starts before that, either.
+    """
+
+    def __init__(self, reason: str = "", *, after: float, key: bool = False) -> None:
+        super().__init__(reason or "told to slow down", delay=after)
+        self.key = bool(key)
 
 
 class Snooze(HeadraceError):

@@ -46,6 +46,8 @@ from headrace.model.alerts.rule import AlertRule
 from headrace.model.artifact import Artifact, File, KeptFile, KeptPage
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter, NewJob, Source
+from headrace.model.limits.breaker import BreakerView
+from headrace.model.limits.rate import Rate, RateView
 from headrace.model.schedules.schedule import Schedule
 from headrace.model.views import Delivery, JobCount, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
@@ -225,8 +227,39 @@ class App(_Verbs, Registering):
     def lanes(
         self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
     ) -> Sequence[LaneView]: ...
+    def rates(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> Sequence[RateView]: ...
+    def set_rate(
+        self, queue: str, rate: str | Rate, *, lane: str = "", burst: int | None = None
+    ) -> RateView: ...
+    def remove_rate(self, queue: str, *, lane: str = "") -> RateView: ...
+    def hold(
+        self,
+        queue: str,
+        *,
+        lane: str = "",
+        until: datetime | None = None,
+        duration: float | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+    ) -> RateView: ...
+    def release_hold(self, queue: str, *, lane: str = "") -> RateView: ...
     def workers(self) -> Sequence[Worker]: ...
     def dispatchers(self) -> Sequence[DispatcherView]: ...
+    def breakers(
+        self, *, queue: str | None = None, lane: str | None = None
+    ) -> Sequence[BreakerView]: ...
+    def open_breaker(
+        self,
+        queue: str,
+        lane: str,
+        *,
+        pause: float | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+    ) -> BreakerView: ...
+    def close_breaker(self, queue: str, lane: str) -> bool: ...
     def dead_letters(
         self, *, topic: str | None = None, cursor: str | None = None, limit: int = 50
     ) -> DeadLetterPage: ...

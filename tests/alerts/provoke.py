@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 import headrace
+from headrace.breakers.by_hand import close_by_hand, open_by_hand
 from headrace.dispatchers.cron.dispatcher import CronDispatcher
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
@@ -16,6 +17,7 @@ from headrace.dispatchers.events.message_parser import RejectedMessage
 from headrace.dispatchers.heartbeat import DispatcherHeartbeat
 from headrace.model.worker import WorkerStats
 from headrace.monitor.findings.lanes import LONG_SECONDS
+from headrace.monitor.findings.read import BREAKERS_SECONDS
 from tests.alerts.conftest import Alerts
 from tests.support.verbs import LEASE, a_worker, claim, complete, enqueue
 
@@ -104,6 +106,16 @@ async def lane_goes_on(alerts: Alerts) -> None:
     while jobs := await claim(engine, holding.id):
         await complete(engine, jobs[0])
     await engine.retire(holding.id)
+
+
+async def open_breaker(alerts: Alerts) -> None:
+    await open_by_hand(alerts.engine, ("mail", "task:send"), 600, by="ada", reason=None)
+    alerts.clock.advance(BREAKERS_SECONDS + 1)
+
+
+async def breaker_is_closed(alerts: Alerts) -> None:
+    assert await close_by_hand(alerts.engine, ("mail", "task:send"))
+    alerts.clock.advance(BREAKERS_SECONDS + 1)
 
 
 async def missed_schedule(alerts: Alerts) -> None:
@@ -204,6 +216,13 @@ KINDS: dict[str, Provoked] = {
     ),
     "lane_stuck": Provoked(
         {"queues": ["mail"]}, blocked_lane, lane_goes_on, "lane 'user:7' of queue", "mail/user:7"
+    ),
+    "breaker_open": Provoked(
+        {"queues": ["mail"]},
+        open_breaker,
+        breaker_is_closed,
+        "the circuit breaker of lane 'task:send' in queue 'mail' is open: opened by hand by ada",
+        "mail/task:send",
     ),
     "schedule_missed": Provoked(
         {}, missed_schedule, schedule_fires, "schedule 'nightly' was due at", "nightly"

@@ -38,6 +38,7 @@ RULES: dict[str, dict[str, Any]] = {
     # A server that is killed is a lost worker as well.
     "worker_lost": {"names": ["crane"]},
     "lane_stuck": {"queues": ["lanes"]},
+    "breaker_open": {"queues": ["calls"]},
     "schedule_missed": {},
     "dispatcher_silent": {},
     # Another cron dispatcher is behind as well, when it makes up for the schedule.
@@ -51,6 +52,7 @@ SUBJECTS = {
     "wait_p95": "late",
     "worker_lost": "crane",
     "lane_stuck": "lanes/user:7",
+    "breaker_open": "calls/task:call",
     "schedule_missed": "minutely",
     "dispatcher_behind": "orders",
     "dead_letters": "dead letters",

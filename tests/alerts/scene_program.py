@@ -47,6 +47,13 @@ async def held() -> None:
         await asyncio.sleep(0.05)
 
 
+@app.task(queue="calls", retries=0, breaker=headrace.Breaker(failures=2, within=3_600, pause=30))
+async def call() -> None:
+    """Fail until the test says that it is mended."""
+    if not (FOLDER / RELEASE).exists():
+        raise ConnectionError("nobody answers")
+
+
 def _next_moment(_: float) -> float:
     return PAUSE - time.time() % PAUSE
 

@@ -41,7 +41,7 @@ async def play(scene: Scene) -> None:
     await scene.write_files()
     scene.send()
     scene.servers = [scene.start("server", "--port", "0") for _ in range(SERVERS)]
-    scene.start_worker("steady", "mail", "fails", "lanes")
+    scene.start_worker("steady", "mail", "fails", "lanes", "calls")
     crane = scene.start_worker("crane", "crane")
     cron = scene.start("dispatcher", "cron", "--config", "cron.yaml")
     scene.start("dispatcher", "queue", "--config", "orders.yaml", "--name", "orders")
@@ -94,12 +94,13 @@ async def provoke(scene: Scene, crane: Process, cron: Process) -> None:
     await scene.enqueue(10, "late")
     await scene.enqueue(6, "fails", "broken")
     await scene.enqueue(2, "lanes", "held", lane="user:7")
+    await scene.enqueue(2, "calls", "call", lane="task:call", width=2)
     await scene.enqueue(1, "crane", "held")
     await scene.running(2)
     crane.kill()
     cron.kill()
     await scene.space.fill()
-    await scene.ended("fails")
+    await scene.ended("fails", "calls")
 
 
 async def mend(scene: Scene) -> None:
@@ -108,9 +109,10 @@ async def mend(scene: Scene) -> None:
     scene.let(RELEASE)
     scene.let(OPEN)
     await scene.enqueue(60, "fails")
+    await scene.enqueue(1, "calls", "call", lane="task:call", width=2)
     for letter in (await scene.app.dead_letters()).dead_letters:
         await scene.app.remove_dead_letter(letter.id)
-    await scene.ended("long", "late", "lanes", "fails")
+    await scene.ended("long", "late", "lanes", "fails", "calls")
     await scene.space.free()
 
 

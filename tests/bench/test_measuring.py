@@ -140,3 +140,14 @@ def test_chunks_are_compared_with_jobs_one_by_one() -> None:
     assert found.value is not None
     assert found.reference is not None
     assert found.bar == "≥ 5 times those one by one"
+
+
+def test_rates_are_measured_beside_a_key_that_is_throttled() -> None:
+    stage = Stage("sqlite", scale=50)
+    try:
+        [found] = SCENARIOS["rates"](stage)
+    finally:
+        stage.close()
+    assert found.value is not None
+    assert found.reference == 400
+    assert "beside one with 2,000 jobs" in found.case

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,19 @@ async def chunked(chunk: headrace.Chunk[Piece]) -> list[int]:
     return [job.token for job in chunk]
 
 
+def counted_by(app: headrace.App) -> Callable[..., Awaitable[None]]:
+    """A handler that writes down when the engine has counted its start, by the engine's clock."""
+
+    async def counted(ctx: headrace.Context, key: str) -> None:
+        [job] = await app.engine.get([ctx.job_id])
+        # A worker that was frozen may begin when its attempt is lost.
+        if job.token == ctx.token and job.started_at is not None:
+            at = job.started_at.timestamp()
+            journal.write(Line(event="counted", job=job.id, token=job.token, lane=job.lane, at=at))
+
+    return counted
+
+
 def register(app: headrace.App) -> headrace.App:
     """Make these the tasks of an App."""
     many = headrace.RetryPolicy(retries=100, base=0.0)
@@ -124,6 +138,7 @@ def register(app: headrace.App) -> headrace.App:
     app.task("fragile", on_crash="fail")(gated)
     app.task("deadly", retries=2)(deadly)
     app.task("staged", retry=many)(staged)
+    app.task("counted", retry=many, lane="{key}")(counted_by(app))
     if hasattr(headrace, "Chunk"):  # programs of an earlier version have these tasks, too
         app.task("chunked", retry=many, chunk=10, chunk_wait=0.5)(chunked)
     return app

@@ -21,6 +21,7 @@ TYPED = {
     "arg-order": "1",
     "arg-to": "ada",
     "param.day": "2026-03-11",
+    "starts": "10/m",
 }
 # A copy of this form in a dialog, or the form itself.
 FORMS = """() => [...document.querySelectorAll("main form[method=post]")].map((form, number) => {

@@ -18,6 +18,7 @@ import pytest
 import pytest_asyncio
 
 import headrace
+from headrace.breakers.by_hand import open_by_hand
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
 from headrace.dispatchers.events.message_parser import RejectedMessage
@@ -117,6 +118,11 @@ async def scene(make_site: MakeSite, tmp_path: Path) -> AsyncIterator[Scene]:
         await app.put_schedule("mine", "0 3 * * *", "tell", params={"password": SECRET})
         await app.put_schedule(f"{FOREIGN}-cron", "0 3 * * *", f"{FOREIGN}_task")
         await app.pause(THEIRS, reason=FOREIGN, by="ada")
+        place = (THEIRS, f"{FOREIGN}-lane")
+        for lane in ("", place[1]):
+            await app.set_rate(THEIRS, "7/m", lane=lane)
+            await app.hold(THEIRS, lane=lane, duration=3_600, reason=FOREIGN, by=FOREIGN)
+        assert await open_by_hand(app.engine, place, 600.0, by=FOREIGN, reason=FOREIGN)
         await app.enqueue(f"{FOREIGN}_task")
         rejected = [
             RejectedMessage(

@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page
 
 import headrace
 from headrace.admin.bulk import KIND, decode
+from headrace.breakers.by_hand import open_by_hand
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
 from headrace.dispatchers.events.message_parser import RejectedMessage
@@ -27,6 +28,7 @@ from tests.dashboard.shop import Shop
 
 # Messages that make a job if they are replayed, one of them alone, one with its group.
 MENDED = ("orders:0:9000", "refunds:0:9001")
+RATED = "host:example.com"
 LONG = "a-name-without-an-end-" * 8
 
 
@@ -67,6 +69,9 @@ async def _add(app: headrace.App) -> None:
         """Pay back, when somebody has said yes."""
         await ctx.wait("approved")
 
+    await app.set_rate("invoices", "10/m", lane=RATED, burst=3)
+    await app.hold("invoices", lane=RATED, duration=3_600, reason="they asked us to", by="ada")
+    await open_by_hand(engine, ("mail", RATED), 600.0, by="ada", reason="they deploy")
     await app.enqueue("refund", {"order": 48_101})
     await headrace.JobOrchestrator(app, name="approver", queues=["approvals"]).run_until_idle()
     # Their task was not known yet when they came.
@@ -120,6 +125,7 @@ async def _addresses(shop: Shop) -> dict[str, list[str]]:
             f"/runs/{await one(tasks=(WORKFLOW,), statuses=(Status.PENDING,))}",
         ],
         "/bulk/{bulk_id}": [f"/bulk/{each.id}" for each in await app.bulk_actions()],
+        "/lanes": ["/lanes", f"/lanes?queue=invoices&lane={RATED}", "/lanes?lane=nothing"],
         "/queues/{name:path}": ["/queues/mail", "/queues/reports"],
         "/schedules/{name:path}": ["/schedules/nightly-report"],
         "/tasks/{name:path}": ["/tasks/send_receipt"],

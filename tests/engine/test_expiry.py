@@ -139,6 +139,19 @@ async def test_an_expired_job_with_a_place_gives_it_to_the_next(
     assert claimed.id == second
 
 
+async def test_who_has_the_place_of_an_expired_job_is_claimed_in_its_order(
+    engine: Engine, clock: Clock
+) -> None:
+    """If the claim that ends the one takes the other, it comes before those that came later."""
+    await enqueue(engine, lane="l", expires_in=10)
+    second = await enqueue(engine, lane="l")
+    third = await enqueue(engine)
+    worker = await a_worker(engine)
+    clock.advance(11)
+    found = [job.id for job in await claim(engine, worker, 10)]
+    assert found in ([second, third], [third])
+
+
 async def test_a_job_that_runs_does_not_expire(engine: Engine, clock: Clock) -> None:
     job_id = await enqueue(engine, expires_in=60)
     worker = await a_worker(engine)

@@ -7,9 +7,9 @@ import asyncio
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.durable.writes import Note
-from headrace.model.job import LostJob
 from headrace.model.outcome import Completed, Retry, Settlement
 from headrace.model.status import Status
+from headrace.model.views import LostJob
 from headrace.model.worker import WorkerStats
 from tests.engine.conftest import Opener
 from tests.support.verbs import (

@@ -91,6 +91,7 @@ APPLIED = {
     "sqlite 0004_worker_schema": "69b4d0e2c526",
     "sqlite 0005_job_pages": "ed01a3ab31d1",
     "sqlite 0006_expiry": "13571ed48714",
+    "sqlite 0007_rates": "311dee8ec63e",
     "postgres 0001_tables": "f5ea78314cb1",
     "postgres 0011_programs": "f0116a47c907",
     "postgres 0012_lane_admission": "e9ca8fd86b29",
@@ -100,6 +101,7 @@ APPLIED = {
     "postgres 0016_unsuccessful": "f7fe3057e87a",
     "postgres 0017_expiry": "c91328fb309e",
     "postgres 0018_lane_places": "4b3043551e44",
+    "postgres 0019_rates": "06ebf3bc941a",
 }
 
 

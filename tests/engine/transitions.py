@@ -22,6 +22,7 @@ MOVES: dict[State, dict[State, str]] = {
     S.READY: {
         S.RUNNING: "claimed",
         S.WAITING: "beaten by a job of higher priority in its lane",
+        S.SCHEDULED: "parked: the rate of its lane, or a hold, lets nothing start yet",
         S.CANCELLED: "cancelled",
     },
     S.RUNNING: {

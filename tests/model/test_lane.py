@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import HeadraceError, InvalidArguments, InvalidSetting
-from headrace.model.lane import Lane
+from headrace.model.limits.lane import Lane
 
 
 def test_a_lane_is_read_from_the_arguments() -> None:

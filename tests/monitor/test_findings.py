@@ -18,6 +18,7 @@ from headrace.model.views import Finding
 from headrace.model.worker import WorkerStats
 from headrace.monitor.findings.failures import FEWEST
 from headrace.monitor.findings.lanes import LONG_SECONDS
+from headrace.monitor.findings.queues import HELD_SECONDS
 from headrace.monitor.findings.read import FAILURES_SECONDS, MEANWHILE_SECONDS
 from headrace.monitor.findings.summary import Summaries
 from headrace.monitor.findings.workers import TOLD_FOR
@@ -193,6 +194,41 @@ async def test_a_lane_whose_holder_waits_for_a_retry(app: headrace.App, clock: C
     [finding] = (await found(app)).values()
     assert finding.kind == "lane.blocked"
     assert "which waits until " in finding.detail
+
+
+async def test_a_lane_whose_holder_waits_for_its_rate_is_not_blocked(
+    app: headrace.App, clock: Clock
+) -> None:
+    """Those behind it could not start either, and to cancel it would help nobody."""
+    engine = app.engine
+    worker = await a_worker(engine)
+    for _ in range(3):
+        await enqueue(engine, lane="user:7")
+    await app.set_rate("default", "1/d", lane="user:7")
+    [job] = await claim(engine, worker, 3)
+    await complete(engine, job)
+    assert await claim(engine, worker, 3) == []
+    await advance(clock, engine, LONG_SECONDS + 1, worker)
+    [lane] = await app.lanes()
+    assert (lane.used, lane.waiting) == (1, 1)
+    assert await found(app) == {}
+
+
+async def test_a_held_queue_with_pending_jobs(app: headrace.App, clock: Clock) -> None:
+    worker = await a_worker(app.engine)
+    await enqueue(app.engine, queue="mail")
+    await app.set_rate("mail", "1/s")
+    await app.hold("mail", duration=3_600, reason="provider is down", by="ada")
+    assert await found(app) == {}
+    await advance(clock, app.engine, HELD_SECONDS + 1, worker)
+    [finding] = (await found(app)).values()
+    assert (finding.kind, finding.level, finding.name) == ("queue.held", "warning", "mail")
+    assert finding.detail.startswith("queue 'mail' has 1 pending job and is held until 20")
+    assert finding.detail.endswith(" UTC by ada: provider is down")
+    assert finding.remedy == "Let them start: headrace rates release mail"
+    assert msgspec.to_builtins(finding.target) == {"page": "queue", "query": {"name": "mail"}}
+    await app.release_hold("mail")
+    assert await found(app) == {}
 
 
 async def failures(engine: Engine, worker: str, number: int, kind: str = "ValueError") -> None:

@@ -19,6 +19,9 @@ schemathesis.openapi.format("cron", st.tuples(MINUTES, HOURS, DAYS, MONTHS, WEEK
 schemathesis.openapi.format(
     "time-zone", st.sampled_from(["Asia/Seoul", "Europe/Berlin", "America/St_Johns", "UTC"])
 )
+schemathesis.openapi.format(
+    "rate", st.sampled_from(["100/s", "10/m", "1/5s", "0.5/h", "1000000/d", "3/90m"])
+)
 
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -28,9 +31,11 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 def before_call(
     context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]
 ) -> None:
-    """A pause ends in the future, which a schema cannot say. What is no moment is left alone."""
+    """A pause or a hold ends in the future, which a schema cannot say. What is no moment is left
+    alone.
+    """
     body = case.body
-    if case.path.endswith("/pause") and isinstance(body, dict):
+    if case.path.endswith(("/pause", "/hold")) and isinstance(body, dict):
         until = body.get("until")
         if isinstance(until, str) and MOMENT.fullmatch(until):
             body["until"] = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"

@@ -39,6 +39,12 @@ CHANGES = {
     ("POST", "/jobs/{job_id}/events/{event}"): "job.signal",
     ("POST", "/queues/{name}/pause"): "queue.pause",
     ("POST", "/queues/{name}/resume"): "queue.resume",
+    ("PUT", "/queues/{name}/rate"): "rate.set",
+    ("DELETE", "/queues/{name}/rate"): "rate.remove",
+    ("PUT", "/queues/{name}/hold"): "rate.hold",
+    ("DELETE", "/queues/{name}/hold"): "rate.release",
+    ("POST", "/breakers/open"): "breaker.open",
+    ("POST", "/breakers/close"): "breaker.close",
     ("PUT", "/schedules/{name}"): "schedule.put",
     ("POST", "/schedules/{name}/enable"): "schedule.enable",
     ("POST", "/schedules/{name}/disable"): "schedule.disable",
@@ -71,6 +77,9 @@ def test_no_route_that_changes_something_is_left_out() -> None:
 
 
 async def test_every_route_that_changes_something_writes_it_down(local_app: headrace.App) -> None:
+    @local_app.task(breaker=headrace.Breaker(failures=3, within=60, pause=30))
+    async def call() -> None: ...
+
     made = await a_key(local_app)
     async with client_of(local_app, made) as client:
         expected: dict[str, str] = {}
@@ -95,6 +104,12 @@ async def test_every_route_that_changes_something_writes_it_down(local_app: head
         await change("POST", "/bulk/{bulk_id}/resume", bulk_id=begun)
         for verb in ("pause", "resume"):
             await change("POST", f"/queues/{{name}}/{verb}", name="q")
+        for noun, body in (("rate", {"rate": "10/m"}), ("hold", {"for": 60})):
+            await change("PUT", f"/queues/{{name}}/{noun}", body, name="q")
+            await change("DELETE", f"/queues/{{name}}/{noun}", name="q")
+        for verb in ("open", "close"):
+            await change("POST", f"/breakers/{verb}", {"queue": "q", "lane": "task:call"})
+            expected[f"breaker.{verb}"] = "q/task:call"
 
         nightly = {"expression": "0 3 * * *", "task": "add", "params": {"a": 1, "b": 2}}
         await change("PUT", "/schedules/{name}", nightly, name="nightly")

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 import headrace
+from headrace.breakers.by_hand import open_by_hand
 from headrace.clock import Clock
 from headrace.monitor import snapshot
 from headrace.monitor.counters import worker_metrics
@@ -29,6 +30,10 @@ async def test_numbers_for_prometheus(
         await local_app.enqueue("broken")
         args = {"platform": "web", "document": {"title": "x"}}
         await client.post("/queues/scans/pause")
+        await client.put("/queues/held/hold", json={"for": 60})
+        await local_app.enqueue("add", {"a": 1, "b": 2}, queue="held")
+        for lane in ("x", "y"):
+            await open_by_hand(local_app.engine, ("default", lane), 60.0, by=None, reason=None)
         for _ in range(3):
             await local_app.enqueue("scan", args)
         text = ""
@@ -57,6 +62,10 @@ LINES = (
     'headrace_attempts_total{outcome="failed",queue="default",task="broken"} 1.0',
     'headrace_queue_paused{queue="scans"} 1.0',
     'headrace_queue_jobs{queue="scans",state="waiting"} 2.0',
+    'headrace_queue_held{queue="held"} 1.0',
+    'headrace_queue_held{queue="scans"} 0.0',
+    'headrace_breakers_open{queue="default"} 2.0',
+    'headrace_breakers_open{queue="scans"} 0.0',
     "headrace_engine_up 1.0",
     'headrace_workers{state="healthy"} 1.0',
     'headrace_wait_seconds_bucket{le="+Inf",queue="default",task="add"} 1.0',

@@ -17,6 +17,7 @@ import headrace
 from headrace.admin.bulk import KIND
 from headrace.admin.bulk import find as find_bulk
 from headrace.admin.keys import create_key
+from headrace.breakers.by_hand import open_by_hand
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.monitor.findings.failures import failure_counts
@@ -88,6 +89,12 @@ class Store:
         # Some are left to wait.
         await app.enqueue(f"{TRACE}.work", {}, key=TRACE)
         await app.enqueue(f"{OWN}.wait", {})
+        # Limits of both.
+        for queue, word in (("a", OWN), ("b", TRACE)):
+            await app.set_rate(queue, "5/s", lane=word)
+            await app.hold(queue, lane=word, duration=3_600, reason=word, by=word)
+            opened = await open_by_hand(app.engine, (queue, word), 60.0, by=word, reason=word)
+            assert opened is not None
 
     async def get(self, path: str, **params: Any) -> httpx.Response:
         return await self.client.get(path, params=params, headers=self.headers)
@@ -147,6 +154,8 @@ async def test_lists_counts_and_searches_are_of_its_own_queue(store: Store) -> N
     assert names == [f"{OWN}.open", f"{OWN}.wait", f"{OWN}.work"]
     workflows = [each["id"] for each in (await store.get("/workflows")).json()["workflows"]]
     assert workflows == [f"{OWN}-flow"]
+    for noun in ("rates", "breakers"):
+        assert [each["lane"] for each in (await store.get(f"/{noun}")).json()[noun]] == [OWN], noun
 
 
 async def test_a_run_whose_steps_are_elsewhere_does_not_exist(store: Store) -> None:

@@ -86,6 +86,9 @@ async def answers(app: headrace.App) -> dict[str, Any]:
         for name in ("jobs", "queues", "tasks", "workflows", "workflows/sums", "healthz", "readyz"):
             await ask(f"GET /{name}", "GET", f"/{name}")
         await ask("pause", "POST", "/queues/default/pause")
+        await ask("rate", "PUT", "/queues/default/rate", {"rate": "10/m"})
+        await ask("hold", "PUT", "/queues/default/hold?lane=x", {"for": 60, "reason": "r"})
+        await ask("GET /rates", "GET", "/rates")
         await ask("put schedule", "PUT", "/schedules/nightly", NIGHTLY)
         await ask("trigger", "POST", "/schedules/nightly/trigger")
         for name in ("schedules", "schedules/nightly", "schedules/nightly/next"):

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from headrace.model.job import ClaimedJob, LostJob
+from headrace.model.job import ClaimedJob
 from headrace.model.outcome import AttemptEntry, Cancelled, Failed, Outcome, Retry, TimedOut
+from headrace.model.views import LostJob
 from headrace.upkeep.lost_jobs import outcome_of_lost, settlement_of_lost
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

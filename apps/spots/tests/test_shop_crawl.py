@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from spots_support.places import Spots, open_spots
 
-from headrace import RetryLater
+from headrace import RateLimited
 from headrace_spots.crawling import fetch
 from headrace_spots.crawling.charset import decode
 from headrace_spots.crawling.crawl import Crawl, Crawled
@@ -148,18 +148,25 @@ async def test_a_host_that_asks_for_more_patience_is_left_to_a_later_attempt(
     spots: Spots,
 ) -> None:
     async with MockShop([SHOP], busy_every=4, busy_seconds=900) as shop:
-        with pytest.raises(RetryLater) as raised:
+        with pytest.raises(RateLimited) as raised:
             await crawl(shop.url("/shop/"))
-        assert raised.value.delay == 900
+        assert (raised.value.delay, raised.value.key) == (900, True)
         job_id = (await spots.post(shop.url("/shop/")))["job_id"]
         await spots.work()
         shown = await spots.get(job_id)
         assert (shown["status"], shown["error"]) == ("crawling", None)
         assert shown["job"]["status"] == "scheduled", "without a slot"
         asked = len(shop.visits.requests)
-        await spots.post(shop.url("/shop/"))
+        second = (await spots.post(shop.url("/shop/")))["job_id"]
         await spots.work()
         assert len(shop.visits.requests) == asked, "its host is not asked for others either"
+        # Neither if the run that was told so is gone.
+        await spots.app.cancel(job_id)
+        await spots.work()
+        assert len(shop.visits.requests) == asked
+        [held] = await spots.app.rates()
+        assert held.held_until is not None
+        assert "is held until" in " ".join(await spots.app.why(second))
 
 
 async def test_an_error_of_the_host_is_tried_again() -> None:

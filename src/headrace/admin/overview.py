@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from headrace.admin.records import RecordVerbs
+from headrace.admin.limits.breakers import BreakerVerbs
 from headrace.engine import pauses
 from headrace.errors import InvalidInput
 from headrace.model.job import JobFilter
+from headrace.model.limits.rate import Rate, RateView
 from headrace.model.names import check_name, check_text
 from headrace.model.times import check_delay, check_moment, in_utc, moment_of
 from headrace.model.views import LaneView, QueueView
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 REASON_LIMIT = 1_000
 
 
-class OverviewVerbs(RecordVerbs):
+class OverviewVerbs(BreakerVerbs):
     """What goes on, what is wrong, and pausing queues."""
 
     _summaries: tuple[asyncio.AbstractEventLoop, Summaries] | None = None
@@ -122,6 +123,71 @@ class OverviewVerbs(RecordVerbs):
             limit=limit,
         )
 
+    # -- rates and holds -----------------------------------------------------------------------
+
+    async def rates(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> Sequence[RateView]:
+        """Return the queues and lanes that have a rate or are held, by name, and how many of their
+        jobs wait. The lane "" is the queue itself.
+        """
+        from headrace.admin.limits import rates  # noqa: PLC0415
+
+        await self.open()
+        return await rates.find(self._engine, queue, lane, limit)
+
+    async def set_rate(
+        self, queue: str, rate: str | Rate, *, lane: str = "", burst: int | None = None
+    ) -> RateView:
+        """Let so many jobs of a lane start in a time, such as "10/m", up to `burst` of them at
+        once. Without a lane it is the queue: all its jobs count. It counts whatever jobs and code
+        say, until `remove_rate`.
+        """
+        from headrace.admin.limits import rates  # noqa: PLC0415
+
+        checked = rates.check_rate(rate, burst)
+        place = rates.check_place(queue, lane)
+        await self.open()
+        return await rates.change(self._engine, place, checked)
+
+    async def remove_rate(self, queue: str, *, lane: str = "") -> RateView:
+        """Take back what `set_rate` said: what jobs say counts again, if they do."""
+        from headrace.admin.limits import rates  # noqa: PLC0415
+
+        place = rates.check_place(queue, lane)
+        await self.open()
+        return await rates.change(self._engine, place, None)
+
+    async def hold(
+        self,
+        queue: str,
+        *,
+        lane: str = "",
+        until: datetime | None = None,
+        duration: float | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+    ) -> RateView:
+        """Start nothing of a lane, or of a queue, before a time, or for `duration` seconds. Running
+        jobs go on. A second hold replaces the first. `by` is who people see.
+        """
+        from headrace.admin.limits import rates  # noqa: PLC0415
+
+        place = rates.check_place(queue, lane)
+        reason = None if reason is None else check_reason(reason)
+        by = None if by is None else check_text("by", by)
+        await self.open()
+        ends = hold_end(until, duration, await self._engine.now())
+        return await rates.hold(self._engine, place, ends, reason=reason, by=by)
+
+    async def release_hold(self, queue: str, *, lane: str = "") -> RateView:
+        """End a hold, whoever asked for it. What is not held stays as it is."""
+        from headrace.admin.limits import rates  # noqa: PLC0415
+
+        place = rates.check_place(queue, lane)
+        await self.open()
+        return await rates.release(self._engine, place)
+
     async def workers(self) -> Sequence[Worker]:
         """Return workers, alive ones first, then by name."""
         await self.open()
@@ -138,7 +204,7 @@ class OverviewVerbs(RecordVerbs):
 
 
 def check_reason(reason: str) -> str:
-    """The reason of a pause, if it can be shown on a line."""
+    """The reason of a pause or a hold, if it can be shown on a line."""
     if not reason.strip() or len(reason) > REASON_LIMIT or not reason.isprintable():
         raise InvalidInput(
             f"reason must be one line of 1 to {REASON_LIMIT:,} characters, got {reason[:60]!r}"
@@ -146,10 +212,23 @@ def check_reason(reason: str) -> str:
     return reason.strip()
 
 
-def pause_end(until: datetime | None, duration: float | None, now: float) -> datetime | None:
+def hold_end(until: datetime | None, duration: float | None, now: float) -> float:
+    """When a hold ends."""
+    ends = pause_end(until, duration, now, "hold")
+    if ends is None:
+        raise InvalidInput(
+            "a hold has an end: give `until` or a duration; to start nothing of a queue until "
+            "somebody says so, pause it"
+        )
+    return ends.timestamp()
+
+
+def pause_end(
+    until: datetime | None, duration: float | None, now: float, what: str = "pause"
+) -> datetime | None:
     """When a pause ends; None: when somebody resumes the queue."""
     if until is not None and duration is not None:
-        raise InvalidInput("a pause has an `until` or a duration, not both; leave one out")
+        raise InvalidInput(f"a {what} has an `until` or a duration, not both; leave one out")
     if duration is not None:
         return moment_of(now + check_delay(duration, "duration"))
     if until is None:

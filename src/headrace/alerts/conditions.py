@@ -11,9 +11,9 @@ from headrace.alerts.state import AlertCondition
 from headrace.errors import InvalidSetting
 from headrace.model.alerts.rule import AlertRule, RuleKind, fits
 from headrace.model.views import Finding
-from headrace.monitor.findings import dispatchers, lanes, schedules, workers
+from headrace.monitor.findings import breakers, dispatchers, lanes, schedules, workers
 from headrace.monitor.findings.facts import Facts
-from headrace.monitor.findings.read import LANES, LETTERS, REPORT, SCHEDULES, WORKERS
+from headrace.monitor.findings.read import BREAKERS, LANES, LETTERS, REPORT, SCHEDULES, WORKERS
 from headrace.monitor.words import plural, span
 from headrace.publishing.tasks import ALERTS
 from headrace.telemetry import TaskCounters
@@ -25,6 +25,7 @@ PARTS: Mapping[RuleKind, str] = {
     "schedule_missed": SCHEDULES,
     "dead_letters": LETTERS,
     "engine_space": REPORT,
+    "breaker_open": BREAKERS,
 }
 FROM_SERIES: tuple[RuleKind, ...] = ("failure_rate", "wait_p95")
 UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
@@ -120,6 +121,11 @@ def _lane_stuck(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     return _of(each for each in found if _wanted(rule, each.name.partition("/")[0]))
 
 
+def _breaker_open(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
+    found = breakers.findings(seen.facts)
+    return _of(each for each in found if _wanted(rule, each.name.partition("/")[0]))
+
+
 def _schedule_missed(rule: AlertRule, seen: Seen) -> Iterator[AlertCondition]:
     return _of(schedules.findings(seen.facts), rule.names)
 
@@ -206,6 +212,7 @@ _KINDS: dict[str, Callable[[AlertRule, Seen], Iterator[Any]]] = {
     "wait_p95": _wait_p95,
     "worker_lost": _worker_lost,
     "lane_stuck": _lane_stuck,
+    "breaker_open": _breaker_open,
     "schedule_missed": _schedule_missed,
     "dispatcher_silent": _dispatcher_silent,
     "dispatcher_behind": _dispatcher_behind,

@@ -68,6 +68,7 @@ class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
             group=job.group,
             awaits=job.awaits,
             expires_at=job.expires_at,
+            parked=job.parked,
         )
 
     def to_job(self) -> Job:
@@ -110,6 +111,7 @@ class JobBody(JobFields, kw_only=True, gc=False, rename=SHOWN_AS):
             group=self.group,
             awaits=self.awaits,
             expires_at=self.expires_at,
+            parked=self.parked,
         )
 
 

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from headrace.model.insert_policy import LONGEST, OnDuplicate
 from headrace.model.job import Source
+from headrace.model.limits.rate import LARGEST_BURST
 from headrace.model.names import NAME_LIMIT, TEXT_LIMIT
 from headrace.model.policy import LONGEST_TIMEOUT
 from headrace.model.status import Status
@@ -91,6 +92,16 @@ class PauseRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omi
     )
 
 
+class HoldRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Until when, or for how many seconds, nothing starts, and why; one of both."""
+
+    until: Moment | None = None
+    duration: Annotated[float, Meta(gt=0, le=LONGEST_WAIT)] | None = msgspec.field(
+        name="for", default=None
+    )
+    reason: Annotated[str, Meta(pattern=REASON)] | None = None
+
+
 # Lists only: with "or a single one" msgspec 0.22 now and then crashes when Python exits.
 Names = Annotated[list[Name], Meta(min_length=1, max_length=100)]
 Texts = Annotated[list[Text], Meta(min_length=1, max_length=100)]
@@ -166,6 +177,16 @@ CronExpression = Annotated[str, _written("cron", 200, "Five fields of cron.", "*
 TimeZone = Annotated[
     str, _written("time-zone", 100, "A name of the IANA time zone database.", "Europe/Berlin")
 ]
+RateText = Annotated[str, _written("rate", 60, "Starts in a time: 100/s, 10/m, 1/5s.", "10/m")]
+
+
+class RateRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How many jobs may start in a time, and how many of them at once; without `burst`, what 0.2 s
+    hold.
+    """
+
+    rate: RateText
+    burst: Annotated[int, Meta(ge=1, le=LARGEST_BURST)] | None = None
 
 
 class ScheduleRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

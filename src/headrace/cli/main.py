@@ -46,6 +46,11 @@ COMMANDS = {
     "queues": ("admin.queues:commands", "List queues; pause and resume them."),
     "series": ("admin.series:series", "Show what was done over time, and how deep queues were."),
     "lanes": ("admin.lanes:lanes", "Show lanes: who holds them, how many wait."),
+    "rates": ("admin.rates:commands", "List rates and set them; hold lanes and queues."),
+    "breakers": (
+        "admin.breakers:commands",
+        "List open circuit breakers; open and close them.",
+    ),
     "alerts": ("alerts.command:commands", "List, add, silence, test and check alerts."),
     "schedules": ("schedules:commands", "List, add, change and try schedules."),
     "workflows": ("workflows:commands", "List, check and run workflows, and follow their runs."),

@@ -113,10 +113,12 @@ class BaseClient:
         *,
         idempotent: bool = False,
         read_timeout: float | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> T:
         request = Request(
             method=method,
             path=path,
+            params=params or {},
             body=None if body is None else msgspec.json.encode(body),
             idempotent=idempotent,
             read_timeout=read_timeout,

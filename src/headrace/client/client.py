@@ -36,6 +36,8 @@ from headrace.client.job_codec import (
     decode_job,
     make_request,
 )
+from headrace.client.limits.breakers import BreakersApi
+from headrace.client.limits.rates import RatesApi
 from headrace.client.many_jobs import ManyJobsApi
 from headrace.client.publishing import PublishingApi
 from headrace.client.request import Request
@@ -64,7 +66,7 @@ BATCH_JOBS = 1_000
 BATCH_BYTES = 3 * 1_048_576
 
 
-class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi, AlertsApi):
+class Client(FileApi, ManyJobsApi, ClusterApi, PublishingApi, AlertsApi, RatesApi, BreakersApi):
     """Jobs on a remote server. The verbs and their errors are those of an App.
 
     `url` and `api_key` not given: API_URL and HEADRACE_API_KEY, then the server on this machine.

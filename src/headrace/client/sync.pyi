@@ -42,6 +42,8 @@ from headrace.client.job_codec import JobOptions
 from headrace.model.artifact import Artifact, KeptFile, KeptPage
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
+from headrace.model.limits.breaker import BreakerView
+from headrace.model.limits.rate import Rate, RateView
 from headrace.model.views import Delivery, JobCount, JobPage, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.sync import _Verbs
@@ -259,6 +261,30 @@ class SyncClient(_Verbs):
     ) -> SilenceView: ...
     def unsilence_alert(self, rule: str, *, subject: str | None = None) -> bool: ...
     def test_receiver(self, name: str) -> Job: ...
+    def rates(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> Sequence[RateView]: ...
+    def set_rate(
+        self, queue: str, rate: str | Rate, *, lane: str = "", burst: int | None = None
+    ) -> RateView: ...
+    def remove_rate(self, queue: str, *, lane: str = "") -> RateView: ...
+    def hold(
+        self,
+        queue: str,
+        *,
+        lane: str = "",
+        until: datetime | None = None,
+        duration: float | None = None,
+        reason: str | None = None,
+    ) -> RateView: ...
+    def release_hold(self, queue: str, *, lane: str = "") -> RateView: ...
+    def breakers(
+        self, *, queue: str | None = None, lane: str | None = None
+    ) -> Sequence[BreakerView]: ...
+    def open_breaker(
+        self, queue: str, lane: str, *, pause: float | None = None, reason: str | None = None
+    ) -> BreakerView: ...
+    def close_breaker(self, queue: str, lane: str) -> bool: ...
     def call(
         self,
         method: str,

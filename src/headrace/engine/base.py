@@ -38,6 +38,20 @@ Rules that hold for all of them:
 * Text is ordered by its UTF-8 bytes.
 * A job that was snoozed with `awaits` is suspended while it is scheduled. What it awaits is
   forgotten when it leaves that state, and shown until then. `hold` counts as for a retry.
+* A key is a lane of a queue, or the queue itself, which is its lane "". A start is counted when a
+  job is leased, by the rate of its key: what an operator has set (`set_rate`), which counts for
+  all jobs of the key; or else what the newest stored job said, which counts for the jobs of the
+  lane that carry a rate. In any half-open window of W seconds the costs of the jobs that start add
+  up to less than W / interval + the burst, or the largest cost if that is more: for jobs of cost 1
+  and n intervals at most n + burst - 1. What is released was counted all the same. Where a rate
+  does not `count_retries`, attempts after the first start without being counted. If the rate of a
+  key changes, what has started counts by the new one, and who is parked waits as long as that says.
+* Nothing of a key starts while it is held, counted or not. A rate lets no burst follow a hold.
+* A job of a lane that may not start yet is parked by the claim that meets it: it is scheduled for
+  a time at which it may, shows `parked`, keeps its place in the lane, and spends no attempt. Those
+  of a key start by priority, then arrival, as far as they had places in the lane at the same time.
+  Whatever ends one of them, the best of the others starts no later for it, and few are touched.
+  A queue whose rate is used up, or that is held, is passed over as if it was paused.
 * `audit` is empty at any moment.
 * A store has two numbers: the version of its schema, and `min_program`, the lowest version that a
   program must know to use it. A program that knows `min_program` uses the store, also one that is

@@ -11,6 +11,7 @@ import msgspec
 from headrace.errors import SealedValue
 from headrace.model.durable.awaited import Awaited
 from headrace.model.insert_policy import InsertPolicy
+from headrace.model.limits.rate import Rate
 from headrace.model.outcome import AttemptEntry
 from headrace.model.sealed import (
     DOCUMENT,
@@ -54,7 +55,9 @@ class NewJob(msgspec.Struct, Generic[R_co], kw_only=True, gc=False):
     `parent` is the id of the job that made this one, `group` its name for those that it waits for
     together; a job without a parent has no group. A job that has not started by `expires_at`, in
     seconds since the epoch, or `expires_in` seconds after it was stored, is cancelled. `policy` is
-    about its key and its lane, for `insert_by_policy`.
+    about its key and its lane, for `insert_by_policy`. `rate` is that of its lane, which it needs;
+    each start of the job counts for `cost` starts, those after the first attempt only with
+    `count_retries`.
     """
 
     id: str
@@ -78,6 +81,9 @@ class NewJob(msgspec.Struct, Generic[R_co], kw_only=True, gc=False):
     expires_in: float | None = None
     expires_at: float | None = None
     policy: InsertPolicy | None = None
+    rate: Rate | None = None
+    cost: float = 1.0
+    count_retries: bool = True
 
 
 class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
@@ -103,15 +109,6 @@ class ClaimedJob(msgspec.Struct, kw_only=True, gc=False):
     sealed: bool = False
 
 
-class LostJob(msgspec.Struct, kw_only=True):
-    """A running job whose worker let its lease lapse. `age` is seconds since it was claimed."""
-
-    job: ClaimedJob
-    worker: str
-    started_at: datetime
-    age: float
-
-
 class Inserted(msgspec.Struct, frozen=True):
     """The result of one insert: a new job, or the one that has the key already."""
 
@@ -134,7 +131,8 @@ class JobFields(msgspec.Struct, kw_only=True):
     """What people see of a job, in the order in which the API returns it. What is typed as Any has
     another form here and there. `admitted_at` is when it last got a place in its lane for which it
     had waited: if that is not after `run_at`, it has not waited since it became due. `expires_at`
-    is shown until it has started or ended.
+    is shown until it has started or ended. One that is `parked` is scheduled because its lane lets
+    nothing start before `run_at`.
     """
 
     id: str
@@ -170,6 +168,7 @@ class JobFields(msgspec.Struct, kw_only=True):
     group: str | None = None
     awaits: tuple[Awaited, ...] = ()
     expires_at: datetime | None = None
+    parked: bool = False
 
 
 # The names that people see, of fields that are named for how they are stored.

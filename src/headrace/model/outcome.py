@@ -31,16 +31,24 @@ class Completed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """The attempt failed and is spent; try again after `delay` seconds."""
+    """The attempt failed and is spent; try again after `delay` seconds. Nothing of the job's lane
+    starts for `hold_lane` seconds. `counts` False: a circuit breaker does not count it.
+    """
 
     failure: Failure
     delay: float
+    hold_lane: float = 0.0
+    counts: bool = True
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The job failed for good."""
+    """The job failed for good. Nothing of its lane starts for `hold_lane` seconds. `counts` False:
+    a circuit breaker does not count it.
+    """
 
     failure: Failure
+    hold_lane: float = 0.0
+    counts: bool = True
 
 
 class TimedOut(msgspec.Struct, frozen=True):

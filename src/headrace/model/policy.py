@@ -9,7 +9,7 @@ import msgspec
 
 from headrace.errors import InvalidSetting
 from headrace.model.job import PRIORITY_LIMIT, OnCrash
-from headrace.model.lane import Lane
+from headrace.model.limits.lane import Lane
 from headrace.model.names import check_name
 from headrace.model.retry import RetryPolicy
 from headrace.model.times import check_delay, is_number

@@ -11,10 +11,23 @@ from headrace.model.job import ClaimedJob, Job
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """The result of an exchange: settlements that were refused, and jobs to run in order."""
+    """The result of an exchange: settlements that were refused, and jobs to run in order. In
+    `next_in` seconds a job may start that this claim would have leased, but for a rate or a hold;
+    None if there was none.
+    """
 
     refused: tuple[str, ...]
     jobs: list[ClaimedJob]
+    next_in: float | None = None
+
+
+class LostJob(msgspec.Struct, kw_only=True):
+    """A running job whose worker let its lease lapse. `age` is seconds since it was claimed."""
+
+    job: ClaimedJob
+    worker: str
+    started_at: datetime
+    age: float
 
 
 Delivery = Literal["delivered", "already", "finished", "unknown"]

@@ -184,6 +184,8 @@ def _last_wait(
     due = max(job.run_at, begin)
     if job.state is State.SCHEDULED:
         words = f"waits for {waits_for(job.awaits)}" if job.awaits else _waits(before)
+        if job.parked:
+            words = f"waits for the rate of lane {job.lane!r}, or for the end of its hold"
         yield TimelineItem(kind="due", at=begin, until=job.run_at, goes_on=True, words=words)
         return
     # Woken before its time: it was due then, whatever was planned.

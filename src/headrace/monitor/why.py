@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
+from datetime import datetime
+
+from headrace.breakers.store import open_breaker
 from headrace.engine.base import Viewing
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.job import Job, JobFilter
+from headrace.model.limits.rate import RateView
 from headrace.model.sealed import key_of_args
 from headrace.model.status import ACTIVE, State
 from headrace.model.worker import Worker
-from headrace.monitor.words import plural
+from headrace.monitor.rates import Store, with_holds
+from headrace.monitor.words import close_command, plural
 
 # Beyond this many, nobody needs to know exactly.
 MOST = 1_000
+# A time of day that is further away is told with its date.
+NEAR_SECONDS = 12 * 3_600.0
 
 
-async def why(engine: Viewing, job: Job, now: float) -> list[str]:
+async def why(engine: Store, job: Job, now: float) -> list[str]:
     """The reasons, in words."""
     match job.state:
         case State.SCHEDULED:
             return [
                 *[await _sentence(engine, job, each) for each in job.awaits],
-                *_scheduled(job, now),
+                *(await _parked(engine, job, now) if job.parked else _scheduled(job, now)),
                 *_expires(job),
             ]
         case State.RUNNING:
@@ -29,7 +37,7 @@ async def why(engine: Viewing, job: Job, now: float) -> list[str]:
             stage = f", in stage {job.stage!r}" if job.stage else ""
             return [f"It is running on worker {job.worker!r}{since}{stage}.", *asked]
         case State.WAITING | State.READY:
-            return [*await _pending(engine, job), *_expires(job)]
+            return [*await _pending(engine, job, now), *_expires(job)]
         case _:
             ended = f" at {job.completed_at:%Y-%m-%d %H:%M:%S} UTC" if job.completed_at else ""
             error = f": {job.error}" if job.error else ""
@@ -53,18 +61,84 @@ def _scheduled(job: Job, now: float) -> list[str]:
     return reasons
 
 
+async def _stopped(engine: Store, job: Job) -> list[str]:
+    """What the breaker of its lane says, if that is open."""
+    found = None if job.lane is None else await open_breaker(engine, (job.queue, job.lane))
+    if found is None:
+        return []
+    view = found.view
+    told = f"The circuit breaker of lane {view.lane!r} is open since {view.since:%H:%M:%S} UTC"
+    then = (
+        f"Job {view.trial} is tried now"
+        if view.phase == "trial"
+        else f"One job is tried at {view.until:%H:%M:%S} UTC"
+    )
+    return [f"{told}: {view.cause}. {then}. Close it with: {close_command(view)}"]
+
+
+async def _parked(engine: Store, job: Job, now: float) -> list[str]:
+    """When a job may start that waits for the rate of its lane, and what it waits for."""
+    if stopped := await _stopped(engine, job):
+        return stopped
+    starts = f"It may start at {_clock(job.run_at, now)}"
+    for key in await _keys(engine, job.queue, job.lane):
+        if key.held_until is not None:
+            return [f"{starts}: lane {key.lane!r} is held {_held(key, now)}"]
+        if key.rate is not None:
+            by = ", set by an operator" if key.by_operator else ""
+            return [f"{starts}: {key.rate.words} for {key.lane}{by}."]
+    return [f"{starts}."]
+
+
+async def _closed(engine: Store, job: Job, now: float) -> list[str]:
+    """What the rates of its queue and its lane say, if they let nothing start now."""
+    keys = await _keys(engine, job.queue, "")
+    if job.lane is not None:
+        keys += await _keys(engine, job.queue, job.lane)
+    reasons = []
+    for key in keys:
+        name = f"Lane {key.lane!r}" if key.lane else f"Queue {key.queue!r}"
+        if key.held_until is not None:
+            reasons.append(f"{name} is held {_held(key, now)}")
+        elif key.next_at is not None and key.rate is not None:
+            starts = _clock(key.next_at, now)
+            reasons.append(f"{name} may start the next job at {starts}: {key.rate.words}.")
+    return reasons
+
+
+async def _keys(engine: Store, queue: str, lane: str | None) -> list[RateView]:
+    return await with_holds(engine, await engine.rates(queue=queue, lane=lane))
+
+
+def _held(key: RateView, now: float) -> str:
+    """Until when, by whom and why, and how to end it."""
+    until = "" if key.held_until is None else f"until {_clock(key.held_until, now)}"
+    by = f" by {key.held_by}" if key.held_by else ""
+    why = f": {key.held_reason}" if key.held_reason else ""
+    lane = f" --lane {shlex.quote(key.lane)}" if key.lane else ""
+    return f"{until}{by}{why}. End that with: headrace rates release {key.queue}{lane}"
+
+
+def _clock(moment: datetime, now: float) -> str:
+    """A time of day, with its date if that is not near."""
+    far = abs(moment.timestamp() - now) > NEAR_SECONDS
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if far else f"{moment:%H:%M:%S} UTC"
+
+
 def _expires(job: Job) -> list[str]:
     if job.expires_at is None:
         return []
     return [f"It is cancelled if it has not started by {job.expires_at:%Y-%m-%d %H:%M:%S} UTC."]
 
 
-async def _pending(engine: Viewing, job: Job) -> list[str]:
-    reasons = [
+async def _pending(engine: Store, job: Job, now: float) -> list[str]:
+    reasons = await _stopped(engine, job)
+    reasons += [
         f"Queue {job.queue!r} is paused. Resume it with: headrace queues resume {job.queue}"
         for queue in await engine.queues()
         if queue.name == job.queue and queue.paused
     ]
+    reasons += await _closed(engine, job, now)
     serving = [worker for worker in await engine.workers() if serves(worker, job.queue)]
     if not serving:
         reasons.append(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from headrace.model.limits.breaker import BreakerView
+from headrace.model.limits.rate import RateView
 from headrace.model.views import QueueView
 
 if TYPE_CHECKING:
@@ -54,6 +57,20 @@ def paused_words(queue: QueueView, now: datetime) -> str:
     end = "" if queue.paused_until is None else f" until {clock_time(queue.paused_until, now)}"
     why = f": {queue.paused_reason}" if queue.paused_reason else ""
     return f"is paused{by} since {clock_time(queue.paused_at, now)}{end}{why}"
+
+
+def held_words(rate: RateView) -> str:
+    """E.g. "held until 2030-01-31 14:05:07 UTC by ada: they asked us to"; "" if it is not."""
+    if rate.held_until is None:
+        return ""
+    by = f" by {rate.held_by}" if rate.held_by else ""
+    why = f": {rate.held_reason}" if rate.held_reason else ""
+    return f"held until {rate.held_until:%Y-%m-%d %H:%M:%S} UTC{by}{why}"
+
+
+def close_command(breaker: BreakerView) -> str:
+    """The line for the shell that closes a breaker. A lane may be named by whoever enqueues."""
+    return shlex.join(["headrace", "breakers", "close", breaker.queue, breaker.lane])
 
 
 def schedule_state(found: ScheduleView) -> str:

@@ -13,8 +13,8 @@ POLL_SECONDS = 0.05
 
 
 async def run_until_idle(runtime: WorkerRuntime) -> None:
-    """Return when nothing that this worker serves is ready or running. Chunks do not wait for jobs
-    that may come.
+    """Return when nothing that this worker serves is ready or running, but for queues that are
+    paused or held, or whose rate is used up. Chunks do not wait for jobs that may come.
     """
     chunks = runtime.dispatcher.chunks
     chunks.eager = True
@@ -53,10 +53,21 @@ async def _next_round(dispatcher: Dispatcher) -> None:
 
 async def _work_left(runtime: WorkerRuntime) -> bool:
     known = set(runtime.host.task_names())
+    for view in await runtime.engine.queues():
+        if runtime.queues and view.name not in runtime.queues:
+            continue
+        if view.running:
+            return True
+        if not view.paused and _ready(view, known) and not await _closed(runtime, view.name):
+            return True
+    return False
+
+
+async def _closed(runtime: WorkerRuntime, queue: str) -> bool:
+    """Return whether a queue is held, or its rate is used up: then nothing of it starts now."""
     return any(
-        view.running or (not view.paused and _ready(view, known))
-        for view in await runtime.engine.queues()
-        if not runtime.queues or view.name in runtime.queues
+        each.held_until is not None or each.next_at is not None
+        for each in await runtime.engine.rates(queue=queue, lane="")
     )
 
 

@@ -30,6 +30,7 @@ async def shut_down(runtime: WorkerRuntime, grace: float) -> None:
     runtime.slots.stop()
     await runtime.writer.stop()
     await _update_families(runtime)
+    await _stop_breakers(runtime)
     await _stop_upkeep(runtime, last=True)
     await runtime.lease_thread.stop()
     await runtime.deregister()
@@ -67,6 +68,12 @@ async def _update_families(runtime: WorkerRuntime) -> None:
     with contextlib.suppress(HeadraceError, TimeoutError):
         # Upkeep does what is left, but later.
         await asyncio.wait_for(runtime.family_updates.flush(), SETTLE_PATIENCE)
+
+
+async def _stop_breakers(runtime: WorkerRuntime) -> None:
+    await runtime.breakers.stop()
+    with contextlib.suppress(HeadraceError, TimeoutError):
+        await asyncio.wait_for(runtime.breakers.flush(), SETTLE_PATIENCE)
 
 
 async def _settle(runtime: WorkerRuntime) -> None:

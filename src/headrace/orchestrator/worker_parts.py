@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from headrace.errors import HeadraceError, WorkerUnhealthy
 from headrace.model.lease import renewal_seconds
 from headrace.model.worker import Renewal, WorkerInfo
+from headrace.orchestrator.claiming.breakers import WorkerBreakers
 from headrace.orchestrator.claiming.chunks import ChunkCollector
 from headrace.orchestrator.claiming.dispatcher import Dispatcher
 from headrace.orchestrator.claiming.known_tasks import KnownTasks
@@ -79,6 +80,12 @@ class WorkerRuntime:
             engine=self.engine, telemetry=telemetry, on_refused=self.lose_lease_of
         )
         self.family_updates = FamilyUpdates(engine=self.engine)
+        self.breakers = WorkerBreakers(
+            engine=self.engine,
+            by_task=host.task_breakers,
+            tasks=host.tasks,
+            worker=lambda: self.name,
+        )
         self.executor = executor_kind(host)(
             tasks=host.tasks,
             services=Services(
@@ -108,6 +115,7 @@ class WorkerRuntime:
             queues=queues,
             slots=slots,
             chunks=ChunkCollector(names=host.chunk_tasks, tasks=host.tasks, clock=host.clock),
+            breakers=self.breakers,
             unknown_tasks=self.known_tasks.unknown,
             writer=self.writer,
             family_updates=self.family_updates,
@@ -171,6 +179,7 @@ class WorkerRuntime:
         began = monotonic()
         await self.engine.register(self.info, self.renewal_seconds)
         try:
+            await self.breakers.begin()
             self._unlisten = await self.engine.listen(
                 self.dispatcher.on_work_signal, self.cancel, self.dispatcher.on_jobs_pushed
             )
@@ -284,7 +293,13 @@ class WorkerRuntime:
 
     def _renewed(self, worker_id: str, renewal: Renewal) -> None:
         # Whatever the renewal says, the engine is available again: end all backoff.
-        for loop in (self.dispatcher, self.writer, self.family_updates, *self.upkeep):
+        for loop in (
+            self.dispatcher,
+            self.writer,
+            self.family_updates,
+            self.breakers,
+            *self.upkeep,
+        ):
             loop.retry_now()
         if renewal.alive:
             for job_id in renewal.cancelled:

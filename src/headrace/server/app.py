@@ -35,6 +35,7 @@ from headrace.server.routes import (
     workers,
     workflows,
 )
+from headrace.server.routes.limits import breakers, rates
 from headrace.server.routing import Prefix, SecurityHeaders
 from headrace.server.service import Service, ServicePerLoop
 from headrace.task.redact import DEFAULT
@@ -48,6 +49,8 @@ ROUTES = (
     *bulk.routes,
     *kept_files.routes,
     *queues.routes,
+    *rates.routes,
+    *breakers.routes,
     *workers.routes,
     *monitoring.routes,
     *server.routes,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headrace.engine.base import Engine
     from headrace.loops.loop import Loop
     from headrace.model.job import NewJob
+    from headrace.model.limits.breaker import Breaker
     from headrace.telemetry import Telemetry
     from headrace.tracing.tracer import Tracing
 
@@ -26,6 +27,7 @@ class AppLike(JobSink, Protocol):
     clock: Clock
     tasks: dict[str, Task[..., Any]]
     chunk_tasks: set[str]
+    task_breakers: dict[str, Breaker]
     artifact_store: ArtifactStore
     stage_hooks: list[StageHook]
     tracing: Tracing | None

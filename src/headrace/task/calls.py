@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from headrace.model.chunk import Chunk
 from headrace.model.durable.context import Context
 from headrace.model.job import Job, NewJob
+from headrace.model.limits.chunk import Chunk
 from headrace.task.task import Task
 
 P = ParamSpec("P")

@@ -14,7 +14,7 @@ from typing import Any, NotRequired, Required, get_args, get_origin, get_type_hi
 import msgspec
 
 from headrace.errors import InvalidSetting
-from headrace.model.chunk import Chunk
+from headrace.model.limits.chunk import Chunk
 from headrace.task.signature import Signature, hints_of, is_context
 
 _HOW = (

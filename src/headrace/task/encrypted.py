@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import InvalidSetting, MissingEncryptionKey
 from headrace.model.job import NewJob
-from headrace.model.lane import Lane
+from headrace.model.limits.lane import Lane
 
 if TYPE_CHECKING:
     from headrace.encryption import Sealing
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def check_lane(task: str, lane: Lane | None) -> None:
     """Refuse a lane that would show arguments of an encrypted task."""
-    if lane is not None and (fields := sorted(lane.fields())):
+    if lane is not None and (fields := sorted(lane.fields() | lane.cost_fields())):
         raise InvalidSetting(
             f'task "{task}" is encrypted, but its lane {lane.template!r} would store '
             f"{', '.join(fields)} in plain; use a lane without arguments, or say that they may be "

@@ -1,20 +1,27 @@
-"""Checks of what people say of a single job, and the fields of the job that follow from it."""
+"""Checks of what people say of a single job, or of the rate of a task, and the fields of the job
+that follow from it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, TypedDict
 
 import msgspec
 
-from headrace.errors import InvalidSetting
+from headrace.errors import InvalidArguments, InvalidSetting
 from headrace.model.insert_policy import InsertPolicy, OnDuplicate
-from headrace.model.job import Source
-from headrace.model.lane import Lane
-from headrace.model.policy import check_expires
+from headrace.model.job import NewJob, Source
+from headrace.model.limits.breaker import Breaker, as_breaker
+from headrace.model.limits.lane import WIDTH_LIMIT, Lane
+from headrace.model.limits.rate import LARGEST_COST, Rate
+from headrace.model.policy import TaskPolicy, check_expires
 from headrace.model.times import check_moment, is_number
 
 MOST_RETRIES = 10_000
+# The template of a lane that is to be named like its task.
+OWN_LANE = "task:"
 # What most calls say of expiry and of a key that exists.
 NOT_GIVEN = (msgspec.UNSET, None, None, None)
 
@@ -76,3 +83,87 @@ def key_policy_fields(
             "call"
         )
     return {"policy": policy}
+
+
+def lane_for(
+    lane: Lane | None,
+    rate: str | Rate | None,
+    burst: int | None,
+    cost: float | str | None,
+    count_retries: bool | None,
+    *,
+    breaker: Breaker | None = None,
+) -> Lane | None:
+    """Return the lane of a task: the one that it names, or one of its own for its rate and its
+    breaker.
+    """
+    as_breaker(breaker, "a task")
+    if rate is None:
+        for name, value in (("burst", burst), ("cost", cost), ("count_retries", count_retries)):
+            if value is not None:
+                raise InvalidSetting(f'{name} needs rate=, such as rate="10/m", got {value!r}')
+        if breaker is None:
+            return lane
+    if lane is not None:
+        counted = f"rate={rate!r}" if rate is not None else "breaker=…"
+        raise InvalidSetting(
+            f"{counted} and lane={lane.template!r}: a job is counted by its lane; write "
+            f"lane=headrace.Lane({lane.template!r}, {counted}) for "
+            f"a {'rate' if rate is not None else 'breaker'} of each lane"
+        )
+    return Lane(
+        OWN_LANE,
+        width=WIDTH_LIMIT,
+        on_retry="yield",
+        rate=rate,
+        burst=burst,
+        cost=1.0 if cost is None else cost,
+        count_retries=True if count_retries is None else count_retries,
+        breaker=breaker,
+    )
+
+
+def with_own_lane(policy: TaskPolicy, task: str) -> TaskPolicy:
+    """Return the policy of a task; a lane of its own has the name of the task."""
+    lane = policy.lane
+    if lane is None or lane.template != OWN_LANE:
+        return policy
+    return msgspec.structs.replace(
+        policy, lane=msgspec.structs.replace(lane, template=f"{OWN_LANE}{task}")
+    )
+
+
+def check_lane_of_job(task: str, lane: Lane, own: Lane | None) -> None:
+    """Refuse a breaker that only a job brings: workers know those of tasks."""
+    if own is None or own.breaker is None:
+        raise InvalidSetting(
+            f'task "{task}" has no breaker, so workers would not look at that of lane '
+            f"{lane.template!r}; give it to the task: @app.task(lane=headrace.Lane(…, breaker=…))"
+        )
+
+
+def check_lane_arguments(task: str, lane: Lane, names: Collection[str]) -> None:
+    """Refuse a lane, or a cost, that reads what is no argument of the task."""
+    takes = f"but the handler takes {', '.join(names) or 'no arguments'}"
+    if unknown := sorted(lane.fields() - set(names)):
+        raise InvalidSetting(f'task "{task}": lane {lane.template!r} reads {unknown}, {takes}')
+    if unread := lane.cost_fields() - set(names):
+        raise InvalidSetting(f'task "{task}": cost reads {min(unread)!r}, {takes}')
+
+
+def set_rate(
+    job: NewJob, lane: Lane, arguments: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> None:
+    """Give a job the rate of its lane, and its cost."""
+    job.rate = lane.starts
+    job.count_retries = lane.count_retries
+    if not isinstance(lane.cost, str):
+        job.cost = lane.cost
+        return
+    cost = arguments.get(lane.cost, defaults.get(lane.cost))
+    if not is_number(cost) or not 0 < cost <= LARGEST_COST:
+        raise InvalidArguments(
+            f'task "{job.task}": the cost {lane.cost!r} must be a number of starts, more than 0 '
+            f"and at most {LARGEST_COST:,.0f}, got {cost!r}"
+        )
+    job.cost = float(cost)

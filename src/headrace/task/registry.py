@@ -8,14 +8,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from headrace.errors import InvalidSetting, UnknownTask
-from headrace.model.chunk import Chunk
 from headrace.model.durable.context import Context
 from headrace.model.job import Job, NewJob, OnCrash
-from headrace.model.lane import Lane, as_lane
+from headrace.model.limits.breaker import Breaker
+from headrace.model.limits.chunk import Chunk
+from headrace.model.limits.lane import Lane, as_lane
+from headrace.model.limits.rate import Rate
 from headrace.model.names import check_name
 from headrace.model.policy import Isolation, TaskPolicy, check_never_retry
 from headrace.model.retry import RetryPolicy
 from headrace.suggest import similar_or_first
+from headrace.task.job_options import lane_for
 from headrace.task.options import check_options
 from headrace.task.stage_hooks import StageHook, check_hook
 from headrace.task.task import Task
@@ -32,7 +35,10 @@ if TYPE_CHECKING:
         PlainTask,
     )
 
-OPTIONS = (*TaskPolicy.__struct_fields__, "retries")
+OPTIONS = (
+    *TaskPolicy.__struct_fields__,
+    *("retries", "rate", "burst", "cost", "count_retries", "breaker"),
+)
 """What may be said of a task beside its name."""
 
 A = TypeVar("A")
@@ -111,6 +117,11 @@ class Registering:
         chunk: int | None = None,
         chunk_wait: float | None = None,
         chunk_by: str | None = None,
+        rate: str | Rate | None = None,
+        burst: int | None = None,
+        cost: float | str | None = None,
+        count_retries: bool | None = None,
+        breaker: Breaker | None = None,
     ) -> TaskDecorator: ...
 
     def task(
@@ -121,6 +132,11 @@ class Registering:
         retries: int | None = None,
         retry: RetryPolicy | None = None,
         never_retry: Sequence[type[BaseException] | str] = (),
+        rate: str | Rate | None = None,
+        burst: int | None = None,
+        cost: float | str | None = None,
+        count_retries: bool | None = None,
+        breaker: Breaker | None = None,
         **policy: Any,
     ) -> Any:
         """Register a handler: `@app.task`, or `@app.task("name", queue=…, lane=…, retries=…)`."""
@@ -134,7 +150,7 @@ class Registering:
             raise InvalidSetting("give retries or retry, not both")
         check_never_retry(never_retry)
         made = TaskPolicy(
-            lane=as_lane(lane),
+            lane=lane_for(as_lane(lane), rate, burst, cost, count_retries, breaker=breaker),
             retry=retry or (RetryPolicy() if retries is None else RetryPolicy(retries=retries)),
             never_retry=tuple(never_retry),
             **policy,
@@ -158,6 +174,8 @@ class Registry(Registering):
         self.tasks: dict[str, Task[..., Any]] = {}
         # The names of those whose handlers take chunks.
         self.chunk_tasks: set[str] = set()
+        # Those of tasks, by their names.
+        self.task_breakers: dict[str, Breaker] = {}
         self.stage_hooks: list[StageHook] = []
 
     @property
@@ -207,6 +225,8 @@ class Registry(Registering):
         self.tasks[task.name] = task
         if policy.chunk is not None:
             self.chunk_tasks.add(task.name)
+        if policy.lane is not None and policy.lane.breaker is not None:
+            self.task_breakers[task.name] = policy.lane.breaker
         return task
 
     def on_stage(self, hook: H) -> H:

@@ -14,8 +14,8 @@ from typing import Any, get_origin, get_type_hints
 import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
-from headrace.model.chunk import Chunk
 from headrace.model.durable.context import Context
+from headrace.model.limits.chunk import Chunk
 from headrace.task.codec import check_exact, decode_hook, encode
 
 Caller = Callable[[Any, Any], Any]

@@ -11,7 +11,7 @@ from headrace.errors import InvalidSetting
 from headrace.model.durable.context import Context
 from headrace.model.durable.entries import stage_name
 from headrace.model.durable.transient_stages import check_transient
-from headrace.model.lane import Lane
+from headrace.model.limits.lane import Lane
 from headrace.model.retry import RetryPolicy
 
 P = ParamSpec("P")

@@ -24,7 +24,7 @@ from headrace.errors import InvalidArguments, InvalidSetting, PayloadTooLarge
 from headrace.model.ids import new_id
 from headrace.model.insert_policy import InsertPolicy, OnDuplicate
 from headrace.model.job import SOURCES, Job, NewJob, Source
-from headrace.model.lane import Lane, as_lane
+from headrace.model.limits.lane import Lane, as_lane
 from headrace.model.names import check_name, check_text
 from headrace.model.policy import (
     TaskPolicy,
@@ -39,8 +39,12 @@ from headrace.task.job_options import (
     NOT_GIVEN,
     OptionFields,
     attempts_of,
+    check_lane_arguments,
+    check_lane_of_job,
     expiry_fields,
     key_policy_fields,
+    set_rate,
+    with_own_lane,
 )
 from headrace.task.options import check_options
 
@@ -99,7 +103,7 @@ class Task(Generic[P, R_co]):
     ) -> None:
         self.name = check_name("task", name)
         self.function = function
-        self.policy = policy
+        self.policy = policy = with_own_lane(policy, name)
         self.max_attempts = policy.retry.max_attempts
         self.sink = sink
         self.signature = signature_of(name, function, policy)
@@ -111,12 +115,7 @@ class Task(Generic[P, R_co]):
             else "thread"
         )
         if policy.lane is not None:
-            unknown = policy.lane.fields() - set(self.signature.names)
-            if unknown:
-                raise InvalidSetting(
-                    f'task "{name}": lane {policy.lane.template!r} reads {sorted(unknown)}, but '
-                    f"the handler takes {', '.join(self.signature.names) or 'no arguments'}"
-                )
+            check_lane_arguments(name, policy.lane, self.signature.names)
         check_chunk_by(name, policy, self.signature)
         self.decide_encryption()
         self._plain = TaskOptions(self)
@@ -139,6 +138,8 @@ class Task(Generic[P, R_co]):
         self._check_lane(self.policy.lane)
 
     def _check_lane(self, lane: Lane | None) -> None:
+        if lane is not None and lane.breaker is not None:
+            check_lane_of_job(self.name, lane, self.policy.lane)
         if self.encrypted and not self.policy.plain_lane:
             check_lane(self.name, lane)
 
@@ -340,3 +341,5 @@ class TaskOptions(Generic[P, R_co]):
         job.lane = lane.place(arguments)
         job.width = lane.width
         job.hold = lane.hold
+        if lane.rate is not None:
+            set_rate(job, lane, arguments, self._task.signature.defaults)

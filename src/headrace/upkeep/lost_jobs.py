@@ -11,7 +11,6 @@ from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.job_tree import cancel_children
 from headrace.loops.loop import around
-from headrace.model.job import LostJob
 from headrace.model.lease import sweep_pause
 from headrace.model.outcome import (
     AttemptEntry,
@@ -23,6 +22,7 @@ from headrace.model.outcome import (
     Settlement,
     TimedOut,
 )
+from headrace.model.views import LostJob
 from headrace.upkeep.job_loops import EngineLoop
 
 log = logging.getLogger("headrace.sweep")

@@ -17,7 +17,7 @@ from headrace.errors import (
     UnknownWorkflow,
 )
 from headrace.model.job import Job, NewJob, Source
-from headrace.model.lane import Lane
+from headrace.model.limits.lane import Lane
 from headrace.suggest import similar_or_first
 from headrace.task import Task
 from headrace.task.app_like import AppLike

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from headrace.errors import InvalidInput, InvalidWorkflow
-from headrace.model.lane import Lane
+from headrace.model.limits.lane import Lane
 from headrace.model.names import check_name
 from headrace.model.policy import check_priority, check_timeout
 from headrace.suggest import did_you_mean

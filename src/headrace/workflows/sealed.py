@@ -14,7 +14,7 @@ import msgspec
 
 from headrace.errors import InvalidInput, MissingEncryptionKey, SealedValue
 from headrace.model.job import Job, NewJob
-from headrace.model.lane import Lane
+from headrace.model.limits.lane import Lane
 from headrace.model.sealed import is_sealed, key_of_args, shown_document
 from headrace.task import Task
 from headrace.workflows.model import Workflow

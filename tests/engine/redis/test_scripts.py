@@ -16,6 +16,7 @@ from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.writes import Entry, Note
 from headrace.model.insert_policy import InsertPolicy
 from headrace.model.job import JobFilter
+from headrace.model.limits.rate import as_rate
 from headrace.model.outcome import Completed, Failed, Released, Retry, Settlement, Snoozed
 from headrace.model.status import Status
 from headrace.model.views import RecordChange
@@ -52,6 +53,7 @@ async def use_every_verb(engine: RedisEngine) -> None:
     await use_a_family(engine, worker)
     await engine.pause("other", False)
     await use_policies(engine, worker)
+    await use_rates(engine, worker)
     keeper = engine.keeper(worker, 30)
     await asyncio.to_thread(keeper.renew, WorkerStats())
     await asyncio.to_thread(keeper.close)
@@ -112,6 +114,32 @@ async def use_policies(engine: RedisEngine, worker: str) -> None:
     engine.clock.advance(10)
     await claim(engine, worker, 1, ["policies"])
     await engine.expire(10)
+
+
+async def use_rates(engine: RedisEngine, worker: str) -> None:
+    """Jobs that have to wait for their lane or their queue."""
+    fields = {"queue": "rates", "lane": "l", "width": 9, "rate": as_rate("1/m", 2)}
+    policy = InsertPolicy(on_duplicate="debounce")
+    await engine.insert([a_job(**fields), a_job(key="r", expires_in=30, **fields), a_job(**fields)])
+    last = await enqueue(engine, key="s", **fields)
+    await engine.insert([a_job(**fields)], record=RecordChange("kind", "rated", b"1"))
+    first, second = await claim(engine, worker, 5, ["rates"])
+    assert (await engine.insert_by_policy(a_job(key="s", policy=policy, **fields))).inserted
+    follow = (a_job(**fields),)
+    held = Retry(A_FAILURE, 0, hold_lane=5)
+    await engine.exchange([Settlement(first.id, first.token, held, follow=follow)])
+    assert await complete(engine, second)
+    await engine.hold_lane("rates", "l", 9)
+    await engine.set_rate("rates", "", as_rate("9/s"))
+    assert await claim(engine, worker, 9, ["rates"]) == []
+    engine.clock.advance(40)
+    await engine.promote_due(100)
+    await engine.expire(10)
+    await claim(engine, worker, 9, ["rates"])
+    await engine.rerun([last, second.id])
+    await claim(engine, worker, 9, ["rates"])
+    assert len(await engine.rates()) == 2
+    await engine.cancel([last, first.id])
 
 
 def text_of(name: str) -> str:

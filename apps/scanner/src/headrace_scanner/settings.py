@@ -7,6 +7,8 @@ import msgspec
 from headrace import InvalidSetting
 
 MEBIBYTE = 1 << 20
+# What is shorter needs no rate: to start a job takes longer.
+SHORTEST_DELAY = 0.001
 SHOPS_VARIABLE = "HEADRACE_SCANNER_SHOPS"
 
 
@@ -27,7 +29,8 @@ class ScannerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     user_agent: str = "HeadraceScanner/0.1"
     """How the scanner introduces itself to shops without a browser. Add an address of yours."""
     delay_seconds: float = 1.0
-    """The least time between two products of a batch."""
+    """The least time between two products of a batch, and between the beginnings of two batches of
+    a platform."""
     visit_seconds: float = 30.0
     """A product that takes longer is given up."""
     patience_seconds: float = 20.0
@@ -43,6 +46,12 @@ class ScannerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """A run has no more products than this."""
     keep_days: int = 90
     """Scans older than this are deleted; changes stay."""
+
+    @property
+    def rate(self) -> str | None:
+        """How fast batches of a platform may begin. Shops of ours need not be spared."""
+        spared = self.delay_seconds if self.shops is None else 0.0
+        return f"{1 / spared:.9f}/s" if spared >= SHORTEST_DELAY else None
 
     def __post_init__(self) -> None:
         for name in ("tries", "blocked_in_a_row", "batch_size", "largest_page", "most_products"):

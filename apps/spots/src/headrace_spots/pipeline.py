@@ -70,7 +70,7 @@ def register(app: App, setup: Setup) -> None:
         TASK,
         queue=queue,
         # A job holds its host: nobody else asks it meanwhile, also while this one waits.
-        lane=Lane("host:{host}", width=1, on_retry="hold"),
+        lane=Lane("host:{host}", width=1, on_retry="hold", rate=service.settings.rate),
         retry=RETRY,
         never_retry=NEVER_RETRY,
         timeout=TIMEOUT_SECONDS,

@@ -10,6 +10,8 @@ from headrace import InvalidSetting
 
 QUEUE = "hidden_spot"
 MEBIBYTE = 1 << 20
+# What is shorter needs no rate: to start a job takes longer.
+SHORTEST_DELAY = 0.001
 
 
 def queue_by_default() -> str:
@@ -28,7 +30,8 @@ class SpotsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     user_agent: str = "HeadraceSpots/0.1"
     """How the crawler introduces itself, also to robots.txt. Add an address of yours."""
     delay_seconds: float = 1.0
-    """The least time between two requests to a host; robots.txt may ask for more."""
+    """The least time between two requests to a host, and between the beginnings of two runs of it;
+    robots.txt may ask for more."""
     most_pages: int = 500
     """So many pages of a shop are fetched at most."""
     largest_page: int = 4 * MEBIBYTE
@@ -50,6 +53,11 @@ class SpotsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     without it representative sentences are chosen."""
     summary_key: str | None = None
     summary_model: str = "gpt-4o-mini"
+
+    @property
+    def rate(self) -> str | None:
+        """How fast runs of a host may begin, tries of one run included."""
+        return f"{1 / self.delay_seconds:.9f}/s" if self.delay_seconds >= SHORTEST_DELAY else None
 
     def __post_init__(self) -> None:
         for name in ("most_pages", "largest_page", "most_reviews", "batch_size"):

@@ -252,9 +252,9 @@ def _describe(job: Job, now: datetime) -> str:
         case Status.RUNNING:
             parts = [attempt, job.stage, job.message, f"{job.progress:.0f}%"]
             return ", ".join(part for part in parts if part)
-        case Status.SCHEDULED if job.awaits or not job.attempt:
-            waits = f"waits for {waits_for(job.awaits)}"
-            return waits if job.awaits else f"due {shown_time(job.run_at)}"
+        case Status.SCHEDULED if job.awaits or job.parked or not job.attempt:
+            due = f"{'may start' if job.parked else 'due'} {shown_time(job.run_at)}"
+            return f"waits for {waits_for(job.awaits)}" if job.awaits else due
         case Status.SCHEDULED:
             return f"{attempt} failed, {retry_time(job, now)}: {failure(job)}"
         case Status.PENDING:

@@ -111,6 +111,7 @@ def _fields(job: Job, now: datetime) -> list[tuple[str, object]]:
         ("Created", when(job.created_at)),
         ("Waits for", waits_for(job.awaits) or None),
         ("Due", when(job.run_at) if not final and job.run_at > now else None),
+        ("Parked", "until then, by the rate of its lane or by a hold" if job.parked else None),
         ("Expires", when(job.expires_at)),
         ("Started", when(job.started_at)),
         ("Ended" if final else "Completed", when(job.completed_at)),

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from headrace.cli.admin.lanes import LANES
 from headrace.cli.admin.queues import QUEUES
+from headrace.cli.admin.rates import RATES
 from headrace.cli.admin.workers import WORKERS
 from headrace.cli.formatting import clean, plural, shown_time, span, width
 from headrace.cli.output import Columns
@@ -195,6 +196,7 @@ def _sections(picture: Picture) -> list[Section]:
             ("QUEUE", ">OLDEST", ">WAITING"),
             "none is held or waited for",
         ),
+        *_rates(picture),
         Section(
             "Workers",
             _pick(WORKERS, "WORKER", "STATE", ">BUSY", ">CPU", ">MEMORY", "QUEUES"),
@@ -203,6 +205,15 @@ def _sections(picture: Picture) -> list[Section]:
             "none; start one with: headrace worker --app module:app",
         ),
     ]
+
+
+def _rates(picture: Picture) -> list[Section]:
+    """Most have none: no room is taken for that."""
+    if not picture.rates:
+        return []
+    columns = _pick(RATES, "LANE", "RATE", ">WAITING", "NEXT START", "HELD UNTIL", "QUEUE")
+    leave_out = ("QUEUE", "NEXT START", "HELD UNTIL", ">WAITING")
+    return [Section("Rates", columns, picture.rates, leave_out, "none")]
 
 
 def _pick(columns: Columns[T], *headers: str) -> Columns[T]:

@@ -10,6 +10,7 @@ import msgspec
 
 from headrace.app import App
 from headrace.cli.backend import outcomes, running_now, time_now
+from headrace.model.limits.rate import RateView
 from headrace.model.views import Finding, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.running import RunningJobs
@@ -26,7 +27,9 @@ Outcomes = Mapping[str, Mapping[str, int]]
 
 
 class Picture(msgspec.Struct, kw_only=True, frozen=True):
-    """Queues, running jobs, lanes and workers. `outcomes` are counts of attempts by worker."""
+    """Queues, running jobs, lanes, rates and workers. `outcomes` are counts of attempts, by
+    worker.
+    """
 
     at: datetime
     running: RunningJobs
@@ -35,6 +38,7 @@ class Picture(msgspec.Struct, kw_only=True, frozen=True):
     workers: Sequence[Worker]
     outcomes: Outcomes
     findings: Sequence[Finding] = ()
+    rates: Sequence[RateView] = ()
 
     def to_dict(self, throughput: Throughput | None) -> dict[str, Any]:
         """The shape of `headrace top --json`."""
@@ -58,6 +62,7 @@ class Picture(msgspec.Struct, kw_only=True, frozen=True):
                 for job in self.running.jobs
             ],
             "lanes": self.lanes,
+            "rates": self.rates,
             "workers": self.workers,
             "throughput": throughput,
             "findings": self.findings,
@@ -83,7 +88,24 @@ async def take_picture(backend: Backend) -> Picture:
         outcomes=await outcomes(backend),
         at=time_now(backend),
         findings=await findings(backend),
+        rates=await rates(backend),
     )
+
+
+async def rates(backend: Backend) -> Sequence[RateView]:
+    """Return rates and holds, those for which the most jobs wait first; none where a server of an
+    earlier version knows of none.
+    """
+    if isinstance(backend, App):
+        found = await backend.rates(limit=MOST_LANES)
+    else:
+        from headrace.client import NotFound  # noqa: PLC0415 - only for a server
+
+        try:
+            found = await backend.rates(limit=MOST_LANES)
+        except NotFound:
+            return ()
+    return sorted(found, key=lambda each: (each.held_until is None, -(each.waiting or 0)))
 
 
 async def findings(backend: Backend) -> Sequence[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from headrace.model.limits.rate import Rate
 from headrace.model.views import (
     Delivery,
     RecordChange,
@@ -48,6 +49,16 @@ class Steering(Protocol):
         record, whatever version is there: one step. False, and nothing is changed, if it is
         unknown, not finished, or has another token: it was run again since. So of
         several callers at once one is accepted. Names that do not exist are fine.
+        """
+
+    async def set_rate(self, queue: str, lane: str, rate: Rate | None) -> None:
+        """Set the rate of a lane for all its jobs, whatever they say, until None takes it back.
+        The lane "" is the queue: all its jobs count.
+        """
+
+    async def hold_lane(self, queue: str, lane: str, seconds: float) -> None:
+        """Start nothing of a lane for so many seconds, whatever was said before; 0 ends a hold.
+        The lane "" is the queue.
         """
 
     async def pause(self, queue: str, paused: bool) -> None:

@@ -33,7 +33,8 @@ class Producing(Protocol):
         that, or at once without `wait`, it raises `KeyInDoubt`, and nothing is stored.
 
         A job with `expires_at`, or else `expires_in`, is cancelled by `expire` if it has not
-        started by then. No notice is taken of a `policy`.
+        started by then. No notice is taken of a `policy`. A job with a `rate` sets that of its
+        lane, scheduled or not; of several the last. `InvalidSetting` if it has no lane.
         """
 
     async def insert_by_policy(self, job: NewJob) -> PolicyInserted:

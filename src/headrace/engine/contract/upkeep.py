@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from headrace.model.job import LostJob
 from headrace.model.views import (
     Due,
     Expired,
+    LostJob,
 )
 
 

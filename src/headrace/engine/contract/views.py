@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from headrace.model.job import Job, JobFilter
+from headrace.model.limits.rate import RateView
 from headrace.model.views import (
     JobCount,
     JobPage,
@@ -65,6 +66,14 @@ class Viewing(Protocol):
 
         Holders, also those that keep their place for a retry, are named by priority, then arrival.
         The age is that of the waiting job that has been due for longest; None if none waits.
+        """
+
+    async def rates(
+        self, *, queue: str | None = None, lane: str | None = None, limit: int = 100
+    ) -> list[RateView]:
+        """Return the keys that have a rate or a hold, by queue and lane; the lane "" is the queue.
+        One that jobs have set is forgotten by `prune` when no unfinished job carries it any more
+        and its time has passed.
         """
 
     async def workers(self) -> list[Worker]:

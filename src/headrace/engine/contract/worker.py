@@ -60,6 +60,7 @@ class Working(Protocol):
         worker_id: str | None = None,
         queues: Sequence[str] | None = None,
         limit: int = 0,
+        free: int | None = None,
     ) -> Exchange:
         """Record outcomes, then lease up to `limit` ready jobs to `worker_id`: one round trip.
 
@@ -73,6 +74,13 @@ class Working(Protocol):
         A job whose cancel was requested is not tried again: Retry, Snoozed, Released and Reserved
         cancel it. A job that completes has the progress 100; the last message stays with it only if
         it was written with that, since any other is about a part of the work.
+
+        A job whose rate, or a hold, does not let it start yet is not leased: it is parked (see
+        `base`), and others of other lanes are leased as if it was not there. One that was parked
+        and may start now is leased whether or not `promote_due` was called. Of the leased jobs at
+        most `free` (None: any number) have a rate: a worker says how many could start at once.
+        Those beyond stay ready. An outcome with `hold_lane` holds the job's lane, from this moment
+        on, if it counts; a hold that lasts longer stays. A job without a lane holds nothing.
 
         The jobs that follow a settlement (`follow`) are stored in the same step as its outcome, as
         by `insert`: they exist if and only if the outcome counted, whatever else happens. One whose

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from headrace.engine.postgres.rates.keys import rate_text
 from headrace.engine.stored_text import storable
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent, encode_awaited
 from headrace.model.durable.writes import Note
@@ -36,7 +37,7 @@ NO_TIMEOUT = -1.0
 
 _like = attrgetter(
     *("task", "queue", "priority", "delay", "run_at", "width", "hold", "max_attempts", "timeout"),
-    *("on_crash", "source", "lane", "parent", "expires_in", "expires_at"),
+    *("on_crash", "source", "lane", "parent", "expires_in", "expires_at", "rate"),
 )
 
 
@@ -51,13 +52,16 @@ def once(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
 
 
 def is_plain(job: NewJob) -> bool:
-    """Return whether the job has no key, lane, parent and expiry: one insert and it is stored."""
+    """Return whether the job has no key, lane, parent, expiry and rate: one insert and it is
+    stored.
+    """
     return (
         job.key is None
         and job.lane is None
         and job.parent is None
         and job.expires_in is None
         and job.expires_at is None
+        and job.rate is None
     )
 
 
@@ -68,7 +72,7 @@ def alike(jobs: Sequence[NewJob]) -> tuple[object, ...] | None:
     first = jobs[0]
     if first.lane is not None or first.parent is not None:
         return None
-    if first.expires_in is not None or first.expires_at is not None:
+    if first.expires_in is not None or first.expires_at is not None or first.rate is not None:
         return None
     if len(jobs) > 1 and len(set(map(_like, jobs))) > 1:
         return None
@@ -130,6 +134,7 @@ def insert_columns(jobs: Sequence[NewJob]) -> tuple[list[object] | None, ...]:
         None if parents is None else _present([job.group for job in jobs]),
         _present([_time(job.expires_at) for job in jobs]),
         _present([_seconds(job.expires_in) for job in jobs]),
+        _present([rate_text(job) for job in jobs]),
     )
 
 
@@ -158,6 +163,7 @@ def as_json(jobs: Sequence[NewJob]) -> str:
                 "child_group": job.group,
                 "expires_at": _time(job.expires_at),
                 "expires_in": _seconds(job.expires_in),
+                "rate": rate_text(job),
             }
             for job in jobs
         ]

@@ -7,6 +7,7 @@ import time
 from headrace.engine.postgres.connection.migrate import migrate, schema_state
 from headrace.engine.postgres.control import Steering
 from headrace.engine.postgres.insert import Producing
+from headrace.engine.postgres.rates.keys import Rates
 from headrace.engine.postgres.report import findings
 from headrace.engine.postgres.sql import sql
 from headrace.engine.postgres.upkeep import Upkeep
@@ -17,7 +18,7 @@ from headrace.model.views import EngineReport, EngineSpace, Finding, SchemaState
 _REMEDY = "report this with the version of Headrace; `headrace jobs show` tells how the jobs stand"
 
 
-class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing):
+class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing, Rates):
     """Jobs in one schema of a PostgreSQL database, version 15 to 18.
 
     The URL is asyncpg's, with one more parameter: `schema` (default "headrace").

@@ -19,6 +19,7 @@ from headrace.engine.postgres.columns import (
 )
 from headrace.engine.postgres.connection.connection import Link, Rows
 from headrace.engine.postgres.keys_in_doubt import KeysInDoubt
+from headrace.engine.postgres.rates.keys import Rates
 from headrace.engine.postgres.records import Records, conflict
 from headrace.engine.postgres.sql import sql
 from headrace.errors import EngineError
@@ -27,7 +28,7 @@ from headrace.model.job import Inserted, NewJob, PolicyInserted
 from headrace.model.views import RecordChange
 
 
-class Producing(KeysInDoubt, Records):
+class Producing(KeysInDoubt, Records, Rates):
     """Inserting, in a transaction of our own or of the caller, and by policy."""
 
     async def insert(
@@ -129,6 +130,7 @@ class Producing(KeysInDoubt, Records):
         if not jobs:
             return []
         fresh = once(jobs)
+        await self._spare_rates(fresh)
         found = await call_within(
             connection, self.address.quoted_schema, self.clock.offset, as_json(fresh)
         )

@@ -6,8 +6,8 @@ from typing import Any
 
 from headrace.engine.rows import JOB_FIELDS, STATES, claimed
 from headrace.model.durable.awaited import decode_awaited
-from headrace.model.job import Job, LostJob
-from headrace.model.views import LaneView, QueueView, Record
+from headrace.model.job import Job
+from headrace.model.views import LaneView, LostJob, QueueView, Record
 from headrace.model.worker import Worker
 
 # An asyncpg Record. Claimed jobs are read by position, because names cost a lookup each.
@@ -47,6 +47,7 @@ def job(row: Row) -> Job:
     parent = values["parent"]
     values["parent"] = None if parent is None else str(parent)
     values["expires_at"] = row["expires_at"]
+    values["parked"] = row["parked"]
     return Job(**values)
 
 

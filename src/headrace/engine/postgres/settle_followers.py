@@ -9,6 +9,7 @@ from headrace.engine.follower_steps import followers
 from headrace.engine.postgres.columns import insert_columns, once, settlement_columns
 from headrace.engine.postgres.connection.connection import Link
 from headrace.engine.postgres.keys_in_doubt import KeysInDoubt, keys_of
+from headrace.engine.postgres.rates.keys import hold_column
 from headrace.engine.postgres.sql import sql
 from headrace.errors import InvalidInput, KeyInDoubt
 from headrace.model.job import NewJob
@@ -72,6 +73,7 @@ class Following(KeysInDoubt):
                     [job.queue for job in due],
                     [job.lane for job in due],
                     [job.width for job in due],
+                    hold_column(left),
                     *insert_columns(jobs),
                 )
                 return [str(each) for each in stale or ()]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.engine.postgres import rows
-from headrace.engine.postgres.connection.store import Store
+from headrace.engine.postgres.rates.keys import Rates
 from headrace.engine.postgres.sql import sql
 from headrace.engine.stored_text import checked_cursor, is_id
 from headrace.model.insert_policy import EXPIRED
-from headrace.model.job import LostJob
 from headrace.model.times import kept_delay
-from headrace.model.views import Due, Expired
+from headrace.model.views import Due, Expired, LostJob
 
 # Before every id.
 _NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -19,7 +18,7 @@ _NO_ID = "00000000-0000-0000-0000-000000000000"
 _NO_PLACE = (0, 0)
 
 
-class Upkeep(Store):
+class Upkeep(Rates):
     """Due, expired, suspended, lost and old jobs. Each verb works in bounded steps."""
 
     async def promote_due(self, limit: int) -> Due:
@@ -56,8 +55,10 @@ class Upkeep(Store):
             [row] = await self._common.fetch(sql.prune, offset, age, keep, limit)
             removed = row[0]
         if removed < limit:
-            # The last of several steps: lanes, workers and queues are looked through once.
+            # The last of several steps: lanes, rates, workers and queues are looked through once.
             await self._forget_lanes(limit)
+            await self._forget_rates(limit)
+            await self._set_rate_clocks(limit)
             await self._forget_queues(limit)
             await self._common.fetch(sql.prune_workers, offset)
             await self._common.fetch(sql.mark_emptied_workers)

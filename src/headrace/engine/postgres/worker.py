@@ -13,6 +13,7 @@ from headrace.engine.postgres.columns import merged_notes, note_columns, settlem
 from headrace.engine.postgres.connection import migrate
 from headrace.engine.postgres.connection.claim_memory import ClaimCursor
 from headrace.engine.postgres.connection.lease_renewal import PostgresLeaseKeeper
+from headrace.engine.postgres.rates.keys import hold_column
 from headrace.engine.postgres.settle_followers import Following
 from headrace.engine.postgres.sql import sql
 from headrace.engine.rows import claimed as claimed_job
@@ -62,6 +63,7 @@ class Working(Following):
         worker_id: str | None = None,
         queues: Sequence[str] | None = None,
         limit: int = 0,
+        free: int | None = None,
     ) -> Exchange:
         """Record outcomes, then lease ready jobs: one statement, one transaction."""
         if worker_id is None:
@@ -69,26 +71,35 @@ class Working(Following):
         if not settlements and limit <= 0:
             return Exchange((), [])
         if [each for each in settlements if each.follow]:
-            return await self._exchange_in_steps(settlements, worker_id, queues, limit)
+            return await self._exchange_in_steps(settlements, worker_id, queues, limit, free)
         if len(settlements) > len({each.job_id for each in settlements}):
             # One statement does not see which of two outcomes of a job came first.
             first, others = first_of_each(settlements)
             before = await self.exchange(first)
-            after = await self.exchange(others, worker_id=worker_id, queues=queues, limit=limit)
-            return Exchange(before.refused + after.refused, after.jobs)
+            after = await self.exchange(
+                others, worker_id=worker_id, queues=queues, limit=limit, free=free
+            )
+            return Exchange(before.refused + after.refused, after.jobs, after.next_in)
+        if limit > 0 and hold_column(settlements):
+            # Both lock keys of rates in their order, so they are two transactions.
+            before = await self.exchange(settlements)
+            after = await self.exchange(
+                [], worker_id=worker_id, queues=queues, limit=limit, free=free
+            )
+            return Exchange(before.refused, after.jobs, after.next_in)
         try:
-            return await self._exchange_once(settlements, worker_id, queues, limit)
+            return await self._exchange_once(settlements, worker_id, queues, limit, free)
         except InvalidInput:
             # A value that the server cannot store. Nothing has happened: go one by one.
             if not settlements:
                 raise
 
         async def settle(one: Settlement) -> tuple[str, ...]:
-            return (await self._exchange_once([one], None, None, 0)).refused
+            return (await self._exchange_once([one], None, None, 0, None)).refused
 
         refused = await _one_by_one(settlements, settle)
-        claimed = await self._exchange_once([], worker_id, queues, limit)
-        return Exchange(refused, claimed.jobs)
+        claimed = await self._exchange_once([], worker_id, queues, limit, free)
+        return Exchange(refused, claimed.jobs, claimed.next_in)
 
     async def _exchange_in_steps(
         self,
@@ -96,6 +107,7 @@ class Working(Following):
         worker_id: str | None,
         queues: Sequence[str] | None,
         limit: int,
+        free: int | None,
     ) -> Exchange:
         """Record outcomes of which some have followers, and claim; what has to wait comes last."""
         refused: list[str] = []
@@ -111,11 +123,13 @@ class Working(Following):
                 doubtful += more
             else:
                 refused += (await self.exchange(now)).refused
-        claimed = await self.exchange([], worker_id=worker_id, queues=queues, limit=limit)
+        claimed = await self.exchange(
+            [], worker_id=worker_id, queues=queues, limit=limit, free=free
+        )
         refused += await self._follow_when_known(doubtful)
         # Later outcomes of the same attempts.
         refused += (await self.exchange(later)).refused
-        return Exchange(tuple(refused), claimed.jobs)
+        return Exchange(tuple(refused), claimed.jobs, claimed.next_in)
 
     async def _exchange_once(
         self,
@@ -123,6 +137,7 @@ class Working(Following):
         worker_id: str | None,
         queues: Sequence[str] | None,
         limit: int,
+        free: int | None,
     ) -> Exchange:
         named = None if queues is None else tuple(queues)
         cursor = self._cursors.setdefault(named, ClaimCursor())
@@ -139,14 +154,18 @@ class Working(Following):
             max(limit, 0),
             start,
             *self._claimed_lanes.columns(settlements),
+            hold_column(settlements) if limit <= 0 else [],
+            free,
         )
         self._claimed_lanes.forget(settlements)
         refused: tuple[str, ...] = ()
         seconds = 0.0
+        next_in: float | None = None
         if found and found[0]["id"] is None:
             more = found.pop(0)
             refused = tuple(map(str, more["refused"] or ()))
             seconds = (more["scan_ms"] or 0) / 1000
+            next_in = more["next_in"]
             if more["notify"]:
                 self._signals.notify_soon()
         if limit > 0 and (seconds or start):
@@ -159,7 +178,7 @@ class Working(Following):
             self._vacuum.count(len(found))
         jobs = [claimed_job(row) for row in found]
         self._claimed_lanes.remember(jobs)
-        return Exchange(refused, jobs)
+        return Exchange(refused, jobs, next_in)
 
     async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:
         merged = merged_notes(notes)

@@ -12,6 +12,7 @@ import msgspec
 
 from headrace.engine.follower_steps import followers
 from headrace.engine.redis.connection.connection import Part
+from headrace.engine.redis.rates import packed_rate
 from headrace.engine.stored_text import storable
 from headrace.errors import InvalidInput
 from headrace.model.durable.awaited import Awaited, AwaitedEvent, decode_awaited, encode_awaited
@@ -36,7 +37,9 @@ from headrace.model.worker import WorkerInfo
 _RECORD = struct.Struct("<BBHIIddddH")
 _NUMBERS = struct.Struct("<HBhdd")
 _MOMENT = struct.Struct("<d")
-_HOLD, ASKED, _CHILD, _EXPIRES = 1, 4, 8, 32
+_HOLD, ASKED, _CHILD, _EXPIRES, _RATED = 1, 4, 8, 32, 64
+# Pinned to its place, by being parked.
+_PARKED = 2 + 128
 
 _Numbers = tuple[int, int, int, int, int, float, float, float, float, int]
 
@@ -103,12 +106,13 @@ def at(seconds: float) -> datetime:
     return moment_of(seconds)
 
 
-def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
-    """What `scripts/library/insert.lua` reads; and whether that is for `library/related.lua`, which
-    stores children and jobs that have to start by a time.
+def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], str]:
+    """What `scripts/library/insert.lua` reads; and the script that has to store them if some are
+    not like most: `insert_related` has children and jobs that have to start by a time,
+    `insert_rated` also jobs with a rate.
     """
     arguments: list[Part] = []
-    related = False
+    related = rated = False
     for job in jobs:
         key = job.key or ""
         # 0 means "not given" to the script.
@@ -120,6 +124,9 @@ def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
             flags, related = flags | _CHILD, True
             texts = f"{texts}\0{job.parent}\0{job.group or ''}"
         packed = _encode_body(body)
+        if job.rate is not None:
+            flags, rated = flags | _RATED, True
+            packed = packed_rate(job, job.rate) + packed
         if job.expires_at is not None or job.expires_in is not None:
             flags, related = flags | _EXPIRES, True
             packed = _MOMENT.pack(_start_by(job)) + packed
@@ -130,7 +137,7 @@ def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], bool]:
             f"{job.task}\0{key}" if key else "",
             packed,
         )
-    return arguments, related
+    return arguments, "insert_rated" if rated else "insert_related" if related else ""
 
 
 def _start_by(job: NewJob) -> float:
@@ -140,19 +147,23 @@ def _start_by(job: NewJob) -> float:
     return -kept_delay(job.expires_in or 0.0)
 
 
-def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
-    """What the script `exchange` reads."""
+def settlement_arguments(settlements: Sequence[Settlement]) -> tuple[list[Part], bool]:
+    """What the script `exchange` reads; and whether that holds a lane, which is for
+    `exchange_rated`.
+    """
     arguments: list[Part] = []
+    holds = False
     for settlement in settlements:
         delay: float = 0
+        hold: float = 0
         word: Part
         data: Part = b""
         match settlement.outcome:
             case Completed(result=result):
                 word, data = 4, result
-            case Retry(failure=failure, delay=delay):
+            case Retry(failure=failure, delay=delay, hold_lane=hold):
                 word, data, delay = "retry", _failure(failure), kept_delay(delay)
-            case Failed(failure=failure):
+            case Failed(failure=failure, hold_lane=hold):
                 word, data = 5, _failure(failure)
             case TimedOut(failure=failure):
                 word, data = 6, _failure(failure)
@@ -168,28 +179,34 @@ def settlement_arguments(settlements: Sequence[Settlement]) -> list[Part]:
             settlement.job_id,
             settlement.token,
             word,
-            delay,
+            f"{delay!r} {kept_delay(hold)!r}" if hold else delay,
             data,
             settlement.entry or b"",
         )
-    return arguments
+        if hold:
+            holds = True
+    return arguments, holds
 
 
-def follow_arguments(settlements: Sequence[Settlement]) -> tuple[list[Part], list[str]]:
-    """Return what the script `follow` reads, and jobs whose outcome or followers are impossible."""
+def follow_arguments(settlements: Sequence[Settlement]) -> tuple[list[Part], list[str], bool]:
+    """Return what the script `follow` reads, jobs whose outcome or followers are impossible, and
+    whether a lane is held or a follower has a rate, which is for `follow_rated`.
+    """
     outcomes: list[Part] = []
     follow: list[Part] = []
     impossible: list[str] = []
+    rated = False
     for each in settlements:
         try:
-            outcome = settlement_arguments([each])
-            jobs, _ = insert_arguments(followers([each]))
+            outcome, holds = settlement_arguments([each])
+            jobs, verb = insert_arguments(followers([each]))
         except (InvalidInput, ValueError, TypeError, OverflowError, struct.error):
             impossible.append(each.job_id)
             continue
         outcomes += outcome
         follow += (len(each.follow), *jobs)
-    return [len(settlements) - len(impossible), *outcomes, *follow], impossible
+        rated = rated or holds or verb == "insert_rated"
+    return [len(settlements) - len(impossible), *outcomes, *follow], impossible, rated
 
 
 def note_arguments(notes: Sequence[Note]) -> list[Part]:
@@ -273,6 +290,7 @@ def _seen(parts: Sequence[bytes], brief: bool) -> Job:
         group=record.group or None,
         awaits=decode_awaited(awaits),
         expires_at=at(float(expires_at)) if expires_at else None,
+        parked=state is State.SCHEDULED and record.flags & _PARKED == _PARKED,
     )
 
 

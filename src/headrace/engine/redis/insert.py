@@ -34,11 +34,11 @@ class Producing(RedisStore):
     ) -> list[Inserted]:
         if not jobs and record is None:
             return []
-        arguments, related = insert_arguments(jobs)
+        arguments, verb = insert_arguments(jobs)
         if record is not None:
-            answers = await self._insert_with(record, arguments)
-        elif related:
-            answers = await self.run("insert_related", "", "", "", *arguments)
+            answers = await self._insert_with(record, verb or "insert_related", arguments)
+        elif verb:
+            answers = await self.run(verb, "", "", "", *arguments)
         elif len(jobs) == 1 and _may_run_at_once(jobs[0]):
             answers = await self._insert_one(arguments)
         else:
@@ -81,9 +81,11 @@ class Producing(RedisStore):
             answers = self._link.call_with(script(_ONE).source, *call, self.offset, *arguments)
             return cast(list[bytes], await answers)
 
-    async def _insert_with(self, record: RecordChange, arguments: list[Part]) -> list[bytes]:
+    async def _insert_with(
+        self, record: RecordChange, verb: str, arguments: list[Part]
+    ) -> list[bytes]:
         field, version = f"{record.kind}\0{record.key}", guard(record.version)
-        answer = await self.run("insert_related", field, record.body, version, *arguments)
+        answer = await self.run(verb, field, record.body, version, *arguments)
         if isinstance(answer, int):
             raise conflict(record.kind, record.key, record.version, answer)
         return cast(list[bytes], answer)

@@ -24,6 +24,12 @@ LAYOUTS = (
     # is over, or end one and leave its entry, which `expire` forgets. One that they snooze still
     # expires. When they prune a job whose key went to another, they delete the key.
     Migration(5, "0005_expiry", ""),
+    # `rates`, `queue_rates`, `rate_index`, `job_rates`, `rated_jobs`, `parked_jobs` and
+    # `parked_lines`. Older programs start jobs without looking at them. One that was parked has its
+    # place when they make it ready. What they leave in `rated_jobs`, `parked_jobs` and
+    # `parked_lines` is forgotten by claims and `prune`; what they leave in `job_rates` when they
+    # prune a job stays.
+    Migration(6, "0006_rates", ""),
 )
 
 

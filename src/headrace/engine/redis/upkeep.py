@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from headrace.engine.redis.claim import claimed
 from headrace.engine.redis.codec import at, read_record
 from headrace.engine.redis.connection.store import RedisStore
-from headrace.model.job import LostJob
-from headrace.model.views import Due, Expired
+from headrace.model.views import Due, Expired, LostJob
 
 
 class Upkeep(RedisStore):
@@ -59,8 +58,9 @@ class Upkeep(RedisStore):
                 "prune", age, "" if keep is None else keep, limit, passed
             )
         if pruned < limit:
-            # The last of several steps: workers and queues are looked through once.
+            # The last of several steps: workers, rates and queues are looked through once.
             await self._forget_workers()
+            await self._forget_rates()
             await self._forget_queues()
         return pruned
 
@@ -68,6 +68,11 @@ class Upkeep(RedisStore):
         passed = 0
         while passed >= 0:
             passed = await self.run("forget_workers", passed)
+
+    async def _forget_rates(self) -> None:
+        after = await self.run("forget_rates", "")
+        while after:
+            after = await self.run("forget_rates", after)
 
     async def _forget_queues(self) -> None:
         at, least = await self.run("forget_queues", 0, "")

@@ -49,6 +49,9 @@ def _storable(worker: WorkerInfo) -> StoredWorker:
 class Working(RedisStore):
     """See `headrace.engine.base.Working`."""
 
+    # Whether the last exchange met rates or holds: then the next one asks for them at once.
+    _rated = False
+
     def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
         super().__init__(url, clock=clock, migrate=migrate)
         self._listener = SignalListener(self.address, self.key("signals"))
@@ -74,29 +77,44 @@ class Working(RedisStore):
         worker_id: str | None = None,
         queues: Sequence[str] | None = None,
         limit: int = 0,
+        free: int | None = None,
     ) -> Exchange:
         if [each for each in settlements if each.follow]:
             refused = [job_id for step in steps(settlements) for job_id in await self._step(step)]
-            claimed = await self.exchange([], worker_id=worker_id, queues=queues, limit=limit)
-            return Exchange(tuple(refused), claimed.jobs)
+            claimed = await self.exchange(
+                [], worker_id=worker_id, queues=queues, limit=limit, free=free
+            )
+            return Exchange(tuple(refused), claimed.jobs, claimed.next_in)
         named = () if queues is None else tuple(queues)
-        answer = await self.run(
-            "exchange",
+        outcomes, holds = settlement_arguments(settlements)
+        asked = (
             worker_id or "",
             limit,
             self._listener.inbox,
             -1 if queues is None else len(named),
-            *named,
-            *settlement_arguments(settlements),
         )
-        return Exchange(tuple(each.decode() for each in answer[0]), claimed_in(answer, 1))
+        if not self._rated and not holds:
+            answer = await self.run("exchange", *asked, *named, *outcomes)
+            if answer is not None:
+                return Exchange(tuple(each.decode() for each in answer[0]), claimed_in(answer, 1))
+        most = "" if free is None else free
+        answer = await self.run("exchange_rated", *asked, most, *named, *outcomes)
+        refused_ids, next_in, rated = answer[:3]
+        self._rated = bool(rated)
+        return Exchange(
+            tuple(each.decode() for each in refused_ids),
+            claimed_in(answer, 3),
+            float(next_in) if next_in else None,
+        )
 
     async def _step(self, settlements: Sequence[Settlement]) -> Sequence[str]:
         """Record a step of `steps`; return the ids that were refused."""
         if not settlements[0].follow:
             return (await self.exchange(settlements)).refused
-        arguments, impossible = follow_arguments(settlements)
-        refused = await self.run("follow", *arguments)
+        arguments, impossible, rated = follow_arguments(settlements)
+        refused = None if rated else await self.run("follow", *arguments)
+        if refused is None:
+            refused = await self.run("follow_rated", *arguments)
         return [*impossible, *(each.decode() for each in refused)]
 
     async def write_progress(self, notes: Sequence[Note]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import msgspec
 
 from headrace.engine.rows import claimed
 from headrace.engine.sqlite.connection.thread import Transaction
+from headrace.engine.sqlite.rates.rated_claim import RatedClaim, make_due_ready
 from headrace.engine.sqlite.rows import Claimable, decode_claimable
 from headrace.engine.sqlite.sql import sql
 from headrace.engine.sqlite.upkeep.expire import expire
@@ -27,37 +28,60 @@ _decode_lines = msgspec.json.Decoder(list[_Line]).decode
 
 
 def claim(
-    transaction: Transaction, worker_id: str, queues: Sequence[str] | None, limit: int
-) -> list[ClaimedJob]:
-    """Lease up to `limit` ready jobs to a living worker, by priority, then arrival."""
+    transaction: Transaction,
+    worker_id: str,
+    queues: Sequence[str] | None,
+    limit: int,
+    free: int | None = None,
+) -> tuple[list[ClaimedJob], float | None]:
+    """Lease up to `limit` ready jobs to a living worker, by priority, then arrival; also answers in
+    how many seconds one may start that has to wait. At most `free` of them have a rate.
+    """
     connection, now = transaction.connection, transaction.now
     alive = connection.execute(sql.worker_alive, (worker_id,)).fetchone() if limit > 0 else None
     if alive is None:
-        return []
-    known, look_at = alive
+        return [], None
+    known, look_at, rated = alive
     # They would be in the way of others, and keep their places in lanes.
     late = look_at is not None and look_at <= now and _expired_are_left(transaction)
+    if rated:
+        make_due_ready(transaction)
     names = _open_queues(transaction, queues)
+    next_in: float | None = None
+    left: set[str] = set()
     offered = [] if known == NOTHING else _offered(transaction, worker_id, known)
-    if len(names) == 1 and not offered and not late:
+    if rated:
+        lines = _open(transaction, offered, queues)
+        rated_claim = RatedClaim(transaction, queues, limit, free)
+        best, empty, left, next_in = rated_claim.choose(names, lines)
+        _offer_less(transaction, worker_id, offered, empty)
+        found = _read_chosen(transaction, best)
+    elif len(names) == 1 and not offered and not late:
         found = _read(transaction, sql.claimable, (now, *names, limit))
     else:
-        lines = _lines(names, _open(transaction, offered, queues), limit, now if late else None)
-        best, empty = _best(transaction, lines, limit)
-        if not empty.isdisjoint(offered):
-            # Offered no more: who reserves a job for one of them again has every worker look.
-            _offer(transaction, worker_id, [line for line in offered if line not in empty])
-        chosen = msgspec.json.encode(best).decode()
-        found = _read(transaction, sql.claimable_chosen, (now, chosen))
+        keys = _lines(names, _open(transaction, offered, queues), limit, now if late else None)
+        best, empty = _best(transaction, keys, limit)
+        _offer_less(transaction, worker_id, offered, empty)
+        found = _read_chosen(transaction, best)
     if len(found) < limit:
         # Nothing is left in these queues: nobody has to be told of what this call made ready.
-        transaction.made_ready -= names - transaction.reserved
+        transaction.made_ready -= names - transaction.reserved - left
     if not found:
-        return []
+        return [], next_in
     found.sort(key=Claimable.place)
     chosen = msgspec.json.encode([each.seq for each in found]).decode()
     connection.execute(sql.claim, (worker_id, now, chosen))
-    return _complete(transaction, found)
+    return _complete(transaction, found), next_in
+
+
+def _offer_less(
+    transaction: Transaction, worker_id: str, offered: list[_Line], empty: set[tuple[Any, ...]]
+) -> None:
+    """Lines without jobs are offered no more: who reserves a job for one of them again has every
+    worker look.
+    """
+    if not empty.isdisjoint(offered):
+        _offer(transaction, worker_id, [line for line in offered if line not in empty])
 
 
 def _expired_are_left(transaction: Transaction) -> bool:
@@ -103,6 +127,11 @@ def _read(transaction: Transaction, statement: str, asked: tuple[Any, ...]) -> l
         # Arguments that are no text. Leave out all of them: `_complete` reads them as they are.
         [(text,)] = execute(statement, (-1, -1, *asked)).fetchall()
         return decode_claimable(text)
+
+
+def _read_chosen(transaction: Transaction, seqs: list[int]) -> list[Claimable]:
+    chosen = msgspec.json.encode(seqs).decode()
+    return _read(transaction, sql.claimable_chosen, (transaction.now, chosen))
 
 
 def _complete(transaction: Transaction, found: list[Claimable]) -> list[ClaimedJob]:

@@ -9,6 +9,7 @@ import msgspec
 
 from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.connection.thread import Transaction
+from headrace.engine.sqlite.rates import keys
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.settle import (
     CANCELLED,
@@ -50,16 +51,20 @@ def end(transaction: Transaction, rows: Sequence[CancelRow], reason: str) -> Non
     """Cancel these jobs, which do not run, and give their places to the next."""
     connection, now = transaction.connection, transaction.now
     freed: Counter[lanes.Place] = Counter()
+    parked: set[lanes.Place] = set()
     for _, seq, state, queue, lane, pinned in rows:
         connection.execute(sql.finish, (CANCELLED, now, None, reason, None, None, seq))
         if lane is not None and (state == READY or pinned):
             freed[queue, lane] += 1
+            if pinned:
+                parked.add((queue, lane))
     gone = [seq for _, seq, *_ in rows]
     removed = (msgspec.json.encode(gone).decode(),)
     connection.execute(sql.finish_remove, removed)
     connection.execute(sql.expiry_forget, removed)
     due.end_suspense(transaction, gone)
     lanes.release(transaction, freed)
+    keys.move_up(transaction, parked)
 
 
 def rerun(transaction: Transaction, ids: Sequence[str]) -> list[str]:
@@ -104,7 +109,7 @@ def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
         return set()
     first = next_arrivals(connection, len(rows))
     arrivals = lanes.LaneArrivals()
-    for seq, (number, _, queue, lane, width) in enumerate(rows, first):
+    for seq, (number, _, queue, lane, width, _) in enumerate(rows, first):
         connection.execute(sql.rerun, (seq, READY if lane is None else WAITING, now, number))
         connection.execute(sql.prune_job, (number,))
         if lane is None:
@@ -112,6 +117,7 @@ def _rerun_finished(transaction: Transaction, ids: list[str]) -> set[str]:
         else:
             arrivals.add((queue, lane), width, seq, new=False)
     arrivals.admit(transaction)
+    keys.bring_back(transaction, (((row[2], row[3]), row[5]) for row in rows))
     return {row[1] for row in rows}
 
 

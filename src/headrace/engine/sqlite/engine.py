@@ -30,6 +30,7 @@ from headrace.engine.sqlite.connection.migrate import check_exists, migrate, sch
 from headrace.engine.sqlite.connection.opening import check_library
 from headrace.engine.sqlite.connection.thread import ConnectionThread, ReaderThread, Transaction
 from headrace.engine.sqlite.connection.writer import WriterThread
+from headrace.engine.sqlite.rates import keys
 from headrace.engine.sqlite.upkeep import due, expire, prune
 from headrace.errors import EngineUnavailable
 from headrace.model.outcome import Settlement
@@ -142,11 +143,13 @@ class SqliteEngine:
         worker_id: str | None = None,
         queues: Sequence[str] | None = None,
         limit: int = 0,
+        free: int | None = None,
     ) -> Exchange:
         def operation(it: Transaction) -> Exchange:
             refused = settle.settle(it, settlements)
-            jobs = [] if worker_id is None else claim.claim(it, worker_id, queues, limit)
-            return Exchange(tuple(refused), jobs)
+            if worker_id is None:
+                return Exchange(tuple(refused), [])
+            return Exchange(tuple(refused), *claim.claim(it, worker_id, queues, limit, free))
 
         return await self._open_writer().run(operation)
 
@@ -179,8 +182,10 @@ class SqliteEngine:
         found = await self._find_old(older_than=older_than, keep=keep, limit=limit)
         pruned = await self._prune(found)
         if pruned < limit:
-            # The last of several steps: lanes and queues are looked through once.
+            # The last of several steps: lanes, rates and queues are looked through once.
             await self._forget(lanes.find_idle, lanes.forget, ("", ""), limit)
+            await self._forget(keys.find_idle, keys.forget, ("", ""), limit)
+            await self._forget(keys.find_ahead, keys.set_clocks, ("", ""), limit)
             await self._forget(
                 prune.find_unused_queues, prune.forget_queues, (-math.inf, ""), limit
             )
@@ -208,6 +213,8 @@ class SqliteEngine:
     rerun_without = _written(control.rerun_without)
     signal = _written(due.signal)
     pause = _written(control.pause)
+    set_rate = _written(keys.set_rate)
+    hold_lane = _written(keys.hold_lane)
 
     # --- views
 
@@ -217,6 +224,7 @@ class SqliteEngine:
     count_jobs = _read(job_list.count_jobs)
     queues = _read(views.queues)
     lanes = _read(views.lanes)
+    rates = _read(keys.rates)
     workers = _read(lease.workers)
 
     # --- records

@@ -7,6 +7,7 @@ from typing import Any
 
 from headrace.engine.sqlite import lanes, records
 from headrace.engine.sqlite.connection.thread import Transaction
+from headrace.engine.sqlite.rates import keys
 from headrace.engine.sqlite.rows import id_list, next_arrivals
 from headrace.engine.sqlite.sql import sql
 from headrace.model.job import Inserted, NewJob
@@ -80,6 +81,7 @@ def store(transaction: Transaction, jobs: list[NewJob]) -> None:
     rows: list[tuple[Any, ...]] = []
     children: list[tuple[Any, ...]] = []
     expiring: list[tuple[int, float, float]] = []
+    rated: list[tuple[int, NewJob]] = []
     arrivals: lanes.LaneArrivals | None = None
     for job in jobs:
         run_at = due_time(now, job)
@@ -122,12 +124,16 @@ def store(transaction: Transaction, jobs: list[NewJob]) -> None:
         if job.expires_in is not None or job.expires_at is not None:
             at = expiry_time(now, job)
             expiring.append((seq, at, at))
+        if job.rate is not None:
+            rated.append((seq, job))
         seq += 1
     connection.executemany(sql.insert, rows)
     if children:
         connection.executemany(sql.insert_child, children)
     if expiring:
         connection.executemany(sql.expiry_set, expiring)
+    if rated:
+        keys.keep(transaction, rated)
     if arrivals is not None:
         arrivals.admit(transaction)
 

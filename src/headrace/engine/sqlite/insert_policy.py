@@ -9,6 +9,7 @@ import msgspec
 from headrace.engine.sqlite import control
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.insert import due_time, expiry_time, store
+from headrace.engine.sqlite.rates import keys
 from headrace.engine.sqlite.rows import id_list
 from headrace.engine.sqlite.settle import SCHEDULED
 from headrace.engine.sqlite.sql import sql
@@ -93,7 +94,10 @@ def _debounce(transaction: Transaction, holder: _Holder, job: NewJob, policy: In
     else:
         at = expiry_time(now, job)
         connection.execute(sql.expiry_set, (seq, at, at))
-    if holder.state != SCHEDULED or holder.run_at <= now:
+    if job.rate is not None and seq is not None:
+        keys.keep(transaction, [(seq, job)])
+    # One that has a place in its lane is due: it waits for the rate.
+    if holder.state != SCHEDULED or holder.run_at <= now or holder.pinned:
         return
     run_at = due_time(now, job)
     if policy.max_wait is not None:

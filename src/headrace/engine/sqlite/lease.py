@@ -11,7 +11,7 @@ from headrace.engine.sqlite.connection.thread import ConnectionThread, Transacti
 from headrace.engine.sqlite.rows import moment
 from headrace.engine.sqlite.sql import sql
 from headrace.engine.stored_text import storable
-from headrace.model.job import LostJob
+from headrace.model.views import LostJob
 from headrace.model.worker import Renewal, Worker, WorkerInfo, WorkerStats
 
 

@@ -28,6 +28,8 @@ CHECKS = (
     (sql.audit_twice, "job {0} is both finished and unfinished"),
     (sql.audit_keys, "key {0!r} of task {1!r} and job {2} do not belong together"),
     (sql.audit_suspended, "job {0} waits for something, but is not scheduled"),
+    (sql.audit_rates, "job {0} has a rate, but its lane {2!r} of queue {1!r} has none"),
+    (sql.audit_parked, "job {0} was parked, but nothing is kept of its lane {2!r} of queue {1!r}"),
     (sql.audit_entries, "job {0} is gone but its entries are kept"),
 )
 

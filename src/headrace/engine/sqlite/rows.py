@@ -16,6 +16,7 @@ from headrace.model.times import EARLIEST, LATEST, moment_of
 from headrace.model.worker import Worker
 
 Row = tuple[Any, ...]
+FIELDS = (*JOB_FIELDS, "parked")
 TIMES = ("created_at", "run_at", "started_at", "completed_at", "admitted_at", "expires_at")
 
 
@@ -33,13 +34,13 @@ def id_list(ids: list[str] | tuple[str, ...]) -> str:
 
 def job(row: Row) -> Job:
     """Return the job of a row of the views `unfinished_job` and `finished_job`."""
-    values = dict(zip(JOB_FIELDS, row, strict=False))
+    values = dict(zip(FIELDS, row, strict=False))
     values["state"] = STATES[values["state"]]
     values["awaits"] = decode_awaited(values["awaits"]) if values["awaits"] else ()
     for name in TIMES:
         if values[name] is not None:
             values[name] = moment(values[name])
-    for name in ("hold", "cancel_requested"):
+    for name in ("hold", "cancel_requested", "parked"):
         values[name] = bool(values[name])
     return Job(**values)
 

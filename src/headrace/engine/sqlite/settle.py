@@ -13,6 +13,7 @@ from headrace.engine.follower_steps import followers, steps
 from headrace.engine.sqlite import lanes
 from headrace.engine.sqlite.connection.thread import Transaction
 from headrace.engine.sqlite.insert import insert
+from headrace.engine.sqlite.rates import keys
 from headrace.engine.sqlite.rows import id_list
 from headrace.engine.sqlite.sql import sql
 from headrace.engine.stored_text import storable
@@ -94,6 +95,7 @@ class SettleBatch:
         self.reserved: dict[str, set[str]] = {}
         self.freed: Counter[lanes.Place] = Counter()
         self.arrivals: lanes.LaneArrivals | None = None
+        self.holds: dict[lanes.Place, float] = {}
 
     def settle(self, settlements: Sequence[Settlement]) -> list[str]:
         """Judge each settlement, then write all that were accepted."""
@@ -112,6 +114,8 @@ class SettleBatch:
         self.write()
         if expiring:
             self.end_expiry()
+        if self.holds:
+            keys.hold(self.transaction, self.holds)
         return refused
 
     def write(self) -> None:
@@ -169,9 +173,12 @@ class SettleBatch:
             case Retry() | Snoozed() | Released() | Reserved() | Cancelled() if row[8] is not None:
                 # Somebody wants it cancelled, and knows why: another turn would forget that.
                 self.finish(settlement, row, CANCELLED, error=row[8])
-            case Retry(failure=failure, delay=delay):
+                self.hold(row, getattr(settlement.outcome, "hold_lane", 0.0))
+            case Retry(failure=failure, delay=delay, hold_lane=seconds):
                 self.again(settlement, row, delay, failure, spent=True)
-            case Failed(failure=failure):
+                self.hold(row, seconds)
+            case Failed(failure=failure, hold_lane=seconds):
+                self.hold(row, seconds)
                 self.finish(settlement, row, FAILED, error_type=failure.type, error=failure.message)
             case TimedOut(failure=failure):
                 self.finish(
@@ -186,6 +193,12 @@ class SettleBatch:
             case Reserved():
                 self.give_back(settlement, row, reserved=True)
                 self.reserved.setdefault(row[3], set()).add(row[9])
+
+    def hold(self, row: tuple[Any, ...], seconds: float) -> None:
+        """Nothing of the job's lane starts for so long."""
+        if seconds and row[4] is not None:
+            place = row[3], row[4]
+            self.holds[place] = max(seconds, self.holds.get(place, 0.0))
 
     def complete(self, settlement: Settlement, row: tuple[Any, ...], result: bytes) -> None:
         """The job is over as it should be: nearly all are, so they are written together."""

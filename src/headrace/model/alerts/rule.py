@@ -25,6 +25,7 @@ RuleKind = Literal[
     "dispatcher_behind",
     "dead_letters",
     "engine_space",
+    "breaker_open",
 ]
 KINDS: tuple[RuleKind, ...] = get_args(RuleKind)
 Severity = Literal["info", "warning", "critical"]
@@ -51,6 +52,7 @@ FIELDS: dict[RuleKind, tuple[str, ...]] = {
     "dispatcher_behind": ("above", "names"),
     "dead_letters": ("above",),
     "engine_space": ("above", "free_below"),
+    "breaker_open": ("queues",),
 }
 COMMON = ("kind", "to", "for", "repeat", "severity", "summary", "enabled")
 SPANS = ("for", "repeat", "window")

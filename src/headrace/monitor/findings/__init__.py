@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from headrace.model.views import Finding
 from headrace.monitor.findings import (
+    breakers,
     dispatchers,
     engine,
     failures,
@@ -19,7 +20,7 @@ from headrace.monitor.findings.facts import Facts
 
 __all__ = ["Facts", "findings"]
 
-KINDS = (engine, queues, workers, lanes, failures, dispatchers, schedules)
+KINDS = (engine, queues, workers, lanes, breakers, failures, dispatchers, schedules)
 
 
 def findings(facts: Facts) -> list[Finding]:

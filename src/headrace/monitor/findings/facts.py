@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from headrace.model.job import Job
+from headrace.model.limits.breaker import BreakerView
+from headrace.model.limits.rate import RateView
 from headrace.model.views import EngineSpace, Finding, LaneView, QueueView
 from headrace.model.worker import Worker
 from headrace.monitor.findings.dead_letters import DeadLetterCount
@@ -20,8 +22,9 @@ from headrace.monitor.snapshot import Snapshot
 
 class Facts(msgspec.Struct, kw_only=True, frozen=True):
     """How things are at one moment. `holders` are of lanes that may be blocked, `held` what lost
-    workers held, by their id; `report` is what the engine says about itself. `read_at` is when
-    parts were read that are kept for a while, in the time of the engine.
+    workers held, by their id, `holds` queues that are held, by name; `report` is what the engine
+    says about itself. `read_at` is when parts were read that are kept for a while, in the time of
+    the engine.
     """
 
     now: datetime
@@ -31,11 +34,13 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True):
     dispatchers: Sequence[Mapping[str, Any]] = ()
     holders: Mapping[str, Job] = {}
     held: Mapping[str, HeldJobs] = {}
+    holds: Mapping[str, RateView] = {}
     failures: FailureCounts = FailureCounts()
     schedules: Sequence[MissedSchedule] = ()
     report: Sequence[Finding] = ()
     space: EngineSpace | None = None
     letters: DeadLetterCount = DeadLetterCount()
+    breakers: Sequence[BreakerView] = ()
     read_at: Mapping[str, float] = {}
 
     def before(self, seconds: float | None) -> datetime | None:

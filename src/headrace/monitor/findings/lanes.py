@@ -52,7 +52,9 @@ def findings(facts: Facts) -> Iterator[Finding]:
 def held_long(job: Job, now: datetime) -> bool:
     """Return whether a holder of a lane has had its place for long."""
     if job.state is State.SCHEDULED:
-        return True  # it keeps its place for a retry
+        # It keeps its place for a retry. One that waits for the rate of the lane blocks nobody:
+        # those behind it could not start either.
+        return not job.parked
     # One that no worker has taken is not what blocks the lane.
     since = job.started_at if job.state is State.RUNNING else None
     return since is not None and (now - since).total_seconds() >= LONG_SECONDS

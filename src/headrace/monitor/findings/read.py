@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+from headrace.breakers.store import open_breakers
+from headrace.engine.base import Records
+from headrace.model.limits.breaker import BreakerView
 from headrace.model.views import EngineReport
 from headrace.monitor.cached_reads import CachedReads
 from headrace.monitor.findings.dead_letters import DeadLetterCount, count_letters
@@ -12,6 +15,7 @@ from headrace.monitor.findings.engine import engine_report
 from headrace.monitor.findings.facts import Facts
 from headrace.monitor.findings.failures import FailureCounts, failure_counts
 from headrace.monitor.findings.lanes import lane_holders
+from headrace.monitor.findings.queues import queue_holds
 from headrace.monitor.findings.schedules import missed_schedules
 from headrace.monitor.findings.workers import held_jobs
 from headrace.monitor.snapshot import Snapshot
@@ -20,6 +24,7 @@ from headrace.task.app_like import AppLike
 FAILURES_SECONDS = 5.0
 SCHEDULES_SECONDS = 10.0
 LETTERS_SECONDS = 10.0
+BREAKERS_SECONDS = 2.0
 REPORT_SECONDS = 60.0
 # For so much longer what is kept is shown while it is read anew, so that nobody waits who looks all
 # the time, as an open page does.
@@ -28,14 +33,15 @@ MEANWHILE_SECONDS = 2.0
 MOST_VIEWS = 100
 
 FAILURES, SCHEDULES, REPORT, LETTERS = "failures", "schedules", "report", "letters"
-LANES, WORKERS = "lanes", "workers"
+LANES, WORKERS, BREAKERS = "lanes", "workers", "breakers"
 KEPT_SECONDS = {
     FAILURES: FAILURES_SECONDS,
     SCHEDULES: SCHEDULES_SECONDS,
     REPORT: REPORT_SECONDS,
     LETTERS: LETTERS_SECONDS,
+    BREAKERS: BREAKERS_SECONDS,
 }
-USUAL = frozenset({FAILURES, SCHEDULES, REPORT, LANES, WORKERS})
+USUAL = frozenset({FAILURES, SCHEDULES, REPORT, LANES, WORKERS, BREAKERS})
 """What findings are made of."""
 
 T = TypeVar("T")
@@ -101,6 +107,7 @@ class FactsReader:
             dispatchers=snapshot.dispatchers,
             holders=await lane_holders(engine, snapshot.lanes) if LANES in parts else {},
             held=await held_jobs(engine, snapshot.workers, chosen) if WORKERS in parts else {},
+            holds=await queue_holds(engine, snapshot.queues) if LANES in parts else {},
             failures=await kept(
                 FAILURES,
                 lambda: failure_counts(engine, now, chosen),
@@ -111,5 +118,11 @@ class FactsReader:
             report=() if report is None else engine_report(report, lease),
             space=None if report is None else report.space,
             letters=await kept(LETTERS, lambda: count_letters(engine, letters), DeadLetterCount()),
+            breakers=await kept(BREAKERS, lambda: _breakers(engine, chosen), (), of_some=True),
             read_at=read_at,
         )
+
+
+async def _breakers(engine: Records, queues: Collection[str]) -> Sequence[BreakerView]:
+    found = await open_breakers(engine)
+    return [each.view for key, each in sorted(found.items()) if not queues or key[0] in queues]

@@ -1,10 +1,13 @@
-"""What is so now, as metrics: queues, lanes, workers and dispatchers."""
+"""What is so now, as metrics: queues, lanes, limits, workers and dispatchers."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from headrace.breakers.store import open_breakers
+from headrace.engine.base import Engine
 from headrace.model.views import LaneView, QueueView
 from headrace.monitor.metrics.text import Metric, gauge
 from headrace.telemetry import Telemetry
@@ -32,6 +35,14 @@ class WorkerNumbers(Protocol):
     def alive(self) -> bool: ...
 
 
+class Limits(NamedTuple):
+    """Queues that are held, and how many breakers are open, by queue."""
+
+    held: frozenset[str]
+    open_breakers: Mapping[str, int]
+
+
+MOST_QUEUES = 10_000
 _STATES = ("scheduled", "waiting", "ready", "running")
 
 
@@ -59,6 +70,22 @@ def lane_metrics(lanes: Sequence[LaneView]) -> Iterator[Metric]:
     ):
         values = [([lane.queue, lane.lane], getattr(lane, field)) for lane in lanes]
         yield gauge(f"lane_{field}", words, ["queue", "lane"], values)
+
+
+def limit_metrics(queues: Sequence[QueueView], limits: Limits) -> Iterator[Metric]:
+    """Return which queues are held, and how many breakers are open in each."""
+    held = [([each.name], each.name in limits.held) for each in queues]
+    yield gauge("queue_held", "1 while nothing of it starts before a time.", ["queue"], held)
+    names = {each.name for each in queues} | limits.open_breakers.keys()
+    counted = [([name], limits.open_breakers.get(name, 0)) for name in sorted(names)]
+    yield gauge("breakers_open", "Circuit breakers that are open.", ["queue"], counted)
+
+
+async def read_limits(engine: Engine) -> Limits:
+    """Read which queues are held, and which breakers are open."""
+    rates = await engine.rates(lane="", limit=MOST_QUEUES)
+    held = frozenset(each.queue for each in rates if each.held_until is not None)
+    return Limits(held, Counter(queue for queue, _ in await open_breakers(engine)))
 
 
 def worker_metrics(

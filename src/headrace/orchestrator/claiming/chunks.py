@@ -93,6 +93,13 @@ class ChunkCollector:
             return room, False
         return room + prefetch.fitting(max(int(wanted * self._share), 1)), True
 
+    def free(self, slots: int) -> int:
+        """Return how many jobs could start now or join a group that is filled. `slots` is how many
+        could if each took a slot.
+        """
+        free = slots + self.surplus
+        return max(free, 0) + sum(each.size - len(each.jobs) for each in self._filling())
+
     def take(self) -> list[ClaimedJob]:
         """Remove the group that waits longest, for a slot, and return its jobs."""
         group = self.ready.popleft()

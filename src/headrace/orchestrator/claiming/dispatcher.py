@@ -7,15 +7,14 @@ claimed. While it is in flight the slots go on with what was claimed before.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from headrace.engine.base import Engine
-from headrace.errors import WorkerUnhealthy
-from headrace.loops.loop import LONGEST_ALONE, Loop
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import RELEASED, Completed, Outcome, Settlement
+from headrace.model.outcome import Completed, Settlement
 from headrace.model.sealed import DOCUMENT as SEALED
 from headrace.model.views import Exchange
+from headrace.orchestrator.claiming.breakers import WorkerBreakers
 from headrace.orchestrator.claiming.chunks import ChunkCollector
 from headrace.orchestrator.claiming.prefetch import (
     BUSY_LINGER,
@@ -29,6 +28,7 @@ from headrace.orchestrator.claiming.prefetch import (
 )
 from headrace.orchestrator.claiming.reconcile import Reconciler
 from headrace.orchestrator.claiming.unknown_tasks import UnknownTasks
+from headrace.orchestrator.claiming.unstarted_claims import UnstartedClaims
 from headrace.orchestrator.running.attempt import monotonic
 from headrace.orchestrator.settling.attempt_writes import AttemptWriter
 from headrace.orchestrator.settling.family_updates import FamilyUpdates
@@ -39,7 +39,7 @@ from headrace.telemetry import Telemetry
 EXCHANGE_BATCH = 400
 
 
-class Dispatcher(Loop):
+class Dispatcher(UnstartedClaims):
     """Fills the internal queue from the engine, and empties the settle buffer into it."""
 
     name = "dispatcher"
@@ -52,6 +52,7 @@ class Dispatcher(Loop):
         queues: Sequence[str],
         slots: int,
         chunks: ChunkCollector,
+        breakers: WorkerBreakers,
         unknown_tasks: UnknownTasks,
         writer: AttemptWriter,
         family_updates: FamilyUpdates,
@@ -68,6 +69,7 @@ class Dispatcher(Loop):
         self.queues = tuple(queues) or None
         self.slots = slots
         self.chunks = chunks
+        self.breakers = breakers
         self.unknown_tasks = unknown_tasks
         self.writer = writer
         self.family_updates = family_updates
@@ -98,12 +100,15 @@ class Dispatcher(Loop):
         # Last: it is given this dispatcher, which it takes jobs from and reports outcomes to.
         self.runner = make_runner(self)
         chunks.on_ready = self.runner.fill
+        breakers.claimed = self
 
     # --- called by slots and signals
 
     def finished(self, job: ClaimedJob, settlement: Settlement | None, now: float) -> None:
         """Take the outcome of an attempt. None: its lease is lost, there is nothing to settle."""
         self.claimed_count -= 1
+        if self.breakers.by_task:
+            self.breakers.ended(job, None if settlement is None else settlement.outcome)
         if settlement is None:
             if self.held.get(job.id) == job.token:
                 del self.held[job.id]
@@ -161,21 +166,6 @@ class Dispatcher(Loop):
         self.reconciler.reset()
         self.wake()
 
-    def release_unstarted(self, count: int) -> None:
-        """Return this many unstarted jobs to their queues, the oldest first."""
-        self._release(self.unstarted.take_back(count, self.runner.take_back_offered))
-
-    def _release(
-        self, jobs: Iterable[ClaimedJob], outcome: Outcome = RELEASED, now: float = 0.0
-    ) -> None:
-        for job in jobs:
-            self.telemetry.released += 1
-            self.finished(job, Settlement(job.id, job.token, outcome), now)
-
-    def _release_all(self) -> None:
-        self.release_unstarted(self.unstarted.ages.count)
-        self._release(self.chunks.take_all())
-
     @property
     def idle(self) -> bool:
         return not (self.claimed_count or self.buffer.pending or self.held)
@@ -212,20 +202,6 @@ class Dispatcher(Loop):
     async def stop(self, patience: float = 5.0) -> None:
         await super().stop(patience)
         await self.extra_settler.stop()
-
-    def backoff(self) -> float:
-        """Return the pause after errors. Without a lease there is no renewal to cut it short."""
-        seconds = super().backoff()
-        return seconds if self.worker_id is not None else min(seconds, LONGEST_ALONE)
-
-    def failed(self, error: Exception) -> None:
-        """Raise `WorkerUnhealthy` if the engine has failed more often than the settings allow."""
-        self.telemetry.exchange_failures += 1
-        if (retries := self.connection_retries) is not None and self.failures > retries:
-            raise WorkerUnhealthy(
-                f"the engine failed {self.failures} times in a row and connection_retries is "
-                f"{retries}; the last error was {type(error).__name__}: {error}"
-            ) from error
 
     def _room(self) -> int:
         if self.draining or self.worker_id is None or self.buffer.isolating:
@@ -280,8 +256,13 @@ class Dispatcher(Loop):
             if self.writer.flush_before_settle:
                 # The last progress of these attempts is written before their outcomes.
                 await self.writer.flush()
+            claims = worker_id if room else None
+            # Jobs with a rate are claimed for these only: they start when they are claimed.
+            free = max(self.slots - self.claimed_count, 0)
+            if self.chunks.names:
+                free = self.chunks.free(self.slots - self.claimed_count)
             reply = await self.engine.exchange(
-                settlements, worker_id=worker_id if room else None, queues=self.queues, limit=room
+                settlements, worker_id=claims, queues=self.queues, limit=room, free=free
             )
         except BaseException as error:
             # It may have arrived: send the outcomes again, and look for claims without a reply.
@@ -303,6 +284,8 @@ class Dispatcher(Loop):
             else:
                 self.telemetry.listening = self.engine.listening
                 self.poll.empty(now, listening=self.telemetry.listening, asked=not settlements)
+            if free:
+                self.poll.sooner(now, reply.next_in)
         self.receive(reply.jobs, now=now, ours=worker_id == self.worker_id)
         if self.queues_empty and self.chunks.eager:
             self.chunks.queues_empty()
@@ -335,6 +318,8 @@ class Dispatcher(Loop):
             jobs = [job for job in jobs if job.id not in left]
             for job, outcome in left.values():
                 self._release([job], outcome, now)
+        if self.breakers.by_task:
+            jobs = self.breakers.admit(jobs, now)
         if self.chunks.names:
             jobs = self.chunks.collect(jobs)
         self.unstarted.put(jobs, now)

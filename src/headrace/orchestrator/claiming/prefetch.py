@@ -108,6 +108,11 @@ class PollBackoff:
         self._pause = min(self._pause * 2, longest)
         self.next = now + self._pause
 
+    def sooner(self, now: float, seconds: float | None) -> None:
+        """In so many seconds (None: nobody knows) a job may start: ask then, if not before."""
+        if seconds is not None:
+            self.next = min(self.next, now + seconds)
+
 
 class InternalQueue(asyncio.Queue[ClaimedJob]):
     """What the dispatcher fills and the slots take from. Its head can be read in place."""

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from headrace.errors import NotRetryable, RetryLater, Snooze, Suspended
+from headrace.errors import NotRetryable, RateLimited, RetryLater, Snooze, Suspended
 from headrace.model.durable.awaited import decode_awaited, encode_awaited
 from headrace.orchestrator.isolation.errors import RemoteError, RemoteTraceback
 from headrace.orchestrator.isolation.protocol import Report, printable
@@ -49,6 +49,7 @@ def describe(error: BaseException, *, retryable: bool = True) -> Report:
         case RetryLater():
             report.kind, report.delay = "retry_later", _seconds(error.delay)
             report.at = error.at if isinstance(error.at, datetime) and error.at.tzinfo else None
+            report.hold_lane = isinstance(error, RateLimited) and error.key
         case Snooze():
             report.kind, report.delay = "snooze", _seconds(error.delay)
         case Suspended():
@@ -63,6 +64,8 @@ def rebuild(report: Report) -> BaseException:
     match report.kind:
         case "suspended":
             error = Suspended(report.delay or 0.0, decode_awaited(report.awaits))
+        case "retry_later" if report.hold_lane:
+            error = RateLimited(report.message, after=report.delay or 0.0, key=True)
         case "retry_later":
             error = RetryLater(report.message, delay=report.delay, at=report.at)
         case "snooze":

@@ -39,7 +39,8 @@ class Target(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct):
     """A described error. `ancestry` is (module, qualified name) of its class and its bases.
 
-    `retryable` False: it is rebuilt as a `NotRetryable`, whatever its class is.
+    `retryable` False: it is rebuilt as a `NotRetryable`, whatever its class is. `hold_lane`: it is
+    a `RateLimited` that holds the lane of its job.
     """
 
     ancestry: list[tuple[str, str]]
@@ -50,6 +51,7 @@ class Report(msgspec.Struct):
     at: datetime | None = None
     awaits: bytes | None = None
     retryable: bool = True
+    hold_lane: bool = False
 
 
 # -- from the worker -----------------------------------------------------------------------------

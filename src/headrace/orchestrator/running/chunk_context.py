@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from headrace.errors import InvalidInput
-from headrace.model.chunk import Chunk, ChunkJob
 from headrace.model.durable.followers import FollowOn
 from headrace.model.job import NewJob
+from headrace.model.limits.chunk import Chunk, ChunkJob
 from headrace.orchestrator.running.chunk_attempt import Answer, ChunkAttempt, ChunkMember
 from headrace.orchestrator.running.context import JobContext
 

@@ -285,7 +285,7 @@ class Executor:
                 return self.without_key(attempt.job, error)
             if isinstance(error, SealRefused):
                 # No attempt could open it. What it says is ours, and nothing of the value.
-                return Failed(describe_failure(error))
+                return Failed(describe_failure(error), counts=False)
             if isinstance(error, _Unreadable):
                 outcome = outcome_of_bad_arguments(attempt.job, error.reason)
             else:

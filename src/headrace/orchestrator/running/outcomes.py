@@ -8,6 +8,7 @@ from typing import Any
 from headrace.errors import (
     InvalidArguments,
     NotRetryable,
+    RateLimited,
     Snooze,
     Suspended,
 )
@@ -40,10 +41,15 @@ def outcome_of_error(
         case Snooze() as error:
             return Snoozed(bounded_delay(error.delay))
     failure = describe_failure(error)
+    hold = 0.0
+    if isinstance(error, RateLimited) and error.key:
+        hold = bounded_delay(error.delay or 0.0)
+    breaker = None if policy.lane is None else policy.lane.breaker
+    counts = breaker is None or breaker.counts(error)
     if job.attempt >= job.max_attempts:
-        return Failed(failure)
+        return Failed(failure, hold, counts)
     delay = delay_after(error, policy.retry, job.attempt, never_retry=policy.never_retry, now=now)
-    return Failed(failure) if delay is None else Retry(failure, delay)
+    return Failed(failure, hold, counts) if delay is None else Retry(failure, delay, hold, counts)
 
 
 def outcome_of_fault(job: ClaimedJob, error: BaseException | None, fault: BaseException) -> Outcome:
@@ -88,7 +94,7 @@ def outcome_of_interruption(job: ClaimedJob, policy: TaskPolicy, reason: Reason)
                 f"the worker stopped during attempt {job.attempt} of {job.max_attempts}, "
                 "and the handler did not finish within the grace time",
             )
-            return Failed(failure) if last or job.on_crash == "fail" else Retry(failure, 0.0)
+            return _not_counted(failure, last=last or job.on_crash == "fail")
 
 
 def outcome_of_silence(job: ClaimedJob) -> Outcome:
@@ -101,7 +107,12 @@ def outcome_of_silence(job: ClaimedJob) -> Outcome:
         "log",
     )
     last = job.attempt >= job.max_attempts
-    return Failed(failure) if last or job.on_crash == "fail" else Retry(failure, 0.0)
+    return _not_counted(failure, last=last or job.on_crash == "fail")
+
+
+def _not_counted(failure: Failure, *, last: bool) -> Outcome:
+    """Return a failure of the worker, of which a circuit breaker of the task takes no notice."""
+    return Failed(failure, counts=False) if last else Retry(failure, 0.0, counts=False)
 
 
 def outcome_of_caught_suspension(job: ClaimedJob) -> Outcome:
@@ -126,7 +137,8 @@ def outcome_of_bad_arguments(job: ClaimedJob, error: Exception) -> Outcome:
                 f'job {job.id}: the arguments no longer fit task "{job.task}": {error}; '
                 f"got {shown}; enqueue it again with arguments that fit"
             )
-        )
+        ),
+        counts=False,
     )
 
 

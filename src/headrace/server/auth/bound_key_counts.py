@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.model.job import Job, JobFilter
+from headrace.model.limits.rate import RateView
 from headrace.model.status import Status
 from headrace.model.views import JobCount, QueueView
 from headrace.monitor.search import COUNTED, STEP, brief_page
@@ -63,6 +64,27 @@ async def own_depths(
     held = await _held(service, hidden)
     counted = Counter((run.queue, _place(run, held)) for run in hidden)
     return [await _without(service, each, counted, hidden) for each in own]
+
+
+async def own_rates(
+    service: Service, caller: Caller, *, queue: str | None, lane: str | None, limit: int
+) -> list[RateView]:
+    """Return what a caller may see of rates and holds, by name, with how many jobs wait."""
+    if queue is not None:
+        caller.check_queue(queue)
+    # One queue after the other: those of others must not take the room in the page.
+    asked: list[str | None] = [queue] if queue is not None else [*sorted(caller.queues)] or [None]
+    app = service.app
+    found = [rate for each in asked for rate in await app.rates(queue=each, lane=lane, limit=limit)]
+    found = sorted(found, key=lambda each: (each.queue, each.lane))[:limit]
+    if not caller.queues or all(each.lane for each in found):
+        return found
+    depths = await own_depths(service, caller.queues, await app.engine.queues())
+    waiting = {each.name: each.ready + each.waiting for each in depths}
+    return [
+        each if each.lane else msgspec.structs.replace(each, waiting=waiting.get(each.queue, 0))
+        for each in found
+    ]
 
 
 async def _hidden_runs(service: Service, queues: Collection[str]) -> list[Job]:

@@ -73,6 +73,7 @@ def add_bodies(
         add_variants(schemas, kind, parts, word)
     schemas["FilterRequest"]["minProperties"] = 1
     schemas["PauseRequest"]["not"] = _TWO_ENDS
+    schemas["HoldRequest"]["oneOf"] = _ONE_END
     _add_destinations(schemas)
     _add_alert_rules(schemas)
     return schemas
@@ -229,6 +230,11 @@ _RUN_AT = {
     "format": "date-time",
     "pattern": "^(19(7[1-9]|[89][0-9])|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-7])-",
 }
+# A hold has an end, said in one of two ways.
+_ONE_END: list[Schema] = [
+    {"required": [name], "properties": {name: {"type": kind}, other: {"type": "null"}}}
+    for name, kind, other in (("until", "string", "for"), ("for", "number", "until"))
+]
 # A pause has one end, and a job one time: both fields would say when.
 _TWO_ENDS = {
     "required": ["until", "for"],

@@ -3,7 +3,8 @@ or `scanner.scan_api`, `scanner.compare`, `scanner.write`, `scanner.report`.
 
 Everything that asks a shop is a step in the lane `step` of the platform's queue, of width 1;
 everything that people ask for is a run in its lane `platform`. So there is never more than one of
-either on a platform, over all machines.
+either on a platform, over all machines. What asks a shop has a rate there besides: batches, each
+of one product or many, begin no faster than products are asked for.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def _add_steps(app: App, service: ScannerService) -> None:
         "never_retry": NEVER_RETRY,
         "timeout": STEP_SECONDS,
     }
-    scan = {**step, "timeout": SCAN_SECONDS}
+    # The workflows name no lane for these steps: it is this one, with its rate.
+    scan = {**step, "timeout": SCAN_SECONDS, "lane": Lane(STEP_LANE, rate=service.settings.rate)}
 
     def begin(ctx: Context, run: str) -> None:
         # Its time limit, and what it could not write, are written by another job.

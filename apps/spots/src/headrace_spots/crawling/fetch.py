@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from headrace import RetryLater
+from headrace import RateLimited
 from headrace_spots.crawling.hosts import resolve
 from headrace_spots.crawling.pages import Fetched, Inflater, TooLarge, retry_after
 from headrace_spots.crawling.urls import PORTS, host_of, shown
@@ -78,7 +78,8 @@ class Fetcher:
     async def get(self, url: str, *, limit: int | None = None) -> Fetched:
         """Return what a host answers, tried again after errors of the host and when it asks to
         wait. A redirect is an answer like others. Raises `CrawlFailed` if there is none in the end,
-        `RetryLater` if it asks for more patience than there is, `InvalidAddress` for a private one.
+        `RateLimited` if it asks for more patience than there is, which holds the lane of the host,
+        `InvalidAddress` for a private one.
         """
         failed = paused = 0
         while True:
@@ -104,9 +105,11 @@ class Fetcher:
         asked = retry_after(fetched.headers)
         pause = UNSAID_PAUSE * 2**paused if asked is None else asked
         if pause > self.manners.patience or paused >= PAUSES:
-            raise RetryLater(
+            # Not even another run, if this one is cancelled: the host said when.
+            raise RateLimited(
                 f"{shown(url)}: the host answered {fetched.status} and asks to wait {pause:g} s",
-                delay=pause,
+                after=pause,
+                key=True,
             )
         self._ready = time.monotonic() + max(self.delay, pause + MARGIN)
 

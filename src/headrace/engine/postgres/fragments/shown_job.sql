@@ -8,4 +8,4 @@ started_at, completed_at, worker, error_type, error,
 CASE WHEN NOT brief THEN result END AS result, cancel_reason IS NOT NULL AS cancel_requested,
 CASE WHEN NOT brief THEN meta END AS meta, CASE WHEN brief THEN '' ELSE coalesce(log, '') END AS log,
 parent, child_group, awaits, admitted_at,
-CASE WHEN state < 3 AND attempt = 0 THEN expiry_of(id) END AS expires_at
+CASE WHEN state < 3 AND attempt = 0 THEN expiry_of(id) END AS expires_at, parked

@@ -6,7 +6,8 @@ SELECT * FROM insert_jobs(
     p_offset => $1, p_id => $2, p_args => $3, p_task => $4, p_queue => $5, p_priority => $6,
     p_delay => $7, p_run_at => $8, p_key => $9, p_lane => $10, p_width => $11, p_hold => $12,
     p_max_attempts => $13, p_timeout => $14, p_fail_on_crash => $15, p_source => $16,
-    p_meta => $17, p_parent => $18, p_group => $19, p_expires_at => $20, p_expires_in => $21
+    p_meta => $17, p_parent => $18, p_group => $19, p_expires_at => $20, p_expires_in => $21,
+    p_rate => $22
 )
 
 -- name: insert_one
@@ -32,7 +33,8 @@ SELECT * FROM insert_jobs_and_record(
     p_offset => $5, p_id => $6, p_args => $7, p_task => $8, p_queue => $9, p_priority => $10,
     p_delay => $11, p_run_at => $12, p_key => $13, p_lane => $14, p_width => $15, p_hold => $16,
     p_max_attempts => $17, p_timeout => $18, p_fail_on_crash => $19, p_source => $20,
-    p_meta => $21, p_parent => $22, p_group => $23, p_expires_at => $24, p_expires_in => $25
+    p_meta => $21, p_parent => $22, p_group => $23, p_expires_at => $24, p_expires_in => $25,
+    p_rate => $26
 )
 
 -- name: insert_by_policy
@@ -42,7 +44,8 @@ SELECT stored::text, created, cancelled::text[], stopping::text[] FROM insert_by
     p_reason => $6, p_id => $7, p_args => $8, p_task => $9, p_queue => $10, p_priority => $11,
     p_delay => $12, p_run_at => $13, p_key => $14, p_lane => $15, p_width => $16, p_hold => $17,
     p_max_attempts => $18, p_timeout => $19, p_fail_on_crash => $20, p_source => $21,
-    p_meta => $22, p_parent => $23, p_group => $24, p_expires_at => $25, p_expires_in => $26
+    p_meta => $22, p_parent => $23, p_group => $24, p_expires_at => $25, p_expires_in => $26,
+    p_rate => $27
 )
 
 -- name: ensure_queues

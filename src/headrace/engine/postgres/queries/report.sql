@@ -63,9 +63,22 @@ UNION ALL
         ELSE false
     END
     AND (NOT j.pinned OR (j.lane IS NOT NULL AND j.hold))
+    AND (j.parked IS NULL OR j.pinned)
     AND (j.awaits IS NULL OR j.state = 0)
     AND (j.child_group IS NULL OR j.parent IS NOT NULL)
     AND j.width >= 1 AND j.attempt BETWEEN 0 AND j.token
+ ) LIMIT 100)
+UNION ALL
+(SELECT 'rate', format('job %s has a rate, but its lane %L of queue %L has none', j.id, j.lane, j.queue)
+ FROM job j
+ WHERE j.rate IS NOT NULL AND NOT EXISTS (
+    SELECT FROM rate r WHERE r.queue = j.queue AND r.lane = j.lane AND r.count IS NOT NULL
+ ) LIMIT 100)
+UNION ALL
+(SELECT 'rate', format('job %s is parked, but nothing is kept of its lane %L of queue %L', j.id, j.lane, j.queue)
+ FROM job j
+ WHERE j.state = 0 AND j.parked IS NOT NULL AND NOT EXISTS (
+    SELECT FROM rate r WHERE r.queue = j.queue AND r.lane = j.lane
  ) LIMIT 100)
 UNION ALL
 (SELECT 'job', format('job %s is finished, but in state %s', h.id, h.state)

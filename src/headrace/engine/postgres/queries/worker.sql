@@ -54,7 +54,7 @@ SELECT * FROM exchange(
     p_offset => $1, p_id => $2, p_token => $3, p_kind => $4, p_delay => $5, p_result => $6,
     p_error_type => $7, p_error => $8, p_entry => $9, p_awaits => $10, p_lanes => $11,
     p_worker => $12, p_queues => $13, p_limit => $14, p_from => $15, p_lane_queue => $16,
-    p_lane => $17, p_lane_jobs => $18
+    p_lane => $17, p_lane_jobs => $18, p_hold_lane => $19, p_free => $20
 )
 
 -- name: settle_and_insert
@@ -62,11 +62,12 @@ SELECT * FROM exchange(
 SELECT settle_and_insert(
     p_offset => $1, p_settled => $2, p_token => $3, p_kind => $4, p_put_off => $5, p_result => $6,
     p_error_type => $7, p_error => $8, p_entry => $9, p_awaits => $10,
-    p_due_queue => $11, p_due_lane => $12, p_due_width => $13,
-    p_id => $14, p_args => $15, p_task => $16, p_queue => $17, p_priority => $18,
-    p_delay => $19, p_run_at => $20, p_key => $21, p_lane => $22, p_width => $23, p_hold => $24,
-    p_max_attempts => $25, p_timeout => $26, p_fail_on_crash => $27, p_source => $28,
-    p_meta => $29, p_parent => $30, p_group => $31, p_expires_at => $32, p_expires_in => $33
+    p_due_queue => $11, p_due_lane => $12, p_due_width => $13, p_hold_lane => $14,
+    p_id => $15, p_args => $16, p_task => $17, p_queue => $18, p_priority => $19,
+    p_delay => $20, p_run_at => $21, p_key => $22, p_lane => $23, p_width => $24, p_hold => $25,
+    p_max_attempts => $26, p_timeout => $27, p_fail_on_crash => $28, p_source => $29,
+    p_meta => $30, p_parent => $31, p_group => $32, p_expires_at => $33, p_expires_in => $34,
+    p_rate => $35
 )
 
 -- name: note

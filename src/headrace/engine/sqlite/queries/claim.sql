@@ -104,8 +104,8 @@ LIMIT ?;
 -- Whether a worker may be given jobs: known, and not declared dead. A lease that has just lapsed is no
 -- harm: as long as nobody has declared its worker dead, nobody takes its jobs. Answers which reserved
 -- jobs it may claim, NULL if that has to be found out; and when the first job is to be looked at that
--- has to start by a time.
-SELECT offered, (SELECT min(look_at) FROM expiry) FROM worker WHERE id = ? AND died_at IS NULL;
+-- has to start by a time; and whether there are rates.
+SELECT offered, (SELECT min(look_at) FROM expiry), EXISTS (SELECT 1 FROM rate) FROM worker WHERE id = ? AND died_at IS NULL;
 
 -- name: worker_offer
 -- A worker may claim reserved jobs of these queues and tasks.

@@ -12,7 +12,7 @@ UPDATE job SET cancel_reason = coalesce(cancel_reason, ?) WHERE seq = ?;
 
 -- name: rerun_look
 -- The finished jobs among those that somebody wants to run again.
-SELECT history.number, history.id, history.queue, history.lane, history.width
+SELECT history.number, history.id, history.queue, history.lane, history.width, history.rate
 FROM json_each(?) AS asked
 CROSS JOIN history ON history.id = asked.value;
 
@@ -22,12 +22,12 @@ CROSS JOIN history ON history.id = asked.value;
 INSERT INTO job (
     seq, id, state, token, priority, queue, lane, width, hold, run_at, created_at, task, key,
     max_attempts, timeout, on_crash, source, args, meta, log, parent,
-    group_name
+    group_name, rate
 )
 SELECT
     ?, id, ?, token, priority, queue, lane, width, hold, ?, created_at, task, key,
     max_attempts, timeout, on_crash, source, args, meta, log, parent,
-    group_name
+    group_name, rate
 FROM history WHERE number = ?;
 
 -- name: finished

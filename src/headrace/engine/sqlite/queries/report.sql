@@ -64,6 +64,18 @@ WHERE NOT EXISTS (
     SELECT 1 FROM job WHERE job.seq = suspended.seq AND job.id = suspended.id AND +job.state = 0
 );
 
+-- name: audit_rates
+-- Jobs with a rate whose lane has none.
+SELECT id, queue, lane FROM job INDEXED BY job_rated
+WHERE rate IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM rate WHERE rate.queue = job.queue AND rate.lane = job.lane);
+
+-- name: audit_parked
+-- Jobs that were parked, and are yet to be claimed, whose lane has neither a rate nor a hold.
+SELECT id, queue, lane FROM job INDEXED BY job_pinned
+WHERE pinned = 1 AND parked IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM rate WHERE rate.queue = job.queue AND rate.lane = job.lane);
+
 -- name: audit_entries
 -- Entries whose job is gone.
 SELECT DISTINCT job_id FROM entry

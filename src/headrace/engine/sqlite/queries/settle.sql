@@ -25,7 +25,7 @@ SELECT
     lane, width, hold, run_at, created_at, task, job.key, max_attempts, timeout, on_crash, source,
     100, stage, CASE WHEN progress >= 100 THEN message END, NULL, NULL,
     CAST(done.value AS BLOB), args, meta, log,
-    job.parent, job.group_name, admitted_at
+    job.parent, job.group_name, admitted_at, rate
 FROM json_each(?) AS done
 CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER);
 
@@ -41,12 +41,12 @@ SELECT
     job.id, outcome.state, token, attempt,
     coalesce((SELECT name FROM worker WHERE worker.id = job.worker), worker),
     started_at, outcome.completed_at, cancel_reason IS NOT NULL, priority, queue,
-    lane, width, hold, run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
+    lane, width, coalesce(parked & 1, hold), run_at, created_at, task, key, max_attempts, timeout, on_crash, source,
     CASE outcome.state WHEN 4 THEN 100 ELSE progress END, stage,
     CASE WHEN outcome.state <> 4 OR progress >= 100 THEN message END,
     outcome.error_type, outcome.error, outcome.result, args, meta,
     coalesce(substr(CAST(log || outcome.entry || x'0a' AS BLOB), -262144), log),
-    parent, group_name, admitted_at
+    parent, group_name, admitted_at, rate
 FROM outcome CROSS JOIN job ON job.seq = outcome.seq;
 
 -- name: finish_remove

@@ -24,7 +24,7 @@ async def pause(act: Act) -> Done:
     paused = await act.app.pause(
         name,
         reason=act.form.get("reason", "").strip() or None,
-        until=_until(act) if chosen == "until" else None,
+        until=typed_end(act, "the queue is resumed") if chosen == "until" else None,
         duration=SPANS.get(chosen),
         by=act.caller.name,
     )
@@ -45,11 +45,11 @@ async def resume(act: Act) -> Done:
     return Done(f"Queue {name} is open.")
 
 
-def _until(act: Act) -> datetime:
+def typed_end(act: Act, what: str) -> datetime:
     """Return the time that was typed, on the clocks of the zone beside it."""
     text = act.form.get("until", "").strip()
     if not text:
-        raise invalid("choose the time at which the queue is resumed", field="until")
+        raise invalid(f"choose the time at which {what}", field="until")
     try:
         zone = find_zone(act.form.get("zone", "").strip() or "UTC")
     except InvalidSetting as error:

@@ -15,7 +15,8 @@ from headrace.server.dashboard.visit import Visit
 
 # What is told for a while although nobody has to do anything.
 TOLD_ONLY = {("worker.lost", "warning")}
-_COMMAND = re.compile(r"(headrace [^;]+)")
+# Up to a semicolon that is not in quotes: what is in them may be the name of a lane.
+_COMMAND = re.compile(r"""(headrace (?:[^;'"]|'[^']*'|"[^"]*")+)""")
 
 
 class FindingButton(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,16 +82,11 @@ def button_of(visit: Visit, finding: Finding) -> FindingButton | None:
     return button if button is not None and visit.may(button.scope) else None
 
 
-def _button(visit: Visit, finding: Finding) -> FindingButton | None:
+def _button(visit: Visit, finding: Finding) -> FindingButton | None:  # noqa: PLR0911 - one for each kind
     query = {} if finding.target is None else finding.target.query
     match finding.kind:
-        case "queue.paused":
-            return FindingButton(
-                label="Resume",
-                link=visit.url("/queues", finding.name, "resume"),
-                scope="admin",
-                question=f"Resume queue {finding.name}?",
-            )
+        case "queue.paused" | "queue.held":
+            return _start_again(visit, finding)
         case "lane.blocked":
             return FindingButton(
                 label="Cancel the job that holds it",
@@ -99,6 +95,14 @@ def _button(visit: Visit, finding: Finding) -> FindingButton | None:
                 question=f"Cancel job {query['id']}?",
                 fields={"id": query["id"]},
                 danger=True,
+            )
+        case "breaker.open":
+            return FindingButton(
+                label="Close it",
+                link=visit.url("/breakers/close"),
+                scope="admin",
+                question=f"Close the breaker of {finding.name}, and start its jobs again?",
+                fields={"queue": query["queue"], "lane": query["lane"]},
             )
         case "failures.spike":
             failed: dict[str, Any] = {"status": ["failed", "timeout"], **query}
@@ -115,6 +119,23 @@ def _button(visit: Visit, finding: Finding) -> FindingButton | None:
                 question=f"Run schedule {finding.name} once now?",
             )
     return None
+
+
+def _start_again(visit: Visit, finding: Finding) -> FindingButton:
+    if finding.kind == "queue.paused":
+        return FindingButton(
+            label="Resume",
+            link=visit.url("/queues", finding.name, "resume"),
+            scope="admin",
+            question=f"Resume queue {finding.name}?",
+        )
+    return FindingButton(
+        label="Release",
+        link=visit.url("/rates/release"),
+        scope="admin",
+        question=f"Let jobs of queue {finding.name} start again?",
+        fields={"queue": finding.name, "lane": ""},
+    )
 
 
 def remedy_of(text: str) -> list[tuple[str, str]]:

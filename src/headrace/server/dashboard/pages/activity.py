@@ -29,6 +29,12 @@ WORDS = {
     "bulk.resume": "went on with bulk action {}",
     "queue.pause": "paused queue {}",
     "queue.resume": "resumed queue {}",
+    "rate.set": "set the rate of {}",
+    "rate.remove": "removed the rate of {}",
+    "rate.hold": "held {}",
+    "rate.release": "ended the hold of {}",
+    "breaker.open": "opened the breaker of {}",
+    "breaker.close": "closed the breaker of {}",
     "schedule.put": "set schedule {}",
     "schedule.enable": "enabled schedule {}",
     "schedule.disable": "disabled schedule {}",
@@ -66,6 +72,8 @@ PAGES = {
 }
 # These have no page of their own.
 LISTS = {
+    "rate": "/lanes",
+    "breaker": "/lanes",
     "alert": "/alerts",
     "alert-rule": "/alerts",
     "key": "/keys",

@@ -15,9 +15,11 @@ from headrace.model.status import ACTIVE
 from headrace.model.views import QueueView
 from headrace.monitor.series.flow import QueueFlow
 from headrace.monitor.why import knows, serves
+from headrace.server.auth.bound_key_counts import own_rates
 from headrace.server.dashboard.charts import Line, chart, sparkline
 from headrace.server.dashboard.findings import links as finding_links
 from headrace.server.dashboard.page import Shown, page
+from headrace.server.dashboard.pages.lanes import MOST_RATES, rate_key
 from headrace.server.dashboard.visit import Visit
 from headrace.server.dashboard.words import moment_before
 from headrace.server.http.problems import invalid
@@ -68,6 +70,7 @@ async def queue(visit: Visit) -> Shown:
         JobFilter(queues=(name,), statuses=tuple(sorted(ACTIVE))), limit=LOOK, brief=True, look=LOOK
     )
     workers = [each for each in summary.workers if serves(each, name)]
+    rates = await own_rates(service, visit.caller, queue=name, lane=None, limit=MOST_RATES)
     series = await service.series.read(queue=name, step=cast("StepName", step))
     return Shown(
         "queue.html",
@@ -85,6 +88,8 @@ async def queue(visit: Visit) -> Shown:
         ],
         lanes=await visit.app.lanes(queue=name, limit=MOST_LANES),
         most_lanes=MOST_LANES,
+        rate=rate_key(name, "", rates),
+        rates={each.lane: each for each in rates},
         workers=workers,
         findings=finding_links.shown(visit, finding_links.of_queue(summary.findings, name)),
         tabs=[(word, visit.again(step=each), each == step) for each, word in STEPS.items()],

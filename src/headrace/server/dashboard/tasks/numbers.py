@@ -105,7 +105,9 @@ def policy_words(task: Task[..., Any]) -> list[tuple[str, str]]:
         ),
     ]
     if lane is not None:
-        words.append(("Lane", f"{lane.template}, {lane.width} at a time"))
+        words.append(("Lane", f"{lane.template}, {lane.width:,} at a time"))
+        if lane.starts is not None:
+            words.append(("Rate", f"{lane.starts.words}, up to {lane.starts.burst} at once"))
     if policy.priority:
         words.append(("Priority", str(policy.priority)))
     if policy.isolate == "process":

@@ -19,16 +19,20 @@ CREATE OR REPLACE FUNCTION exchange(
     p_from bigint,
     -- The lanes of the jobs that settle, each once, with its queue and how many of them are in it, if
     -- all have one and the caller knows it: a job never changes its lane. Else empty.
-    p_lane_queue text[] DEFAULT '{}', p_lane text[] DEFAULT '{}', p_lane_jobs integer[] DEFAULT '{}'
+    p_lane_queue text[] DEFAULT '{}', p_lane text[] DEFAULT '{}', p_lane_jobs integer[] DEFAULT '{}',
+    -- For how many seconds nothing of their lanes starts (empty: nobody says so), which does not come with
+    -- a claim, since both lock keys of rates; and how many with a rate may be leased (NULL: any number).
+    p_hold_lane double precision[] DEFAULT '{}', p_free integer DEFAULT NULL
 )
 -- Claimed jobs in no order. If there is something else to say, it comes first, as a row without an
 -- id: ids whose outcome was refused (NULL: none), whether other workers should be notified that jobs
--- are ready, and how many milliseconds it took to find jobs (NULL: few).
+-- are ready, how many milliseconds it took to find jobs (NULL: few), and in how many seconds one may start
+-- that waits for a rate.
 RETURNS TABLE (
     id uuid, token integer, attempt integer, task text, queue text, args bytea,
     max_attempts integer, timeout double precision, fail_on_crash boolean, priority smallint,
     lane text, key text, meta bytea, wait double precision, seq bigint, parent uuid,
-    refused uuid[], notify boolean, scan_ms integer
+    refused uuid[], notify boolean, scan_ms integer, next_in double precision
 )
 LANGUAGE plpgsql
 -- include: look_up
@@ -56,6 +60,9 @@ DECLARE
     -- The moment, if there are jobs whose time to start is over then: nobody claims those.
     expiring timestamptz;
     scan_began timestamptz;
+    holding uuid[] := CASE WHEN cardinality(p_hold_lane) > 0 THEN p_id END;
+    -- Whether there are rates, whether this has changed some, and whether others should look, too.
+    rated boolean; said boolean; elsewhere boolean := false;
 BEGIN
     IF settling > 1 AND cardinality(p_token) = 1 THEN
         p_token := array_fill(p_token[1], ARRAY[settling]);
@@ -170,16 +177,27 @@ BEGIN
         );
     END IF;
 
+    IF holding IS NOT NULL THEN
+        SELECT * INTO step FROM held_lanes(holding, p_hold_lane, settled);
+        PERFORM say_rates(moment, step.queues, step.lanes, NULL, step.seconds);
+    END IF;
     IF p_limit > 0 THEN
         SELECT w.number, w.name, CASE WHEN EXISTS (
             SELECT FROM expiry x WHERE x.at <= moment AND NOT x.running
-        ) THEN moment END
-        INTO worker_number, worker_name, expiring FROM worker w
+        ) THEN moment END, EXISTS (SELECT FROM rate)
+        INTO worker_number, worker_name, expiring, rated FROM worker w
         WHERE w.id = p_worker AND w.died_at IS NULL;
     END IF;
     scan_began := clock_timestamp();
     IF reserving IS NOT NULL THEN
         PERFORM reserve_next(reserving);
+    END IF;
+    IF rated THEN
+        SELECT * INTO step FROM parked_due(moment);
+        raised := raised + cardinality(step.queues);
+        elsewhere := NOT step.queues <@ coalesce(p_queues, step.queues);
+        p_from := least(p_from, step.first_seq);
+        said := step.said;
     END IF;
     IF worker_number IS NOT NULL AND cardinality(p_queues) = 1 THEN
         IF NOT EXISTS (SELECT FROM queue q WHERE q.name = p_queues[1] AND q.paused) THEN
@@ -194,7 +212,23 @@ BEGIN
     ELSE
         step := NULL;
     END IF;
-    IF step IS NOT NULL THEN
+    IF rated THEN
+        tasks := array_fill(NULL::text, ARRAY[coalesce(cardinality(names), 0)]);
+        IF step IS NOT NULL THEN
+            names := names || step.queues;
+            tasks := tasks || step.tasks;
+        END IF;
+        SELECT * INTO step FROM rated_claim(
+            p_offset, p_queues, names, tasks, p_limit, p_free, p_from, expiring, NOT said);
+        places := step.places;
+        next_in := step.next_in;
+        moment := step.moment;
+        elsewhere := elsewhere OR step.passed > 0;
+        names := NULL;
+        IF step.parked_jobs > 0 THEN  -- It was not the search that took long.
+            scan_began := clock_timestamp();
+        END IF;
+    ELSIF step IS NOT NULL THEN
         tasks := array_fill(NULL::text, ARRAY[cardinality(names)]) || step.tasks;
         SELECT * INTO step FROM best_lines(p_limit, p_from, expiring, names || step.queues, tasks);
         names := step.queues;
@@ -276,7 +310,6 @@ BEGIN
             tasks := NULL;
         END LOOP;
     END IF;
-
     scan_ms := 1000 * date_part('epoch', clock_timestamp() - scan_began);
     IF scan_ms < 30 THEN
         scan_ms := NULL;
@@ -287,9 +320,10 @@ BEGIN
     -- reserved jobs are for others whatever this claim has found.
     notify := raised > 0 AND (
         cardinality(places) >= p_limit OR worker_number IS NULL OR NOT admit_queues <@ p_queues
+        OR elsewhere
     ) OR cardinality(admit_lanes) = 1000 OR reserving IS NOT NULL;
 
-    IF refused IS NOT NULL OR notify OR scan_ms IS NOT NULL THEN
+    IF refused IS NOT NULL OR notify OR scan_ms IS NOT NULL OR next_in IS NOT NULL THEN
         RETURN NEXT;
     END IF;
 
@@ -303,11 +337,14 @@ BEGIN
         RETURN QUERY
         UPDATE job j SET state = 3, reserved = false, token = j.token + 1, attempt = j.attempt + 1,
             holder = worker_number, worker = worker_name,
-            started_at = greatest(moment, j.created_at)
+            started_at = greatest(moment, j.created_at),
+            -- One that was parked is as before.
+            hold = CASE WHEN j.parked IS NULL THEN j.hold ELSE j.parked & 1 = 1 END,
+            pinned = CASE WHEN j.parked IS NULL THEN j.pinned ELSE j.parked > 1 END, parked = NULL
         WHERE j.ctid = ANY (places)
         RETURNING j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
             j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
             greatest(date_part('epoch', moment - j.run_at), 0), j.seq, j.parent,
-            NULL::uuid[], NULL::boolean, NULL::integer;
+            NULL::uuid[], NULL::boolean, NULL::integer, NULL::double precision;
     END IF;
 END $$;

@@ -33,6 +33,9 @@ BEGIN
             AND fill_lanes(moment, step.queues, step.lanes, step.freed) > 0 THEN
             PERFORM pg_notify(current_schema(), 'work');
         END IF;
+        IF step.parked_lanes IS NOT NULL THEN
+            PERFORM say_rates(moment, step.parked_queues, step.parked_lanes, NULL, NULL);
+        END IF;
     END IF;
     RETURN QUERY
     SELECT g.id, true FROM unnest(gone) AS g (id)

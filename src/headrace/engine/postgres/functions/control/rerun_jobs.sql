@@ -16,6 +16,7 @@ DECLARE
     seen uuid[]; seen_tokens integer[];
     lane_queues text[]; lane_names text[]; lane_widths integer[];
     new_queues text[]; new_lanes text[]; new_widths integer[];
+    rates text[];
 BEGIN
     SELECT * INTO step FROM rerun_some(moment, false, p_id, p_token);
     moved := coalesce(step.ids, '{}');
@@ -32,7 +33,8 @@ BEGIN
         WHERE h.id = ANY (p_id) AND h.lane IS NOT NULL
             AND (p_token IS NULL OR h.token = p_token[array_position(p_id, h.id)])
         UNION ALL
-        SELECT j.id, j.queue, j.lane, j.width, j.token = 0, array_position(p_id, j.id)
+        SELECT j.id, j.queue, j.lane, j.width, j.token = 0 AND j.parked IS NULL,
+            array_position(p_id, j.id)
         FROM job j
         WHERE j.id = ANY (p_id) AND j.state + 0 = 0 AND j.lane IS NOT NULL AND p_token IS NULL
         ORDER BY place
@@ -48,9 +50,16 @@ BEGIN
             PERFORM admit_to_lanes(moment, step.queues, step.lanes,
                 array_fill(0, ARRAY[cardinality(step.lanes)]));
         END IF;
+        SELECT array_agg(u.queue), array_agg(u.lane), array_agg(u.rate)
+        INTO lane_queues, lane_names, rates
+        FROM unnest(step.queues, step.lanes, step.rates) AS u (queue, lane, rate)
+        WHERE u.rate IS NOT NULL;
     END IF;
     IF cardinality(moved) > 0 THEN
         PERFORM pg_notify(current_schema(), 'work');
+    END IF;
+    IF rates IS NOT NULL THEN
+        PERFORM say_rates(moment, lane_queues, lane_names, rates, NULL, p_back => true);
     END IF;
     RETURN moved;
 END $$;

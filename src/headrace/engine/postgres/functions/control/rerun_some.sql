@@ -5,7 +5,7 @@
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION rerun_some(
     p_moment timestamptz, p_laned boolean, p_id uuid[], p_token integer[],
-    OUT ids uuid[], OUT queues text[], OUT lanes text[]
+    OUT ids uuid[], OUT queues text[], OUT lanes text[], OUT rates text[]
 ) LANGUAGE plpgsql AS $$
 BEGIN
     WITH old AS (
@@ -23,14 +23,14 @@ BEGIN
         INSERT INTO job (
             id, created_at, run_at, timeout, token, max_attempts, width, state, priority, hold,
             fail_on_crash, queue, task, source, lane, key, args, meta, log,
-            parent, child_group
+            parent, child_group, rate
         )
         SELECT o.id, o.created_at, p_moment, o.timeout, o.token, o.max_attempts, o.width,
             CASE WHEN p_laned THEN 1 ELSE 2 END, o.priority, o.hold,
             o.fail_on_crash, o.queue, o.task, o.source, o.lane, o.key, o.args, o.meta, o.log,
-            o.parent, o.child_group
+            o.parent, o.child_group, o.rate
         FROM old o ORDER BY array_position(p_id, o.id)
-        RETURNING id, queue, lane
+        RETURNING id, queue, lane, rate
     ), now AS (
         UPDATE job SET run_at = p_moment, awaits = NULL,
             state = CASE WHEN p_laned AND NOT pinned THEN 1 ELSE 2 END
@@ -40,8 +40,9 @@ BEGIN
                 AND p_token IS NULL
             ORDER BY j.id FOR UPDATE
         ))
-        RETURNING id, queue, lane
+        RETURNING id, queue, lane, rate
     )
-    SELECT array_agg(x.id), array_agg(x.queue), array_agg(x.lane) INTO ids, queues, lanes
+    SELECT array_agg(x.id), array_agg(x.queue), array_agg(x.lane), array_agg(x.rate::text)
+    INTO ids, queues, lanes, rates
     FROM (SELECT * FROM again UNION ALL SELECT * FROM now) x;
 END $$;

@@ -14,6 +14,7 @@ DECLARE
     met uuid[];
     gone uuid[] := '{}';
     step record;
+    parked_queues text[]; parked_lanes text[];
     lane_queues text[]; lane_names text[]; lane_widths integer[];
 BEGIN
     met := lock_jobs(false, p_unstarted);
@@ -34,6 +35,8 @@ BEGIN
             AND fill_lanes(p_moment, step.queues, step.lanes, step.freed) > 0 THEN
             PERFORM pg_notify(current_schema(), 'work');
         END IF;
+        parked_queues := step.parked_queues;
+        parked_lanes := step.parked_lanes;
     END IF;
 
     IF p_started IS NOT NULL THEN
@@ -52,5 +55,8 @@ BEGIN
         ) IS NULL
         FOR UPDATE SKIP LOCKED
     ));
+    IF parked_lanes IS NOT NULL THEN
+        PERFORM say_rates(p_moment, parked_queues, parked_lanes, NULL, NULL);
+    END IF;
     RETURN gone;
 END $$;

@@ -11,7 +11,8 @@ DECLARE
     laned uuid[];
     ready boolean;
     lane_queues text[]; lane_names text[]; lane_widths integer[];
-    -- A job that was never claimed is new, and sets the width of its lane now.
+    -- A job that was never claimed is new, and sets the width of its lane now; unless it was parked: then it
+    -- has been in its lane before.
     new_queues text[]; new_lanes text[]; new_widths integer[];
 BEGIN
     WITH moved AS (
@@ -29,9 +30,9 @@ BEGIN
 
     IF cardinality(moved) < cardinality(p_id) THEN
         SELECT array_agg(j.id), array_agg(j.queue), array_agg(j.lane), array_agg(j.width),
-            array_agg(j.queue) FILTER (WHERE j.token = 0),
-            array_agg(j.lane) FILTER (WHERE j.token = 0),
-            array_agg(j.width) FILTER (WHERE j.token = 0)
+            array_agg(j.queue) FILTER (WHERE j.token = 0 AND j.parked IS NULL),
+            array_agg(j.lane) FILTER (WHERE j.token = 0 AND j.parked IS NULL),
+            array_agg(j.width) FILTER (WHERE j.token = 0 AND j.parked IS NULL)
         INTO laned, lane_queues, lane_names, lane_widths, new_queues, new_lanes, new_widths
         FROM (
             SELECT * FROM job WHERE id = ANY (p_id) AND state + 0 = 0 AND lane IS NOT NULL

@@ -45,6 +45,6 @@ BEGIN
         p_offset, p_id, p_args, ARRAY[p_task], ARRAY[p_queue], ARRAY[p_priority], ARRAY[p_delay],
         array_fill(p_run_at, ARRAY[cardinality(p_id)]), p_key, NULL, ARRAY[p_width], ARRAY[p_hold],
         ARRAY[p_max_attempts], ARRAY[coalesce(p_timeout, -1)], ARRAY[p_fail_on_crash],
-        ARRAY[p_source], p_meta, NULL, NULL, NULL, NULL
+        ARRAY[p_source], p_meta, NULL, NULL, NULL, NULL, NULL
     );
 END $$;

@@ -29,6 +29,8 @@ DECLARE
     unstarted boolean := false;
     step record;
     raised integer := 0;
+    -- Lanes of parked jobs that were cancelled.
+    gone_queues text[]; gone_lanes text[];
 BEGIN
     stored := p_id[1];
     created := false;
@@ -85,7 +87,7 @@ BEGIN
         IF p_on_duplicate = 'debounce' AND owner_queue = p_queue[1]
             AND owner_lane IS NOT DISTINCT FROM p_lane[1] THEN
             PERFORM debounce_job(moment, owner, due, p_max_wait, p_args[1], p_meta[1],
-                p_expires_at, p_expires_in);
+                p_expires_at, p_expires_in, p_rate);
             stored := owner;
             RETURN NEXT;
             RETURN;
@@ -93,6 +95,8 @@ BEGIN
         SELECT * INTO step
         FROM cancel_unstarted(moment, owner_lane IS NOT NULL, ARRAY[owner], p_reason);
         cancelled := step.ids;
+        gone_queues := step.parked_queues;
+        gone_lanes := step.parked_lanes;
         IF owner_lane IS NOT NULL THEN
             raised := fill_lanes(moment, step.queues, step.lanes, step.freed);
         END IF;
@@ -119,6 +123,10 @@ BEGIN
                 moment, p_queue[1], p_lane[1], p_when_full = 'cancel_running', p_reason);
             cancelled := cancelled || step.cancelled;
             stopping := step.stopping;
+            IF step.parked THEN
+                gone_queues := gone_queues || p_queue;
+                gone_lanes := gone_lanes || p_lane;
+            END IF;
         ELSE
             -- Those that wait come first.
             raised := raised + fill_lanes(moment, p_queue, p_lane, '{0}');
@@ -129,7 +137,7 @@ BEGIN
     END IF;
     PERFORM FROM insert_jobs(p_offset, p_id, p_args, p_task, p_queue, p_priority, p_delay, p_run_at,
         p_key, p_lane, p_width, p_hold, p_max_attempts, p_timeout, p_fail_on_crash, p_source,
-        p_meta, p_parent, p_group, p_expires_at, p_expires_in);
+        p_meta, p_parent, p_group, p_expires_at, p_expires_in, p_rate, gone_queues, gone_lanes);
     IF FOUND THEN
         RAISE EXCEPTION 'the job is stored already' USING ERRCODE = 'HR002';
     END IF;

@@ -6,6 +6,9 @@
 CREATE OR REPLACE FUNCTION insert_jobs(
     p_offset double precision,
     -- include: new_jobs
+    -- What the caller has to say of keys besides (NULL: nothing): holds, or that parked jobs are gone.
+    , p_key_queue text[] DEFAULT NULL, p_key_lane text[] DEFAULT NULL,
+    p_key_hold double precision[] DEFAULT NULL
 )
 RETURNS TABLE (ordinal integer, existing uuid)
 LANGUAGE plpgsql
@@ -18,7 +21,7 @@ DECLARE
     known uuid[];
     stored uuid[];
     ready boolean;
-    lane_queues text[]; lane_names text[]; lane_widths integer[];
+    lane_queues text[]; lane_names text[]; lane_widths integer[]; lane_rates text[];
 BEGIN
     -- A job without key and lane leaves nothing behind if its insert meets the same id.
     known := known_ids(p_id, p_key IS NOT NULL OR p_lane IS NOT NULL);
@@ -50,7 +53,7 @@ BEGIN
         INSERT INTO job (
             id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
             fail_on_crash, queue, task, source, lane, key, args, meta,
-            parent, child_group
+            parent, child_group, rate
         )
         SELECT u.id, moment, u.run_at,
             nullif(coalesce(u.timeout, p_timeout[1]), -1),
@@ -59,7 +62,8 @@ BEGIN
             coalesce(u.priority, p_priority[1]), coalesce(u.hold, p_hold[1]),
             coalesce(u.fail_on_crash, p_fail_on_crash[1]), coalesce(u.queue, p_queue[1]),
             coalesce(u.task, p_task[1]), coalesce(u.source, p_source[1]), u.lane, u.key,
-            coalesce(u.args, p_args[1]), u.meta, u.parent, u.child_group
+            coalesce(u.args, p_args[1]), u.meta, u.parent, u.child_group,
+            u.rate::double precision[]
         FROM (
             SELECT u.*, coalesce(
                 to_timestamp(u.run_at_epoch),
@@ -68,11 +72,11 @@ BEGIN
             FROM unnest(
                 p_id, p_args, p_task, p_queue, p_priority, p_delay, p_run_at, p_key, p_lane,
                 p_width, p_hold, p_max_attempts, p_timeout, p_fail_on_crash, p_source, p_meta,
-                p_parent, p_group, owners
+                p_parent, p_group, p_rate, owners
             ) AS u (
                 id, args, task, queue, priority, delay, run_at_epoch, key, lane,
                 width, hold, max_attempts, timeout, fail_on_crash, source, meta,
-                parent, child_group, owner
+                parent, child_group, rate, owner
             )
         ) u
         WHERE (u.owner IS NULL OR u.owner = u.id) AND u.id NOT IN (SELECT unnest(known))
@@ -91,6 +95,16 @@ BEGIN
     END IF;
     IF ready THEN
         PERFORM pg_notify(current_schema(), 'work');
+    END IF;
+    IF p_rate IS NOT NULL OR p_key_lane IS NOT NULL THEN
+        SELECT array_agg(coalesce(u.queue, p_queue[1])), array_agg(u.lane), array_agg(u.rate)
+        INTO lane_queues, lane_names, lane_rates
+        FROM unnest(p_id, p_queue, p_lane, p_rate) AS u (id, queue, lane, rate)
+        -- Not IN, which would become a loop over both.
+        WHERE u.rate IS NOT NULL AND NOT u.id NOT IN (SELECT unnest(stored));
+        PERFORM say_rates(moment, p_key_queue || lane_queues, p_key_lane || lane_names,
+            array_fill(NULL::text, ARRAY[coalesce(cardinality(p_key_lane), 0)]) || lane_rates,
+            p_key_hold);
     END IF;
     IF coalesce(cardinality(stored), 0) < cardinality(p_id) THEN
         RETURN QUERY

@@ -14,7 +14,7 @@ BEGIN
     IF change_record(p_offset, p_record_kind, p_record_key, p_record_body, p_record_version) THEN
         RETURN QUERY SELECT * FROM insert_jobs(p_offset, p_id, p_args, p_task, p_queue, p_priority,
             p_delay, p_run_at, p_key, p_lane, p_width, p_hold, p_max_attempts, p_timeout,
-            p_fail_on_crash, p_source, p_meta, p_parent, p_group, p_expires_at, p_expires_in);
+            p_fail_on_crash, p_source, p_meta, p_parent, p_group, p_expires_at, p_expires_in, p_rate);
     ELSE
         RETURN QUERY SELECT 0, NULL::uuid;
     END IF;

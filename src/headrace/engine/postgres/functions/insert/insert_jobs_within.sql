@@ -44,12 +44,13 @@ BEGIN
         INSERT INTO job (
             id, created_at, run_at, timeout, max_attempts, width, state, priority, hold,
             fail_on_crash, queue, task, source, lane, key, args, meta,
-            parent, child_group
+            parent, child_group, rate
         )
         SELECT u.id, moment, u.run_at, u.timeout, u.max_attempts, u.width,
             CASE WHEN u.run_at > moment THEN 0 WHEN u.lane IS NULL THEN 2 ELSE 1 END,
             u.priority, u.hold, u.fail_on_crash, u.queue, u.task, u.source, u.lane, u.key,
-            decode(u.args, 'base64'), decode(u.meta, 'base64'), u.parent, u.child_group
+            decode(u.args, 'base64'), decode(u.meta, 'base64'), u.parent, u.child_group,
+            u.rate::double precision[]
         FROM (
             SELECT r.*, coalesce(
                 to_timestamp(r.run_at_epoch), moment + r.delay * interval '1 second'
@@ -60,18 +61,32 @@ BEGIN
                 delay double precision, run_at_epoch double precision, key text, lane text,
                 width integer, hold boolean, max_attempts integer, timeout double precision,
                 fail_on_crash boolean, source text, meta text,
-                parent uuid, child_group text
+                parent uuid, child_group text, rate text
             )
         ) u
         WHERE coalesce(owners[u.ordinal], u.id) = u.id AND u.id NOT IN (SELECT unnest(known))
         ORDER BY u.ordinal
         ON CONFLICT (id) DO NOTHING
-        RETURNING id, state, queue, lane, width, seq
+        RETURNING id, state, queue, lane, width, seq, rate
     ), requested AS (
         INSERT INTO lane_admission (queue, lane, width)
         SELECT DISTINCT ON (f.queue, f.lane) f.queue, f.lane, f.width
         FROM fresh f WHERE f.state = 1
         ORDER BY f.queue, f.lane, f.seq DESC
+    ), said AS (
+        -- The next claim keeps it, once this is committed.
+        INSERT INTO said_rate (queue, lane, rate)
+        SELECT f.queue, f.lane, f.rate
+        FROM (
+            SELECT DISTINCT ON (f.queue, f.lane) f.queue, f.lane, f.rate
+            FROM fresh f WHERE f.rate IS NOT NULL
+            ORDER BY f.queue, f.lane, f.seq DESC
+        ) f
+        WHERE NOT EXISTS (
+            SELECT FROM rate r
+            WHERE r.lane = f.lane AND r.queue = f.queue
+                AND r.count = f.rate[1] AND r.per = f.rate[2] AND r.burst = f.rate[3]
+        )
     )
     SELECT array_agg(f.id) INTO stored FROM fresh f;
     stored := without_finished(stored);

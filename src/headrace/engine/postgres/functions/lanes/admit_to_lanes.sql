@@ -59,11 +59,12 @@ BEGIN
         -- `free` is negative in a lane that was made narrower; its heads stay unless beaten.
         WHERE y.state = 2 AND y.rank > y.ready + l.free AND y.rank > y.best_waiting
     ), back AS (
-        -- A claim may take a beaten job first; then it runs, and is not put back.
+        -- A claim may take a beaten job first; then it runs or is parked, and is not put back.
         UPDATE job SET state = 1, reserved = false
         WHERE id = ANY (ARRAY(
             SELECT j.id FROM job j
             WHERE j.id = ANY (ARRAY(SELECT b.id FROM beaten b)) AND j.state + 0 = 2
+                AND NOT j.pinned
             ORDER BY j.id FOR UPDATE
         ))
         RETURNING queue, lane

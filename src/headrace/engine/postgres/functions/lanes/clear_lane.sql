@@ -1,6 +1,6 @@
 -- Cancel all that wait in a lane, which is locked; with `p_holders` also all that hold a place, of which
 -- running ones are asked to stop and keep it until they do. Scheduled ones are left alone, unless they
--- keep their place for a retry.
+-- keep their place: for a retry, or because they are parked.
 --
 -- Which running jobs are in a lane no index knows, because every claim would pay for it: all running
 -- jobs are looked at.
@@ -9,7 +9,7 @@
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION clear_lane(
     p_moment timestamptz, p_queue text, p_lane text, p_holders boolean, p_reason text,
-    OUT cancelled uuid[], OUT stopping uuid[]
+    OUT cancelled uuid[], OUT stopping uuid[], OUT parked boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
     met uuid[];
@@ -28,6 +28,7 @@ BEGIN
     met := lock_jobs(true, met);
     SELECT * INTO step FROM cancel_unstarted(p_moment, true, met, p_reason);
     cancelled := coalesce(step.ids, '{}');
+    parked := step.parked_lanes IS NOT NULL;
     stopping := '{}';
     IF p_holders THEN
         stopping := cancel_running(true, met, p_reason);

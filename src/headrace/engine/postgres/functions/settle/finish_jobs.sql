@@ -21,7 +21,7 @@ BEGIN
         RETURNING j.id, j.created_at, j.run_at, j.started_at, j.timeout, j.progress, j.token,
             j.attempt, j.max_attempts, j.width, j.priority, j.hold, j.fail_on_crash, j.queue,
             j.task, j.source, j.lane, j.key, j.worker, j.stage, j.message, j.cancel_reason, j.args,
-            j.meta, j.log, j.parent, j.child_group, j.admitted_at, t.result,
+            j.meta, j.log, j.parent, j.child_group, j.admitted_at, j.rate, t.result,
             t.error_type, t.error, t.entry,
             CASE WHEN t.kind IS NULL THEN 4 WHEN t.kind >= 4 THEN t.kind ELSE 7 END AS state
     ), kept AS (
@@ -38,7 +38,7 @@ BEGIN
             g.cancel_reason, g.args, g.meta,
             CASE WHEN g.entry IS NULL THEN g.log ELSE append_to_log(g.log, g.entry) END,
             CASE WHEN g.state = 4 THEN coalesce(g.result, 'null') END,
-            g.parent, g.child_group, g.admitted_at
+            g.parent, g.child_group, g.admitted_at, g.rate
         FROM gone g
         RETURNING id, queue, lane
     )

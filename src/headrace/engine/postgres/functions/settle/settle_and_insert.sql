@@ -12,6 +12,7 @@ CREATE OR REPLACE FUNCTION settle_and_insert(
     p_settled uuid[], p_token integer[], p_kind smallint[], p_put_off double precision[],
     p_result bytea[], p_error_type text[], p_error text[], p_entry bytea[], p_awaits text[],
     p_due_queue text[], p_due_lane text[], p_due_width integer[],
+    p_hold_lane double precision[],
     -- include: new_jobs
 )
 RETURNS uuid[]
@@ -21,6 +22,7 @@ AS $$
 DECLARE
     running record;
     answer record;
+    held record;
     stale uuid[];
 BEGIN
     IF p_key IS NOT NULL THEN
@@ -46,9 +48,12 @@ BEGIN
     IF answer.notify THEN
         PERFORM pg_notify(current_schema(), 'work');
     END IF;
+    -- Keys of rates come last.
+    SELECT * INTO held FROM held_lanes(p_settled, p_hold_lane, p_settled);
     PERFORM FROM insert_jobs(p_offset, p_id, p_args, p_task, p_queue, p_priority, p_delay, p_run_at,
         p_key, p_lane, p_width, p_hold, p_max_attempts, p_timeout, p_fail_on_crash, p_source,
-        p_meta, p_parent, p_group, p_expires_at, p_expires_in);
+        p_meta, p_parent, p_group, p_expires_at, p_expires_in, p_rate,
+        held.queues, held.lanes, held.seconds);
     RETURN NULL;
 EXCEPTION WHEN SQLSTATE 'HR001' THEN
     RETURN stale;

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- cancel: end jobs that do not run; ask those that run to stop.
 -- KEYS jobs signals
--- USES clock layout job lanes children waits expiry cancel stop
+-- USES clock layout job lanes children waits expiry rates cancel stop
 -- ARGV 1 offset  2 reason  then ids
 -- Answers each id with "1" (cancelled) or "0" (asked to stop) in front; others are left out.
 -- A claim cannot come in between: a job is either taken before, and asked, or never handed out.

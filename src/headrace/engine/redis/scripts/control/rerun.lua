@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- rerun: run finished jobs again, and scheduled ones now.
 -- KEYS jobs
--- USES clock layout job lanes queues children waits expiry rerun
+-- USES clock layout job lanes queues children waits expiry rates rerun
 -- ARGV 1 offset, then ids
 -- Answers the ids that were moved.
 

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- rerun_unchanged: run those finished jobs again that have these tokens.
 -- KEYS jobs
--- USES clock layout job lanes queues children waits expiry rerun
+-- USES clock layout job lanes queues children waits expiry rates rerun
 -- ARGV 1 offset, then id and token of each
 -- Answers the ids that were moved.
 

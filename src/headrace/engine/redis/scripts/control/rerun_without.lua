@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- rerun_without: run a finished job again without some of its entries, and write a record.
 -- KEYS jobs entries entry_order
--- USES clock layout job lanes queues children waits expiry rerun record
+-- USES clock layout job lanes queues children waits expiry rates rerun record
 -- ARGV 1 offset  2 job id  3 token  4 to 5 the record: kind, zero byte, key ('' none)  body
 --   then kind, zero byte, name of each entry
 -- Answers 1; or 0, and nothing is changed, if the job is unknown, has not finished, or has another token.

@@ -1,10 +1,10 @@
 #!lua
 -- insert_by_policy: store a job in one step with what that does to others that have its key or its lane.
 -- KEYS jobs bodies task_keys due waiting places expiry signals
--- USES clock layout job lanes children waits expiry cancel stop body queues insert related
+-- USES clock layout job lanes children waits expiry rates cancel stop body queues insert related rated
 -- ARGV 1 offset  2 if its key exists: return, replace, debounce  3 window in seconds ('' none)
 --   4 the longest wait in seconds ('' none)  5 if its lane is full: wait, refuse, replace, cancel_running
---   6 the reason of those in whose place it comes, then the job as library/related.lua reads it
+--   6 the reason of those in whose place it comes, then the job as library/rated.lua reads it
 -- Answers its id, with "=" in front of that of a job that was there, '' if it is refused; then each of
 -- those in whose place it comes, with "1" (cancelled) or "0" (asked to stop) in front.
 -- Of very many that wait only the last are cancelled by one call, and "+" is the answer: nothing is
@@ -36,7 +36,7 @@ end
 
 -- The new expiry of a job that has not started, or none; and arguments and meta of the new body.
 local function renew_body(job, other)
-  if flags >= EXPIRES then
+  if bit.band(flags, EXPIRES) ~= 0 then
     local at = struct.unpack('<d', body)
     mark(job, EXPIRES, true)
     call('ZADD', EXPIRY, at > 0 and at or now - at, other)
@@ -49,9 +49,10 @@ local function renew_body(job, other)
   call('HSET', BODIES, other, sub(body, 1, first - 1) .. sub(old, middle_of(old)) .. sub(body, last + 1))
 end
 
--- One that is due already is not put off. One that is due from now on does not wait to be found.
+-- One that is due already, or parked, is not put off. One that is due from now on does not wait to be
+-- found.
 local function put_off(job, other)
-  if job.state ~= SCHEDULED or job.run_at <= now then return end
+  if job.state ~= SCHEDULED or job.run_at <= now or has(job, PARKED) then return end
   job.run_at = run_at
   if ARGV[4] ~= '' then job.run_at = math.min(run_at, job.created + tonumber(ARGV[4])) end
   if job.run_at > now then
@@ -65,9 +66,13 @@ local function put_off(job, other)
 end
 
 local function debounce(job, other)
+  local said = bit.band(flags, RATED) ~= 0 and take_rate(ARGV, FIRST)
+  body = ARGV[10]
   renew_body(job, other)
   local entered = put_off(job, other)
+  if said then mark(job, RATED, true) end
   call('HSET', JOBS, other, encode(job))
+  if said then keep_rates({ { id = other, queue = queue, lane = lane, rate = said } }) end
   if entered then admit(entered) end
   write_lines()
   return finish('=' .. other)
@@ -128,5 +133,5 @@ end
 -- From now on the key is that of the new one.
 if owner then call('HDEL', TASK_KEYS, field) end
 write_cancelled()
-answer[1] = insert_related(ARGV, FIRST)[1]
+answer[1] = insert_rated(ARGV, FIRST)[1]
 return answer

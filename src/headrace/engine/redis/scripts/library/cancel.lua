@@ -28,6 +28,7 @@ local function cancel_job(job, id, reason)
     leave_ready(job.queue, job.order .. id)
   end
   leave_expiry(job, id)
+  if leave_rates and job.flags >= RATED then leave_rates(job, id) end
   if has(job, CHILD) then end_child(id, job.tail) end
   job.state, job.completed = CANCELLED, now
   call('HSET', JOBS, id, encode(job))
@@ -46,4 +47,5 @@ local function write_cancelled()
   for _, lane in pairs(cancelled.lanes) do fill(lane) end
   cancelled = nil
   write_lines()
+  if move_up then move_up() end
 end

@@ -1,5 +1,5 @@
 -- claim: lease ready jobs of several queues by priority, then arrival.
--- KEYS jobs bodies ready reserved queues held workers claimants expiry
+-- KEYS jobs bodies ready reserved queues held workers claimants expiry idle
 -- The ready lines of the queues, and of reserved jobs that the worker knows, are merged; each is read
 -- in small pieces, and what is taken from a line is its beginning, so it is removed in one step.
 -- `claimants` has of a worker its name, then queue and task of each line of reserved jobs that it may
@@ -130,7 +130,8 @@ local function take_from(line, limit)
   return taken, { [line] = members[total] }
 end
 
--- Answers ids in the order in which they have to start.
+-- Answers ids in the order in which they have to start. Where there are rates, library/rated_claim.lua has
+-- another one.
 local function take(worker_id, claimant, name, named, limit)
   local fronts = open_lines(worker_id, claimant, name, named, limit)
   local taken, last
@@ -183,4 +184,52 @@ local function lease(answer, worker_id, named, limit)
   for _, lane in ipairs(left) do lane.heads, lane.change = lane.heads - lane.change, 0 end
   made_ready = made_ready - last / 2
   return name, expired
+end
+
+-- So many jobs that have expired are ended by one call, or a few more.
+local MOST_EXPIRED = 500
+
+-- Brings the jobs of an answer behind a place in it into their order.
+local function put_in_order(answer, told)
+  local jobs = {}
+  for i = told + 1, #answer, 3 do
+    local order = sub(answer[i + 1], TEXTS, ORDER_END)
+    jobs[#jobs + 1] = { order = order, id = answer[i], record = answer[i + 1], body = answer[i + 2] }
+  end
+  table.sort(jobs, function(one, other) return one.order < other.order end)
+  for n, job in ipairs(jobs) do
+    local i = told + 3 * n
+    answer[i - 2], answer[i - 1], answer[i] = job.id, job.record, job.body
+  end
+end
+
+-- As `lease`, of which it answers the worker's name. Jobs that it meets too late are ended, and others taken
+-- in their place. With very many of them it stops early, and has somebody come again.
+local function lease_in_time(answer, worker_id, named, limit)
+  local told, ended = #answer, 0
+  local name, expired = lease(answer, worker_id, named, limit)
+  while #expired > 0 do
+    for _, each in ipairs(expired) do
+      local job = decode(each.record)
+      count(running, job.queue, -1)
+      cancel_job(job, each.id, EXPIRED)
+    end
+    write_cancelled()
+    ended = ended + #expired
+    if ended >= MOST_EXPIRED then left_for_others = left_for_others + 1 end
+    local left = ended < MOST_EXPIRED and limit - (#answer - told) / 3 or 0
+    if left == 0 then break end
+    name, expired = lease(answer, worker_id, named, left)
+  end
+  -- Who has the place of one that was ended may be better than others that were taken before.
+  if ended > 0 then put_in_order(answer, told) end
+  return name
+end
+
+-- Who found nothing may be handed the next job that comes in, as long as its lease is known to last.
+-- Looking again writes nothing, unless that was renewed.
+local function be_idle(worker_id, name, named, inbox, until_time)
+  local queues = named and '\0' .. table.concat(named, '\0') .. '\0' or ''
+  local idle = struct.pack('<d', until_time) .. name .. '\0' .. inbox .. '\0' .. queues
+  if call('HGET', IDLE, worker_id) ~= idle then call('HSET', IDLE, worker_id, idle) end
 end

@@ -60,6 +60,7 @@ local function write_counts()
       if change ~= 0 and call('HINCRBY', COUNTS, field, change) == 0 then
         call('HDEL', COUNTS, field)
       end
+      counts[queue] = nil
     end
   end
 end

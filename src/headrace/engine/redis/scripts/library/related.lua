@@ -10,7 +10,7 @@ local function insert_related(values, first)
   local times = {}
   for i = first, #values, 4 do
     local _, flags = struct.unpack('<HB', values[i + 1])
-    if flags >= EXPIRES then
+    if bit.band(flags, EXPIRES) ~= 0 then
       local at = struct.unpack('<d', values[i + 3])
       times[(i - first) / 4 + 1] = at > 0 and at or now - at
       values[i + 3] = sub(values[i + 3], 9)

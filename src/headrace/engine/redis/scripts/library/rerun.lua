@@ -1,7 +1,7 @@
 -- rerun: run a finished job again, or a scheduled one now.
 -- KEYS meta due ended results errors notes signals
--- Needs clock layout job lanes queues children waits expiry. A finished job gets a new number and queues up
--- at the end; its token goes on growing, so an attempt from before can never settle it.
+-- Needs clock layout job lanes queues children waits expiry rates. A finished job gets a new number and
+-- queues up at the end; its token goes on growing, so an attempt from before can never settle it.
 
 local rerun_lanes = {}
 
@@ -15,6 +15,7 @@ local function rerun(id)
     call('ZREM', DUE, id)
     count(scheduled, job.queue, -1)
     stop_waiting(job, id)
+    if has(job, PARKED) then forget_parked(job, id) end
   else
     -- Its place among the finished ones is left to whoever prunes: it has another time by then.
     call('HINCRBY', META, 'outdated', 1)
@@ -23,10 +24,12 @@ local function rerun(id)
     call('HDEL', ERRORS, id)
     call('HDEL', NOTES, id)
     mark(job, PINNED, false)
+    mark(job, PARKED, false)
     mark(job, ASKED, false)
     -- A program from before layout 5 may have ended it.
     leave_expiry(job, id)
     if has(job, CHILD) then begin_child(id, job.tail) end
+    if has(job, RATED) then bring_rate_back(job, id) end
     use_queue(job.queue)
     job.attempt, job.started, job.completed, job.worker = 0, 0, 0, ''
     job.order = sub(job.order, 1, 4) .. sub(order_of(0, call('HINCRBY', META, 'seq', 1)), 5)

@@ -72,6 +72,7 @@ local function settle_all(first, last)
     if job.lane ~= '' then free_place(id, job.order, job.queue, job.lane, job.width) end
     if has(job, CHILD) then end_child(id, job.tail) end
     leave_expiry(job, id)
+    if leave_rates and job.flags >= RATED then leave_rates(job, id) end
   end
 
   -- Retry or snooze: wait for a time, or be pending at once. `hold` keeps the lane place meanwhile.
@@ -126,6 +127,11 @@ local function settle_all(first, last)
 
   local function settle(job, id, outcome, delay, data)
     local state = tonumber(outcome)
+    if job.flags >= PARKED then
+      -- While it was parked it was pinned. One that was not claimed before was not, before that.
+      mark(job, PARKED, false)
+      mark(job, PINNED, has(job, HOLD) and job.token > 1)
+    end
     if has(job, ASKED) then
       local cancel = call('HGET', CANCELS, id)
       call('HDEL', CANCELS, id)
@@ -184,7 +190,10 @@ local function settle_all(first, last)
         if lane ~= '' then free_place(id, sub(record, TEXTS, ORDER_END), queue, lane, width) end
         if child then end_child(id, sub(record, tail, -1 - size)) end
       else
-        settle(decode(record), id, ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4])
+        local delay, seconds = tonumber(ARGV[i + 3]), nil
+        if not delay then delay, seconds = string.match(ARGV[i + 3], '^(%S+) (%S+)$') end
+        settle(decode(record), id, ARGV[i + 2], tonumber(delay), ARGV[i + 4])
+        if seconds and lane ~= '' then hold_key(queue, lane, tonumber(seconds)) end
       end
       if ARGV[i + 5] ~= '' then append_log(id, ARGV[i + 5]) end
     end

@@ -2,7 +2,8 @@
 -- audit: check the invariants of one piece of the store. Answers where to go on, '' if this part is
 -- done, then what is wrong, as texts.
 -- KEYS meta jobs bodies ids due held finished ready reserved waiting places lanes counts
--- KEYS children unfinished suspended awaits expiry
+-- KEYS children unfinished suspended awaits expiry rates queue_rates rate_index rated_jobs parked_jobs
+-- KEYS parked_lines
 -- USES clock layout job
 -- ARGV 1 offset  2 part: the name of an index, "lanes" or "sums"  3 where to go on ('' at the beginning)
 -- What holds for a job or a lane holds at every moment, so it may be looked at piece by piece while
@@ -81,6 +82,28 @@ local function expect_wait(job, id)
   end
 end
 
+local function expect_rate(job, id)
+  if not call('ZSCORE', RATED_JOBS, lane_name(job) .. '\0' .. id) then
+    report('job ' .. id .. ' has a rate but is not listed with those of its lane')
+  elseif call('HEXISTS', RATES, lane_name(job)) == 0 then
+    report('job ' .. id .. ' has a rate but ' .. label_of(lane_name(job)) .. ' has none')
+  end
+end
+
+-- A parked job has its place, and is found by those who look for its time. One that a program from before
+-- layout 6 has tried again looks like a parked one if it holds its place.
+local function expect_parked(job, id)
+  local at = call('ZSCORE', PARKED_JOBS, id)
+  if at and at ~= call('ZSCORE', DUE, id) or not at and not has(job, HOLD) then
+    report('job ' .. id .. ' is parked but nobody knows until when')
+  end
+  if at and not call('ZSCORE', PARKED_LINES, lane_name(job) .. '\0' .. job.order .. id) then
+    report('job ' .. id .. ' is parked but not listed with those of its lane')
+  elseif at and call('HEXISTS', RATES, lane_name(job)) == 0 then
+    report('job ' .. id .. ' is parked but nothing is kept of ' .. label_of(lane_name(job)))
+  end
+end
+
 -- `job` is in a line of jobs that are not finished.
 local function expect(job, id, state)
   if job.state ~= state then
@@ -91,6 +114,8 @@ local function expect(job, id, state)
   if has(job, EXPIRES) and not call('ZSCORE', EXPIRY, id) then
     report('job ' .. id .. ' has to start by a time but nobody knows which')
   end
+  if has(job, RATED) then expect_rate(job, id) end
+  if has(job, PARKED) and has(job, PINNED) and job.state == SCHEDULED then expect_parked(job, id) end
 end
 
 -- How many ready jobs without a pin have a place in a lane.
@@ -269,6 +294,9 @@ function parts.sums()
   check_counts()
   if call('ZCARD', SUSPENDED) ~= call('HLEN', AWAITS) then
     report('a job awaits something but is not suspended')
+  end
+  if call('ZCARD', RATE_INDEX) ~= call('HLEN', RATES) + call('HLEN', QUEUE_RATES) then
+    report('a rate is missing in the index by queue and lane')
   end
   local total = call('LLEN', FINISHED) - (call('HGET', META, 'outdated') or 0)
   for _, index in ipairs({ DUE, READY, RESERVED, WAITING, HELD }) do

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- due: make scheduled jobs pending whose time has come, earliest first.
--- KEYS due jobs signals
+-- KEYS due jobs signals parked_jobs parked_lines
 -- USES clock layout job lanes waits
 -- ARGV 1 offset  2 limit
 -- Answers how many moved, and in how many seconds the next is due ('' none).
@@ -22,15 +22,21 @@ for n, record in ipairs(read(JOBS, ids)) do
 end
 if not in_order then table.sort(moved, earlier) end
 
-local jobs, lanes = {}, {}
+local jobs, lanes, parked, members = {}, {}, {}, {}
 for n, job in ipairs(moved) do
   count(scheduled, job.queue, -1)
   stop_waiting(job, job.id)
+  if has(job, PARKED) then
+    parked[#parked + 1] = job.id
+    members[#members + 1] = job.queue .. '\0' .. job.lane .. '\0' .. job.order .. job.id
+  end
   local lane = make_pending(job, job.id, job.token == 0)
   if lane then lanes[lane.name] = lane end
   jobs[2 * n - 1], jobs[2 * n] = job.id, encode(job)
 end
 write('ZREM', DUE, ids)
+write('ZREM', PARKED_JOBS, parked)
+write('ZREM', PARKED_LINES, members)
 write('HSET', JOBS, jobs)
 for _, lane in pairs(lanes) do admit(lane) end
 write_lines()

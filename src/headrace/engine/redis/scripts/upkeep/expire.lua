@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- expire: end jobs that should have started by now and have not, the earliest first.
 -- KEYS jobs expiry signals
--- USES clock layout job lanes children waits expiry cancel
+-- USES clock layout job lanes children waits expiry rates cancel
 -- ARGV 1 offset  2 how many entries to look at
 -- Answers in how many seconds the next may be ('' none), then the ids of those that ended.
 -- Each entry that is due is met once: those of jobs that run are put aside, all others are forgotten.

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- prune: delete finished jobs, oldest first, with their keys and entries.
 -- KEYS meta jobs bodies ids task_keys finished ended results errors logs notes entries entry_order
--- KEYS children admitted expiry
+-- KEYS children admitted expiry job_rates
 -- USES clock layout job record
 -- ARGV 1 offset  2 older than, in seconds ('' any age is kept)  3 keep ('' any number)  4 limit
 --   5 how many of the oldest to pass over
@@ -99,7 +99,7 @@ local given = {}
 for n, place in ipairs(places) do given[n] = sub(place, 9) end
 
 local entries = call('ZCARD', ENTRY_ORDER) > 0
-local ids, ended, children, expiry = {}, {}, {}, {}
+local ids, ended, children, expiry, rated = {}, {}, {}, {}, {}
 local keys, shown_by = {}, {}
 local gone, moved, outdated, rank, more = {}, {}, 0, passed, #places == stretch
 
@@ -128,6 +128,7 @@ local function delete(id, job)
   if has(job, CHILD) then children[#children + 1] = family_of(job.tail) .. '\0' .. id end
   -- Only what a program from before layout 5 has ended is still there.
   if has(job, EXPIRES) then expiry[#expiry + 1] = id end
+  if has(job, RATED) then rated[#rated + 1] = id end
   if entries then forget_entries(id) end
 end
 
@@ -173,6 +174,7 @@ write('ZREM', ENDED, ended)
 write('ZREM', CHILDREN, children)
 write('HDEL', TASK_KEYS, own_keys())
 write('ZREM', EXPIRY, expiry)
+write('HDEL', JOB_RATES, rated)
 for _, hash in ipairs({ JOBS, BODIES, RESULTS, ERRORS, LOGS, NOTES, ADMITTED }) do
   write('HDEL', hash, ids)
 end

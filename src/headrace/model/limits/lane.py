@@ -11,6 +11,8 @@ import msgspec
 
 from headrace.errors import InvalidArguments, InvalidSetting
 from headrace.model.insert_policy import WhenFull, check_when_full
+from headrace.model.limits.breaker import Breaker, as_breaker
+from headrace.model.limits.rate import Rate, as_rate, check_cost
 from headrace.model.names import check_text
 
 OnRetry = Literal["hold", "yield"]
@@ -26,12 +28,23 @@ class Lane(msgspec.Struct, frozen=True):
     `when_full` says what happens to a job that is enqueued while no place is free: "wait" for its
     turn; "refuse" raises `LaneFull`; "replace" cancels those that wait, "cancel_running" also those
     that hold a place, and stops those that run.
+
+    `rate` says how many jobs of each lane may start in a time, e.g. "10/m", and `burst` how many of
+    them at once. A job counts for `cost` starts: a number, or the name of an argument. Retries
+    count as starts, unless `count_retries` is False.
+
+    `breaker` says after how many failures of a lane nothing more of it is started for a while.
     """
 
     template: str
     width: int = 1
     on_retry: OnRetry | None = None
     when_full: WhenFull = "wait"
+    rate: str | Rate | None = None
+    burst: int | None = None
+    cost: float | str = 1.0
+    count_retries: bool = True
+    breaker: Breaker | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.template, str):
@@ -44,6 +57,32 @@ class Lane(msgspec.Struct, frozen=True):
             raise InvalidSetting(f'lane on_retry must be "hold" or "yield", got {self.on_retry!r}')
         check_when_full(self.when_full)
         self.fields()
+        self._check_rate()
+        as_breaker(self.breaker, f"lane {self.template!r}")
+
+    def _check_rate(self) -> None:
+        if not isinstance(self.count_retries, bool):
+            raise InvalidSetting(
+                f"lane count_retries must be True or False, got {self.count_retries!r}"
+            )
+        if not isinstance(self.cost, str):
+            check_cost(self.cost, "lane cost")
+        elif not self.cost.isidentifier():
+            raise InvalidSetting(
+                f"lane cost must be a number or the name of an argument, got {self.cost!r}"
+            )
+        if self.rate is not None:
+            as_rate(self.rate, self.burst)
+        elif self.burst is not None or self.cost != 1 or not self.count_retries:
+            raise InvalidSetting(
+                f"lane {self.template!r}: burst, cost and count_retries are about a rate; give "
+                'rate= as well, such as rate="10/m"'
+            )
+
+    @property
+    def starts(self) -> Rate | None:
+        """The rate at which its jobs may start; None: as soon as there is a place."""
+        return None if self.rate is None else as_rate(self.rate, self.burst)
 
     @property
     def hold(self) -> bool:
@@ -53,6 +92,10 @@ class Lane(msgspec.Struct, frozen=True):
     def fields(self) -> frozenset[str]:
         """The arguments that the template reads."""
         return _fields(self.template)
+
+    def cost_fields(self) -> frozenset[str]:
+        """The argument that is the cost of a job, if one is."""
+        return frozenset([self.cost]) if isinstance(self.cost, str) else frozenset()
 
     def place(self, arguments: Mapping[str, Any]) -> str:
         """The lane of a job with these arguments."""

@@ -1,0 +1,1 @@
+"""Circuit breakers, made of records and holds: see decision 0050."""

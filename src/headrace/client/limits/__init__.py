@@ -1,0 +1,1 @@
+"""Verbs for rates, holds and circuit breakers."""

@@ -1,0 +1,1 @@
+"""Rates, holds and circuit breakers."""
