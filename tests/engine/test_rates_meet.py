@@ -190,6 +190,26 @@ async def test_a_job_that_was_parked_is_given_back_as_it_was(engine: Engine, clo
     assert await started(engine, worker) == [better]
 
 
+async def test_a_job_that_is_parked_and_given_back_twice_can_be_beaten(
+    engine: Engine, clock: Clock
+) -> None:
+    """What holds its place during a retry does so only then."""
+    fields = {"width": 1, "hold": True}
+    [job_id] = await insert(engine, rated(**fields))
+    worker = await a_worker(engine)
+    for _ in range(3):
+        [job] = await claim(engine, worker, 10)
+        assert await settle(engine, job, Released())
+        assert await started(engine, worker) == []
+        assert await parked(engine, job_id)
+        clock.advance(MINUTE + 1)
+    [job] = await claim(engine, worker, 10)
+    [better] = await insert(engine, rated(priority=5, **fields))
+    assert await settle(engine, job, Released())
+    clock.advance(MINUTE + 1)
+    assert await started(engine, worker) == [better]
+
+
 async def test_a_parked_job_of_an_unknown_task_is_left_for_others(
     engine: Engine, clock: Clock
 ) -> None:

@@ -278,7 +278,7 @@ def _seen(parts: Sequence[bytes], brief: bool) -> Job:
         run_at=at(record.run_at),
         admitted_at=at(_MOMENT.unpack(admitted)[0]) if admitted else None,
         started_at=at(record.started) if record.started else None,
-        completed_at=at(record.completed) if record.completed else None,
+        completed_at=at(record.completed) if record.completed > 0 else None,
         worker=record.worker_name,
         error_type=error_type if error and state is not State.CANCELLED else None,
         error=error_text if error else None,

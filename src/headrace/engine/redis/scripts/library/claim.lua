@@ -158,13 +158,18 @@ local function lease(answer, worker_id, named, limit)
   local changed, holding, left, expired = {}, {}, {}, {}
   local last, told = 0, #answer
   for n, id in ipairs(taken) do
-    local _, flags, width, token, attempt, run_at, created = unpack_record(NUMBERS, old[n])
+    local _, flags, width, token, attempt, run_at, created, _, before = unpack_record(NUMBERS, old[n])
     if flags >= EXPIRES and attempt == 0 and tonumber(call('ZSCORE', EXPIRY, id) or LATE) <= now then
       expired[#expired + 1] = { id = id, record = old[n] }
     else
+      local pinned = bit.band(flags, PINNED) ~= 0
+      if flags >= PARKED then
+        -- While it was parked it was pinned, whatever it was before.
+        flags = flags - PARKED - (pinned and before == UNPINNED and PINNED or 0)
+      end
       local record = pack_record(NUMBERS .. 'c0c0', RUNNING, flags, width, token + 1, attempt + 1,
         run_at, created, now, 0, #worker, sub(old[n], TEXTS), worker)
-      if width > NARROW and bit.band(flags, PINNED) == 0 then
+      if width > NARROW and not pinned then
         local queue, lane = unpack_record('ss', record, QUEUE)
         if lane ~= '' then
           local wide = name_lane(queue .. '\0' .. lane, queue, width)

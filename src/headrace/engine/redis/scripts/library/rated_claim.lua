@@ -58,6 +58,7 @@ local function park(record, id, at)
   if not has(job, PINNED) then
     local lane = open_lane(job.queue .. '\0' .. job.lane, job.queue, job.width)
     lane.heads = lane.heads - 1
+    job.completed = UNPINNED
   end
   mark(job, PINNED, true)
   mark(job, PARKED, true)

@@ -128,7 +128,8 @@ local function settle_all(first, last)
   local function settle(job, id, outcome, delay, data)
     local state = tonumber(outcome)
     if job.flags >= PARKED then
-      -- While it was parked it was pinned. One that was not claimed before was not, before that.
+      -- A program from before layout 6 has claimed it. While it was parked it was pinned. One that was
+      -- not claimed before was not, before that.
       mark(job, PARKED, false)
       mark(job, PINNED, has(job, HOLD) and job.token > 1)
     end
