@@ -171,10 +171,11 @@ def settlement_arguments(settlements: Sequence[Settlement]) -> tuple[list[Part],
                 word, data = 7, f"\0{storable(reason)}"
             case Released():
                 word = "released"
-            case Reserved():
-                word = "reserved"
-            case Snoozed(delay=delay, awaits=awaits):
-                word, data, delay = "snoozed", _awaited(awaits), kept_delay(delay)
+            case Reserved(alone=alone):
+                word = "reserved_alone" if alone else "reserved"
+            case Snoozed(delay=delay, awaits=awaits, started=started):
+                word, data = "snoozed" if started else "put_off", _awaited(awaits)
+                delay = kept_delay(delay)
         arguments += (
             settlement.job_id,
             settlement.token,

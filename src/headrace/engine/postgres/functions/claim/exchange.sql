@@ -5,7 +5,8 @@
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
--- Outcome kinds: 0 retry, 1 released, 2 snoozed, 3 reserved; 4 and more (NULL: 4) the final state.
+-- Outcome kinds: 0 retry, 1 released, 2 snoozed, -1 the same of one that has not started, 3 reserved with those
+-- of its task that come next, -2 reserved alone; 4 and more (NULL: 4) the final state.
 CREATE OR REPLACE FUNCTION exchange(
     p_offset double precision,
     -- One token stands for all if they are the same, as they are for jobs that run first time.
@@ -68,7 +69,7 @@ BEGIN
         p_token := array_fill(p_token[1], ARRAY[settling]);
     END IF;
 
-    IF cardinality(p_kind) > 0 AND 3 = ANY (p_kind) THEN
+    IF p_kind && '{3,-2}' THEN
         reserving := ARRAY(SELECT t.id FROM unnest(p_id, p_kind) AS t (id, kind) WHERE t.kind = 3);
     END IF;
 
