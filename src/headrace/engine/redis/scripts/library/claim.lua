@@ -38,8 +38,15 @@ local function queues_with_ready_jobs()
   end
 end
 
--- What `claimants` has of a worker. It may know all tasks; see the script `register`. One step leads
--- from each line to the next.
+-- A set of the tasks that a worker has said it knows; it may know all, see the script `register`.
+local function known_tasks(worker, name)
+  local tasks, known = cmsgpack.unpack(sub(worker, #name + 10)).tasks, {}
+  for _, task in ipairs(tasks or {}) do known[task] = true end
+  if not tasks then setmetatable(known, { __index = function() return true end }) end
+  return known
+end
+
+-- What `claimants` has of a worker. One step leads from each line to the next.
 local function look_up_claimant(worker_id)
   local worker = call('HGET', WORKERS, worker_id)
   local name = string.match(worker, '^[^%z]+')
@@ -47,12 +54,7 @@ local function look_up_claimant(worker_id)
   while true do
     local member = call('ZRANGE', RESERVED, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
     if not member then break end
-    if not known then
-      local tasks = cmsgpack.unpack(sub(worker, #name + 10)).tasks
-      known = {}
-      for _, task in ipairs(tasks or {}) do known[task] = true end
-      if not tasks then setmetatable(known, { __index = function() return true end }) end
-    end
+    known = known or known_tasks(worker, name)
     local line, task = string.match(member, '^([^%z]+%z([^%z]+))')
     if known[task] then parts[#parts + 1] = line end
     from = '[' .. line .. '\1'
