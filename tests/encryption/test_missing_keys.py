@@ -69,6 +69,27 @@ async def test_a_worker_without_the_key_leaves_its_jobs_to_others(
     assert caplog.text.count("cannot be run here") == 1
 
 
+async def test_a_worker_goes_on_with_jobs_of_the_task_that_it_can_open(
+    url: str, make: Make, worker: Worker
+) -> None:
+    old, new = make(url), make(url, f"k2:{K2}")
+    left = await old.tasks["pay"].enqueue(card="4111")
+    others = [await new.tasks["pay"].enqueue(card=str(number)) for number in range(5)]
+    first = worker(new)
+    await first.start()
+    for number, job in enumerate(others):
+        assert await new.result(job, timeout=60) == {"card": str(number), "amount": 1}
+
+    async def reserved() -> bool:
+        [queue] = await new.engine.queues()
+        return queue.reserved == {"pay": 1}
+
+    await until(reserved)
+    job = await new.tasks["pay"].enqueue(card="later")
+    assert (await new.result(job, timeout=60))["card"] == "later"
+    assert (await new.get(left)).attempt == 0
+
+
 async def test_why_names_the_key(here: str, make: Make, worker: Worker) -> None:
     right, wrong = make(here), make(here, f"k2:{K2}")
     job = await right.tasks["pay"].enqueue(card="4111")

@@ -198,6 +198,26 @@ async def test_the_earliest_are_ended_first_and_no_more_than_asked_for(
     assert (await engine.expire(2)).ids == (late,)
 
 
+async def test_a_job_that_is_put_off_unstarted_expires_in_time(
+    engine: Engine, clock: Clock
+) -> None:
+    worker = await a_worker(engine)
+    first, second = [await enqueue(engine, expires_in=60) for _ in range(2)]
+    for job in await claim(engine, worker, 10):
+        await settle(engine, job, Snoozed(30.0, started=job.id == second))
+    assert (await the_job(engine, first)).expires_at is not None
+    assert (await the_job(engine, second)).expires_at is None
+    clock.advance(31)
+    await engine.promote_due(10)
+    # Also one whose time comes while a worker has it.
+    [job] = [each for each in await claim(engine, worker, 10) if each.id == first]
+    clock.advance(30)
+    assert (await engine.expire(10)).ids == ()
+    await settle(engine, job, Snoozed(30.0, started=False))
+    assert (await engine.expire(10)).ids == (first,)
+    assert await status(engine, first) is Status.CANCELLED
+
+
 async def test_jobs_without_a_time_are_left_alone(engine: Engine, clock: Clock) -> None:
     job_id = await enqueue(engine)
     clock.advance(1e6)

@@ -190,19 +190,67 @@ async def test_a_job_that_was_parked_is_given_back_as_it_was(engine: Engine, clo
     assert await started(engine, worker) == [better]
 
 
+async def test_a_job_that_is_parked_and_given_back_twice_can_be_beaten(
+    engine: Engine, clock: Clock
+) -> None:
+    """What holds its place during a retry does so only then."""
+    fields = {"width": 1, "hold": True}
+    [job_id] = await insert(engine, rated(**fields))
+    worker = await a_worker(engine)
+    for _ in range(3):
+        [job] = await claim(engine, worker, 10)
+        assert await settle(engine, job, Released())
+        assert await started(engine, worker) == []
+        assert await parked(engine, job_id)
+        clock.advance(MINUTE + 1)
+    [job] = await claim(engine, worker, 10)
+    [better] = await insert(engine, rated(priority=5, **fields))
+    assert await settle(engine, job, Released())
+    clock.advance(MINUTE + 1)
+    assert await started(engine, worker) == [better]
+
+
 async def test_a_parked_job_of_an_unknown_task_is_left_for_others(
     engine: Engine, clock: Clock
 ) -> None:
-    ids = await insert(engine, rated(), rated())
-    worker = await a_worker(engine, tasks=("other",))
+    """Those who would give it back use up no start, however often they ask first."""
     knows = await a_worker(engine, "knows", tasks=("work",))
-    [job] = await claim(engine, worker, 10)
-    await settle(engine, job, Reserved())
-    assert await started(engine, worker) == []
-    clock.advance(2 * MINUTE)
-    assert await started(engine, knows) == ids[:1]
-    clock.advance(MINUTE + 1)
-    assert await started(engine, knows) == ids[1:]
+    stranger = await a_worker(engine, "stranger", tasks=("other",))
+    ids = await insert(engine, rated(), rated(), rated())
+    for job_id in ids:
+        assert await started(engine, stranger) == []
+        assert await started(engine, knows) == [job_id]
+        assert await started(engine, stranger) == []
+        clock.advance(MINUTE + 1)
+
+
+async def test_a_parked_job_of_an_unknown_task_is_not_started_before_its_time_either(
+    engine: Engine, clock: Clock
+) -> None:
+    """Where a job before it was cancelled."""
+    knows = await a_worker(engine, "knows", tasks=("work", "other"))
+    stranger = await a_worker(engine, "stranger", tasks=("other",))
+    first, second, third = await insert(engine, rated(), rated(), rated())
+    assert await started(engine, knows) == [first]
+    await engine.set_rate("default", "h", as_rate("1/s"))
+    clock.advance(2)
+    await insert(engine, rated(task="other"))
+    await engine.cancel([second])
+    for worker in (stranger, stranger):
+        assert third not in await started(engine, worker)
+    clock.advance(2)
+    assert third in await started(engine, knows)
+
+
+async def test_a_queue_with_a_rate_is_not_used_up_by_who_does_not_know_its_tasks(
+    engine: Engine,
+) -> None:
+    await engine.set_rate("default", "", as_rate("1/m"))
+    stranger = await a_worker(engine, "stranger", tasks=("other",))
+    knows = await a_worker(engine, "knows", tasks=("work",))
+    [job_id] = await insert(engine, a_job())
+    assert await started(engine, stranger) == []
+    assert await started(engine, knows) == [job_id]
 
 
 async def test_a_job_that_sleeps_counts_each_time_it_goes_on(engine: Engine, clock: Clock) -> None:

@@ -73,6 +73,16 @@ async def test_a_second_reserved_task_is_found_beside_the_first(engine: Engine) 
     assert [each.id for each in await claim(engine, knows, 10)] == [ids[1], ids[3]]
 
 
+async def test_a_job_that_is_reserved_alone_leaves_the_others_of_its_task(engine: Engine) -> None:
+    stranger = await a_worker(engine, "stranger", tasks=())
+    ids = [await enqueue(engine, task="theirs") for _ in range(3)]
+    [job] = await claim(engine, stranger)
+    assert await settle(engine, job, Reserved(alone=True))
+    assert [each.id for each in await claim(engine, stranger, 10)] == ids[1:]
+    knows = await a_worker(engine, "knows", tasks=("theirs",))
+    assert [each.id for each in await claim(engine, knows, 10)] == ids[:1]
+
+
 async def test_no_attempt_is_spent_and_no_error_kept(engine: Engine) -> None:
     stranger = await a_worker(engine, tasks=())
     job_id = await enqueue(engine, task="theirs", max_attempts=1)

@@ -69,19 +69,24 @@ class Released(msgspec.Struct, frozen=True):
 
 class Reserved(msgspec.Struct, frozen=True):
     """This worker does not know the job's task: given back as by `Released`, and until it is
-    claimed again it is offered only to workers that know its task.
+    claimed again it is offered only to workers that know its task. So are those of its task that
+    come next in line, unless it is `alone`: it is this job that the worker cannot run.
     """
+
+    alone: bool = False
 
 
 class Snoozed(msgspec.Struct, frozen=True):
     """The handler asked to be run again later: no attempt is spent.
 
     With `awaits` the job is suspended: it is run again as soon as one of these has come about, and
-    after `delay` in any case.
+    after `delay` in any case. With `started` False the handler was not called: the job has to
+    start by its time, if it has one, as before.
     """
 
     delay: float
     awaits: tuple[Awaited, ...] = ()
+    started: bool = True
 
 
 # Neither says anything more: one of each is enough.

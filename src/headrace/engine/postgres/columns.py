@@ -174,6 +174,7 @@ def as_json(jobs: Sequence[NewJob]) -> str:
 
 # Outcome kinds below the final states of `State`; functions/claim/exchange.sql reads them.
 RETRY, RELEASE, SNOOZE, RESERVE = 0, 1, 2, 3
+PUT_OFF, RESERVE_ALONE = -1, -2
 
 NO_RESULT = Completed().result
 
@@ -222,10 +223,12 @@ def _described(outcome: Outcome) -> tuple[int, float, str | None, str | None]:
             return kind, 0.0, storable(failure.type), storable(failure.message)
         case Cancelled(reason=reason):
             return State.CANCELLED, 0.0, None, storable(reason)
-        case Released() | Reserved():
-            return RELEASE if isinstance(outcome, Released) else RESERVE, 0.0, None, None
-        case Snoozed(delay=delay):
-            return SNOOZE, kept_delay(delay), None, None
+        case Released():
+            return RELEASE, 0.0, None, None
+        case Reserved(alone=alone):
+            return RESERVE_ALONE if alone else RESERVE, 0.0, None, None
+        case Snoozed(delay=delay, started=started):
+            return SNOOZE if started else PUT_OFF, kept_delay(delay), None, None
 
 
 def _awaited(outcome: Outcome) -> str | None:

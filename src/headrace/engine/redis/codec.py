@@ -171,10 +171,11 @@ def settlement_arguments(settlements: Sequence[Settlement]) -> tuple[list[Part],
                 word, data = 7, f"\0{storable(reason)}"
             case Released():
                 word = "released"
-            case Reserved():
-                word = "reserved"
-            case Snoozed(delay=delay, awaits=awaits):
-                word, data, delay = "snoozed", _awaited(awaits), kept_delay(delay)
+            case Reserved(alone=alone):
+                word = "reserved_alone" if alone else "reserved"
+            case Snoozed(delay=delay, awaits=awaits, started=started):
+                word, data = "snoozed" if started else "put_off", _awaited(awaits)
+                delay = kept_delay(delay)
         arguments += (
             settlement.job_id,
             settlement.token,
@@ -278,7 +279,7 @@ def _seen(parts: Sequence[bytes], brief: bool) -> Job:
         run_at=at(record.run_at),
         admitted_at=at(_MOMENT.unpack(admitted)[0]) if admitted else None,
         started_at=at(record.started) if record.started else None,
-        completed_at=at(record.completed) if record.completed else None,
+        completed_at=at(record.completed) if record.completed > 0 else None,
         worker=record.worker_name,
         error_type=error_type if error and state is not State.CANCELLED else None,
         error=error_text if error else None,

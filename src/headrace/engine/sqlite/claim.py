@@ -52,7 +52,7 @@ def claim(
     offered = [] if known == NOTHING else _offered(transaction, worker_id, known)
     if rated:
         lines = _open(transaction, offered, queues)
-        rated_claim = RatedClaim(transaction, queues, limit, free)
+        rated_claim = RatedClaim(transaction, worker_id, queues, limit, free)
         best, empty, left, next_in = rated_claim.choose(names, lines)
         _offer_less(transaction, worker_id, offered, empty)
         found = _read_chosen(transaction, best)

@@ -92,7 +92,9 @@ class SettleBatch:
         self.requeued: list[tuple[Any, ...]] = []
         self.given_back: list[int] = []
         self.suspended: list[tuple[int, str, str]] = []
+        # Tasks of reserved jobs by queue: of those whose next in line are, too, and of others.
         self.reserved: dict[str, set[str]] = {}
+        self.reserved_alone: dict[str, set[str]] = {}
         self.freed: Counter[lanes.Place] = Counter()
         self.arrivals: lanes.LaneArrivals | None = None
         self.holds: dict[lanes.Place, float] = {}
@@ -129,7 +131,7 @@ class SettleBatch:
             connection.executemany(sql.finish, self.finished)
         if gone:
             connection.execute(sql.finish_remove, (msgspec.json.encode(gone).decode(),))
-        if self.reserved and self.begins_line():
+        if (self.reserved or self.reserved_alone) and self.begins_line():
             connection.execute(sql.workers_offer_anew)
         if self.requeued:
             connection.executemany(sql.requeue, self.requeued)
@@ -144,7 +146,7 @@ class SettleBatch:
         for queue, tasks in self.reserved.items():
             named = msgspec.json.encode(sorted(tasks)).decode()
             connection.execute(sql.reserve_next, (queue, named))
-            self.transaction.reserved.add(queue)
+        self.transaction.reserved.update(self.reserved, self.reserved_alone)
 
     def end_expiry(self) -> None:
         """Those that have started do not expire any more; those that were given back may."""
@@ -161,7 +163,8 @@ class SettleBatch:
         execute = self.transaction.connection.execute
         return any(
             not execute(sql.reserved_exists, (queue, task)).fetchone()[0]
-            for queue, tasks in self.reserved.items()
+            for lines in (self.reserved, self.reserved_alone)
+            for queue, tasks in lines.items()
             for task in tasks
         )
 
@@ -186,13 +189,16 @@ class SettleBatch:
                 )
             case Cancelled(reason=reason):
                 self.finish(settlement, row, CANCELLED, error=reason)
-            case Snoozed(delay=delay, awaits=awaits):
+            case Snoozed(delay=delay, awaits=awaits, started=started):
                 self.again(settlement, row, delay, None, spent=False, awaits=awaits)
+                if not started:
+                    self.given_back.append(row[1])
             case Released():
                 self.give_back(settlement, row)
-            case Reserved():
+            case Reserved(alone=alone):
                 self.give_back(settlement, row, reserved=True)
-                self.reserved.setdefault(row[3], set()).add(row[9])
+                lines = self.reserved_alone if alone else self.reserved
+                lines.setdefault(row[3], set()).add(row[9])
 
     def hold(self, row: tuple[Any, ...], seconds: float) -> None:
         """Nothing of the job's lane starts for so long."""

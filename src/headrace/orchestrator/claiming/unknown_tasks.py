@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import MissingEncryptionKey, SealRefused
 from headrace.model.job import ClaimedJob
-from headrace.model.outcome import RESERVED, Outcome, Snoozed
+from headrace.model.outcome import RESERVED, Outcome, Reserved, Snoozed
 from headrace.model.sealed import key_of_args
 from headrace.task import Task
 
@@ -25,7 +25,9 @@ MOST_LOGGED = 1_000
 MOST_NAMED = 5
 # Until the engine knows that this worker cannot run a task, its jobs wait a moment: they would be
 # offered to it again at once.
-PUT_OFF = Snoozed(1.0)
+PUT_OFF = Snoozed(1.0, started=False)
+# Others of its task may be sealed with keys that are here.
+RESERVED_ALONE = Reserved(alone=True)
 
 
 class UnknownTasks:
@@ -92,7 +94,9 @@ class UnknownTasks:
         if job.task not in self.not_for_us:
             self.not_for_us.add(job.task)
             self._on_change()
-        return PUT_OFF if self._offered(job.task) else RESERVED
+        if self._offered(job.task):
+            return PUT_OFF
+        return RESERVED if self._sealing is None else RESERVED_ALONE
 
     def _open(self, job: ClaimedJob, key: str) -> None:
         if self._sealing is None:

@@ -77,7 +77,7 @@ UPDATE job SET rate = ? WHERE seq = ?;
 -- name: rated_ready
 -- The ready jobs of one queue with what has to be known of their rates, best first, without those whose
 -- time to start is over. Read only as far as needed.
-SELECT -priority, seq, queue, lane, attempt, rate FROM job
+SELECT -priority, seq, queue, lane, task, attempt, rate FROM job
 WHERE queue = ? AND state = 2 AND reserved = 0
   AND NOT EXISTS (SELECT 1 FROM expiry WHERE expiry.seq = job.seq AND expiry.at <= ?)
 ORDER BY priority DESC, seq
@@ -85,11 +85,19 @@ LIMIT ?;
 
 -- name: rated_reserved
 -- As rated_ready, for the reserved jobs of one queue and task.
-SELECT -priority, seq, queue, lane, attempt, rate FROM job
+SELECT -priority, seq, queue, lane, task, attempt, rate FROM job
 WHERE queue = ? AND task = ? AND state = 2 AND reserved = 1
   AND NOT EXISTS (SELECT 1 FROM expiry WHERE expiry.seq = job.seq AND expiry.at <= ?)
 ORDER BY priority DESC, seq
 LIMIT ?;
+
+-- name: known_tasks
+-- The tasks that a worker knows, a JSON array; NULL: all.
+SELECT tasks FROM worker WHERE id = ?;
+
+-- name: reserve
+-- Reserve ready jobs for workers that know their tasks.
+UPDATE job SET reserved = 1 WHERE seq IN (SELECT value FROM json_each(?));
 
 -- name: park
 -- Schedule a ready job for the time at which its lane may let it start; it keeps its place.
@@ -122,7 +130,7 @@ ORDER BY run_at LIMIT ?;
 -- name: parked_line
 -- The parked jobs of one lane, best first, without those whose time to start is over. Read only as far
 -- as needed.
-SELECT seq, run_at, attempt, rate FROM job INDEXED BY job_parked_line
+SELECT seq, run_at, task, attempt, rate FROM job INDEXED BY job_parked_line
 WHERE queue = ? AND lane = ? AND state = 0 AND parked IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM expiry WHERE expiry.seq = job.seq AND expiry.at <= ?)
 ORDER BY priority DESC, seq;

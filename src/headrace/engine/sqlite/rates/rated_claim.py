@@ -32,6 +32,7 @@ class ReadyJob(NamedTuple):
     seq: int
     queue: str
     lane: str | None
+    task: str
     attempt: int
     rate: str | None
 
@@ -83,11 +84,13 @@ class RatedClaim:
     def __init__(
         self,
         transaction: Transaction,
+        worker_id: str,
         named: Sequence[str] | None,
         limit: int,
         free: int | None,
     ) -> None:
         self.transaction = transaction
+        self.worker_id = worker_id
         self.named = named
         self.now = transaction.now
         self.limit = limit
@@ -101,6 +104,10 @@ class RatedClaim:
         # Keys of which some are left for workers with free slots.
         self.left_keys: set[Place] = set()
         self.passed = 0
+        # Those that this worker cannot run, though they would count as starts.
+        self.unknown: list[ReadyJob] = []
+        # The tasks that it knows, None: all; in a list of one, once they were read.
+        self._known: list[frozenset[str] | None] = []
         # Whether ready jobs may be left that nobody has looked at.
         self.cut = False
 
@@ -118,6 +125,8 @@ class RatedClaim:
                 break
         if self.parked:
             self.transaction.connection.executemany(sql.park, self.parked)
+        if self.unknown:
+            self._reserve()
         for key in list(self.keys.values()):
             if key is not None and key.rate is not None and key.place not in self.left_keys:
                 self._see_to_line(key)
@@ -155,6 +164,9 @@ class RatedClaim:
         key = None if ready.lane is None else self._key((queue, ready.lane))
         rate = None if key is None else key.counts(job, ready.attempt)
         counted = rate is not None or (whole is not None and whole.rate is not None)
+        if counted and not self._knows(ready.task):
+            self.unknown.append(ready)
+            return
         if counted and self.free <= 0:
             self.left.add(queue)
             if key is not None:
@@ -187,12 +199,12 @@ class RatedClaim:
         whole = self._whole(queue)
         values = (queue, lane, now)
         for row in self.transaction.connection.execute(sql.parked_line, values):
-            seq, run_at, attempt, text = row
+            seq, run_at, task, attempt, text = row
             job = None if text is None else decode_job_rate(text)
             cost = 1.0 if job is None else job.cost
             opens = key.opens_for(row, now)
             free = not self.cut and len(self.chosen) < self.limit and self.free > 0
-            free = free and queue not in self.closed
+            free = free and queue not in self.closed and self._knows(task)
             if opens > now or not free or (whole and whole.opens_at(whole.rate, cost) > now):
                 if opens < run_at:
                     self.transaction.connection.execute(sql.parked_until, (opens, seq))
@@ -202,6 +214,29 @@ class RatedClaim:
         # Nobody is parked any more.
         if key.line_at:
             key.line_at, key.changed = 0.0, True
+
+    def _knows(self, task: str) -> bool:
+        """Whether this worker runs such jobs, as far as it has told. One that it would give back
+        would have used a start.
+        """
+        if not self._known:
+            values = (self.worker_id,)
+            [(text,)] = self.transaction.connection.execute(sql.known_tasks, values).fetchall()
+            self._known.append(None if text is None else frozenset(msgspec.json.decode(text)))
+        [known] = self._known
+        return known is None or task in known
+
+    def _reserve(self) -> None:
+        """Leave jobs for workers that know their tasks, as if they had been given back."""
+        transaction = self.transaction
+        execute = transaction.connection.execute
+        lines = {(job.queue, job.task) for job in self.unknown}
+        if not all(execute(sql.reserved_exists, line).fetchone()[0] for line in lines):
+            execute(sql.workers_offer_anew)
+        execute(sql.reserve, (msgspec.json.encode([job.seq for job in self.unknown]).decode(),))
+        queues = {queue for queue, _ in lines}
+        transaction.made_ready |= queues
+        transaction.reserved |= queues
 
     def _whole(self, queue: str) -> ClaimedKey | None:
         return self._key((queue, ""))

@@ -5,7 +5,8 @@
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
--- Outcome kinds: 0 retry, 1 released, 2 snoozed, 3 reserved; 4 and more (NULL: 4) the final state.
+-- Outcome kinds: 0 retry, 1 released, 2 snoozed, -1 the same of one that has not started, 3 reserved with those
+-- of its task that come next, -2 reserved alone; 4 and more (NULL: 4) the final state.
 CREATE OR REPLACE FUNCTION exchange(
     p_offset double precision,
     -- One token stands for all if they are the same, as they are for jobs that run first time.
@@ -53,7 +54,7 @@ DECLARE
     lane_queues text[] := p_lane_queue; lane_names text[] := nullif(p_lane, '{}');
     admit_queues text[]; admit_lanes text[]; admit_widths integer[];
     freed_queues text[]; freed_lanes text[]; freed integer[];
-    worker_number integer; worker_name text;
+    worker_number integer; worker_name text; known_tasks text[];
     candidates text[]; names text[]; amounts integer[]; wanted integer;
     places tid[] := '{}'; taken tid[]; drained text[] := '{}';
     reserving uuid[]; tasks text[];
@@ -68,7 +69,7 @@ BEGIN
         p_token := array_fill(p_token[1], ARRAY[settling]);
     END IF;
 
-    IF cardinality(p_kind) > 0 AND 3 = ANY (p_kind) THEN
+    IF p_kind && '{3,-2}' THEN
         reserving := ARRAY(SELECT t.id FROM unnest(p_id, p_kind) AS t (id, kind) WHERE t.kind = 3);
     END IF;
 
@@ -184,8 +185,8 @@ BEGIN
     IF p_limit > 0 THEN
         SELECT w.number, w.name, CASE WHEN EXISTS (
             SELECT FROM expiry x WHERE x.at <= moment AND NOT x.running
-        ) THEN moment END, EXISTS (SELECT FROM rate)
-        INTO worker_number, worker_name, expiring, rated FROM worker w
+        ) THEN moment END, EXISTS (SELECT FROM rate), w.tasks
+        INTO worker_number, worker_name, expiring, rated, known_tasks FROM worker w
         WHERE w.id = p_worker AND w.died_at IS NULL;
     END IF;
     scan_began := clock_timestamp();
@@ -219,11 +220,15 @@ BEGIN
             tasks := tasks || step.tasks;
         END IF;
         SELECT * INTO step FROM rated_claim(
-            p_offset, p_queues, names, tasks, p_limit, p_free, p_from, expiring, NOT said);
+            p_offset, p_queues, names, tasks, p_limit, p_free, p_from, expiring, NOT said,
+            known_tasks);
         places := step.places;
         next_in := step.next_in;
         moment := step.moment;
         elsewhere := elsewhere OR step.passed > 0;
+        IF step.reserved_jobs > 0 THEN
+            reserving := coalesce(reserving, '{}');
+        END IF;
         names := NULL;
         IF step.parked_jobs > 0 THEN  -- It was not the search that took long.
             scan_began := clock_timestamp();

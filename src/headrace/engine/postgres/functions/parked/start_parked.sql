@@ -1,14 +1,14 @@
 -- Start the best that are parked of some keys, which are locked, as far as they may start now and there are
 -- not more than `p_limit` of them; and see that the next has a time that is not later than it may: those
 -- before it may have been cancelled, or the rate may have become faster. Not of keys of which ready jobs are
--- left (`p_left`), nor of queues that let nobody start (`p_closed`). Answers the keys as they are then, and
--- where the jobs are.
+-- left (`p_left`), nor of queues that let nobody start (`p_closed`), nor of tasks that are not among `p_known`
+-- (NULL: all are). Answers the keys as they are then, and where the jobs are.
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION start_parked(
     p_keys rate[], p_left bigint[], p_closed text[], p_moment timestamptz, p_expiring timestamptz,
-    p_limit integer, OUT keys rate[], OUT places tid[]
+    p_known text[], p_limit integer, OUT keys rate[], OUT places tid[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     expiring timestamptz := p_expiring;
@@ -38,7 +38,7 @@ BEGIN
             END IF;
         END LOOP;
         LOOP
-            SELECT j.ctid AS place, j.run_at, j.rate, j.attempt,
+            SELECT j.ctid AS place, j.run_at, j.rate, j.attempt, j.task,
                 greatest(now_at, date_part('epoch', j.created_at)) AS start_at
             INTO best FROM job j
             WHERE j.lane = lane_key.lane AND j.queue = lane_key.queue
@@ -61,7 +61,7 @@ BEGIN
                 FROM parked_opens(whole_key, coalesce(best.rate, '{}'), 0) w;
             END IF;
             IF may.opens > now_at OR cardinality(places) >= p_limit OR lane_key.queue = ANY (p_closed)
-                OR whole_opens > now_at THEN
+                OR whole_opens > now_at OR NOT coalesce(best.task = ANY (p_known), true) THEN
                 UPDATE job SET run_at = greatest(p_moment, parked_time(may.opens))
                 WHERE ctid = best.place AND run_at > greatest(p_moment, parked_time(may.opens));
                 EXIT;

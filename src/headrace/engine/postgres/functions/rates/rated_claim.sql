@@ -1,8 +1,9 @@
 -- Choose ready jobs to lease where there are rates or holds, best first, and park those that may not start
 -- yet. The lines are those of `best_lines`. Of the chosen at most `p_free` (NULL: any number) count by a
--- rate. Unless `p_wait`, the caller has locked keys already. Answers where the chosen are, the time by which
--- was decided, how many were parked, how many were left to others, and in how many seconds it is worth asking
--- again (NULL: nobody knows) for who serves the queues `p_named` (NULL: all).
+-- rate. Those whose task is not among `p_known` (NULL: all are) would be given back, and would have used a
+-- start: they are reserved instead. Unless `p_wait`, the caller has locked keys already. Answers where the
+-- chosen are, the time by which was decided, how many were parked, left to others and reserved, and in how many
+-- seconds it is worth asking again (NULL: nobody knows) for who serves the queues `p_named` (NULL: all).
 --
 -- Keys are locked in their order before anything is decided by them; those that are met later only if nobody
 -- else has them, because that is another order. Nobody who has locked a key waits for a job, so this may wait
@@ -13,9 +14,9 @@
 -- 7 cancelled.
 CREATE OR REPLACE FUNCTION rated_claim(
     p_offset double precision, p_named text[], p_queues text[], p_tasks text[], p_limit integer,
-    p_free integer, p_from bigint, p_expiring timestamptz, p_wait boolean,
+    p_free integer, p_from bigint, p_expiring timestamptz, p_wait boolean, p_known text[],
     OUT places tid[], OUT moment timestamptz, OUT parked_jobs integer, OUT passed integer,
-    OUT next_in double precision
+    OUT reserved_jobs integer, OUT next_in double precision
 ) LANGUAGE plpgsql AS $$
 DECLARE
     -- So many ready jobs it looks at, and so many it leaves to others, at most.
@@ -41,7 +42,7 @@ DECLARE
     in_line boolean; behind boolean;
     waited boolean; closed text[] := '{}'; opens_first double precision; busy boolean := false;
     lined record; left_keys bigint[] := '{}';
-    park_ids uuid[] := '{}'; park_times double precision[] := '{}';
+    park_ids uuid[] := '{}'; park_times double precision[] := '{}'; unknown tid[] := '{}';
 BEGIN
     places := '{}';
     passed := 0;
@@ -49,6 +50,7 @@ BEGIN
     LOOP
         SELECT count(*)::integer AS jobs, array_agg(c.place) AS place, array_agg(c.id) AS id,
             array_agg(c.queue) AS queue, array_agg(c.lane) AS lane,
+            array_agg(p_known IS NULL OR c.reserved OR c.task = ANY (p_known)) AS known,
             array_agg(c.priority) AS priority, array_agg(c.seq) AS seq,
             array_agg(coalesce(c.rate[4], 1)) AS cost, array_agg(c.rate IS NOT NULL) AS carries,
             array_agg(c.rate IS NOT NULL AND c.rate[5] = 0 AND c.attempt > 0) AS exempt,
@@ -65,7 +67,7 @@ BEGIN
                 FROM unnest(p_queues, p_tasks) AS line (queue, task)
                 CROSS JOIN LATERAL (
                     (SELECT j.ctid AS place, j.id, j.queue, j.lane, j.priority, j.seq, j.attempt, j.rate,
-                         j.created_at
+                         j.created_at, j.task, j.reserved
                      FROM job j
                      WHERE line.task IS NULL AND j.queue = line.queue
                          AND j.state = 2 AND NOT j.reserved AND j.seq >= p_from
@@ -75,7 +77,7 @@ BEGIN
                      ORDER BY j.priority DESC, j.seq LIMIT batch)
                     UNION ALL
                     (SELECT j.ctid, j.id, j.queue, j.lane, j.priority, j.seq, j.attempt, j.rate,
-                         j.created_at
+                         j.created_at, j.task, j.reserved
                      FROM job j
                      WHERE j.queue = line.queue AND j.task = line.task AND j.state = 2 AND j.reserved
                          AND j.priority <= last_priority
@@ -148,6 +150,10 @@ BEGIN
                     key_burst := coalesce(lane_key.set_burst, lane_key.burst);
                 END IF;
             END IF;
+            IF NOT step.known[n] AND (key_interval IS NOT NULL OR whole_interval IS NOT NULL) THEN
+                unknown := unknown || step.place[n];
+                CONTINUE;
+            END IF;
             IF p_free <= 0 AND (key_interval IS NOT NULL OR whole_interval IS NOT NULL) THEN
                 passed := passed + 1;
                 left_keys := left_keys || step.key[n];
@@ -213,9 +219,18 @@ BEGIN
     IF parked_jobs > 0 THEN
         PERFORM park_jobs(park_ids, park_times);
     END IF;
+    reserved_jobs := cardinality(unknown);
+    IF reserved_jobs > 0 THEN
+        UPDATE job SET reserved = true
+        WHERE ctid = ANY (ARRAY(
+            SELECT j.ctid FROM job j
+            WHERE j.ctid = ANY (unknown) AND j.state + 0 = 2 AND NOT j.reserved
+            FOR NO KEY UPDATE SKIP LOCKED
+        ));
+    END IF;
     IF cardinality(keys) > 0 THEN
         SELECT * INTO lined FROM start_parked(
-            keys, left_keys, closed, moment, expiring,
+            keys, left_keys, closed, moment, expiring, p_known,
             CASE
                 WHEN passed >= leave_at_most OR looked >= look_at_most THEN 0
                 ELSE least(p_limit - cardinality(places), p_free)

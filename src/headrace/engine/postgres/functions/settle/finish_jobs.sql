@@ -3,7 +3,8 @@
 --
 -- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
 -- 7 cancelled.
--- Outcome kinds: 0 retry, 1 released, 2 snoozed, 3 reserved; 4 and more (NULL: 4) the final state.
+-- Outcome kinds: 0 retry, 1 released, 2 snoozed, -1 the same of one that has not started, 3 reserved with those
+-- of its task that come next, -2 reserved alone; 4 and more (NULL: 4) the final state.
 CREATE OR REPLACE FUNCTION finish_jobs(
     p_moment timestamptz, p_laned boolean,
     p_id uuid[], p_token integer[], p_kind smallint[], p_result bytea[],

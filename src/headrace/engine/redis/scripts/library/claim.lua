@@ -38,8 +38,15 @@ local function queues_with_ready_jobs()
   end
 end
 
--- What `claimants` has of a worker. It may know all tasks; see the script `register`. One step leads
--- from each line to the next.
+-- A set of the tasks that a worker has said it knows; it may know all, see the script `register`.
+local function known_tasks(worker, name)
+  local tasks, known = cmsgpack.unpack(sub(worker, #name + 10)).tasks, {}
+  for _, task in ipairs(tasks or {}) do known[task] = true end
+  if not tasks then setmetatable(known, { __index = function() return true end }) end
+  return known
+end
+
+-- What `claimants` has of a worker. One step leads from each line to the next.
 local function look_up_claimant(worker_id)
   local worker = call('HGET', WORKERS, worker_id)
   local name = string.match(worker, '^[^%z]+')
@@ -47,12 +54,7 @@ local function look_up_claimant(worker_id)
   while true do
     local member = call('ZRANGE', RESERVED, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
     if not member then break end
-    if not known then
-      local tasks = cmsgpack.unpack(sub(worker, #name + 10)).tasks
-      known = {}
-      for _, task in ipairs(tasks or {}) do known[task] = true end
-      if not tasks then setmetatable(known, { __index = function() return true end }) end
-    end
+    known = known or known_tasks(worker, name)
     local line, task = string.match(member, '^([^%z]+%z([^%z]+))')
     if known[task] then parts[#parts + 1] = line end
     from = '[' .. line .. '\1'
@@ -158,13 +160,18 @@ local function lease(answer, worker_id, named, limit)
   local changed, holding, left, expired = {}, {}, {}, {}
   local last, told = 0, #answer
   for n, id in ipairs(taken) do
-    local _, flags, width, token, attempt, run_at, created = unpack_record(NUMBERS, old[n])
+    local _, flags, width, token, attempt, run_at, created, _, before = unpack_record(NUMBERS, old[n])
     if flags >= EXPIRES and attempt == 0 and tonumber(call('ZSCORE', EXPIRY, id) or LATE) <= now then
       expired[#expired + 1] = { id = id, record = old[n] }
     else
+      local pinned = bit.band(flags, PINNED) ~= 0
+      if flags >= PARKED then
+        -- While it was parked it was pinned, whatever it was before.
+        flags = flags - PARKED - (pinned and before == UNPINNED and PINNED or 0)
+      end
       local record = pack_record(NUMBERS .. 'c0c0', RUNNING, flags, width, token + 1, attempt + 1,
         run_at, created, now, 0, #worker, sub(old[n], TEXTS), worker)
-      if width > NARROW and bit.band(flags, PINNED) == 0 then
+      if width > NARROW and not pinned then
         local queue, lane = unpack_record('ss', record, QUEUE)
         if lane ~= '' then
           local wide = name_lane(queue .. '\0' .. lane, queue, width)

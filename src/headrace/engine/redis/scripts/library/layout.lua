@@ -17,7 +17,7 @@ local COMPLETED = 4
 local CANCELLED = 7
 -- Flags add up: 1 holds its lane place during a retry, 2 pinned to its place, 4 asked to stop, 8 has a
 -- parent, 16 awaits something while it is scheduled, 32 has to start by a time, 64 has a rate, 128 was
--- parked and has not been settled since.
+-- parked and has not been claimed since.
 local HOLD = 1
 local PINNED = 2
 local ASKED = 4
@@ -26,6 +26,8 @@ local AWAITING = 16
 local EXPIRES = 32
 local RATED = 64
 local PARKED = 128
+-- When a parked job was completed, if it was not pinned before.
+local UNPINNED = -1
 -- What library/insert.lua is handed for a job, and where in it the record's texts begin.
 local HEAD = '<HBhddss'
 local HEAD_TEXTS = 22

@@ -1,5 +1,5 @@
 -- rated_claim: which ready jobs may start where there are rates or holds, and which are parked.
--- KEYS jobs ready reserved due expiry parked_jobs parked_lines
+-- KEYS jobs ready reserved due expiry workers claimants parked_jobs parked_lines
 -- Needs expiry, rates and claim, whose `take` it replaces. A job that may not start yet is scheduled for the
 -- time at which it may, pinned to its place. Each parked job of a lane has a time of its own, one after the
 -- other; who is better than the last of them asks for the next one. The claim that finds a job when its
@@ -19,6 +19,8 @@ local free_slots = math.huge
 local closed, opens_next = {}, math.huge
 -- Keys that were looked at, and those of which ready jobs are left to others.
 local looked_keys, left_keys = {}, {}
+-- The worker that claims, and the tasks that it knows once they were looked up.
+local claiming, known
 -- Of so many that are parked a claim looks for the first of its own queues.
 local NEXT_AT_MOST = 100
 
@@ -58,6 +60,7 @@ local function park(record, id, at)
   if not has(job, PINNED) then
     local lane = open_lane(job.queue .. '\0' .. job.lane, job.queue, job.width)
     lane.heads = lane.heads - 1
+    job.completed = UNPINNED
   end
   mark(job, PINNED, true)
   mark(job, PARKED, true)
@@ -70,6 +73,25 @@ local function park(record, id, at)
   put(parked.lines, job.queue .. '\0' .. job.lane .. '\0' .. job.order .. id)
 end
 
+-- Whether the worker runs such jobs, as far as it has told. One that it would give back would have used a
+-- start.
+local function knows(task)
+  if not known then
+    local worker = call('HGET', WORKERS, claiming)
+    known = known_tasks(worker, string.match(worker, '^[^%z]+'))
+  end
+  return known[task]
+end
+
+-- Leaves a ready job for workers that know its task, as if it had been given back.
+local function reserve(queue, task, order, id)
+  local line = queue .. '\0' .. task
+  local there = call('ZRANGE', RESERVED, '[' .. line .. '\0', '(' .. line .. '\1', 'BYLEX', 'LIMIT', 0, 1)
+  if #there == 0 then call('DEL', CLAIMANTS) end
+  call('ZADD', RESERVED, 0, line .. '\0' .. order .. id)
+  left_for_others = left_for_others + 1
+end
+
 -- Whether the time of a job to start is over.
 local function is_late(flags, attempt, id)
   return bit.band(flags, EXPIRES) ~= 0 and attempt == 0
@@ -78,9 +100,9 @@ end
 
 -- Answers whether a job leaves its line, and whether that is to be leased. One whose time to start is over
 -- is taken: `lease` finds it out.
-local function decide(order, id, record)
+local function decide(order, id, record, reserved)
   local _, flags, _, _, attempt = unpack_record(NUMBERS, record)
-  local queue, lane = unpack_record('ss', record, QUEUE)
+  local queue, lane, task = unpack_record('sss', record, QUEUE)
   if is_late(flags, attempt, id) then return true, true end
   local said = bit.band(flags, RATED) ~= 0
   local cost, count_retries = cost_of(id, said)
@@ -94,6 +116,10 @@ local function decide(order, id, record)
   local rate = key and counted_by(key, said, attempt, count_retries)
   local counted = rate or whole and rate_of(whole)
   if key then looked_keys[key.name] = key end
+  if counted and not reserved and not knows(task) then
+    reserve(queue, task, order, id)
+    return true, false
+  end
   if counted and free_slots <= 0 then
     if key then left_keys[key.name] = true end
     passed = passed + 1
@@ -145,6 +171,7 @@ local function see_to_line(key, taken, limit)
       local opens, rate, cost = opens_for(key, id, job)
       local whole = open_key(key.queue, '')
       if opens > now or #taken >= limit or free_slots <= 0 or closed[key.queue]
+        or not knows(string.match(job.tail, '^[^%z]*'))
         or whole and opens_at(whole, rate_of(whole), cost) > now then
         hurry_parked(id, job, math.max(opens, now))
         return
@@ -166,6 +193,7 @@ local function see_to_line(key, taken, limit)
 end
 
 take = function(worker_id, claimant, name, named, limit)
+  claiming = worker_id
   local fronts = open_lines(worker_id, claimant, name, named, math.max(limit, LEAST_PIECE))
   local taken, gone = {}, { [READY] = {}, [RESERVED] = {} }
   while #taken < limit and #fronts > 0 and looked < LOOK_AT_MOST and passed < LEAVE_AT_MOST do
@@ -178,7 +206,7 @@ take = function(worker_id, claimant, name, named, limit)
     local id = sub(member, line.skip + 17)
     if not closed[line.queue] then
       looked = looked + 1
-      leaves, leased = decide(line.order, id, record_at(line))
+      leaves, leased = decide(line.order, id, record_at(line), line.index == RESERVED)
     end
     if leaves then gone[line.index][#gone[line.index] + 1] = member end
     if leased then

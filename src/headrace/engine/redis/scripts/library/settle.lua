@@ -77,9 +77,9 @@ local function settle_all(first, last)
 
   -- Retry or snooze: wait for a time, or be pending at once. `hold` keeps the lane place meanwhile.
   -- Who waits for a time may be woken before it by what it awaits ('' nothing).
-  local function try_again(job, id, delay, awaited)
+  local function try_again(job, id, delay, awaited, unstarted)
     job.worker, job.started = '', 0
-    leave_expiry(job, id)
+    leave_expiry(job, id, unstarted)
     if job.lane ~= '' then
       mark(job, PINNED, has(job, HOLD))
       if not has(job, HOLD) then free_place(id, job.order, job.queue, job.lane, job.width) end
@@ -97,10 +97,12 @@ local function settle_all(first, last)
   end
 
   -- Who may claim from a line that begins has to find out, so all claimants look again.
-  local function begin_reserved(queue, task)
-    reserved[queue] = reserved[queue] or {}
-    if reserved[queue][task] then return end
-    reserved[queue][task] = true
+  local function begin_reserved(queue, task, alone)
+    if not alone then
+      reserved[queue] = reserved[queue] or {}
+      if reserved[queue][task] then return end
+      reserved[queue][task] = true
+    end
     local line = queue .. '\0' .. task
     local there = call('ZRANGE', RESERVED, '[' .. line .. '\0', '(' .. line .. '\1', 'BYLEX', 'LIMIT',
       0, 1)
@@ -108,13 +110,13 @@ local function settle_all(first, last)
   end
 
   -- Given back unstarted: ready in its old place, which a better one may take.
-  local function release(job, id, reserve)
+  local function release(job, id, reserve, alone)
     job.worker, job.state, job.started = '', PENDING, 0
     leave_expiry(job, id, true)
     if reserve then
       put(lines.reserved, reserved_member(job, id))
       left_for_others = left_for_others + 1
-      begin_reserved(job.queue, string.match(job.tail, '^[^%z]*'))
+      begin_reserved(job.queue, string.match(job.tail, '^[^%z]*'), alone)
     else
       add_ready(job.queue, job.order .. id)
     end
@@ -128,7 +130,8 @@ local function settle_all(first, last)
   local function settle(job, id, outcome, delay, data)
     local state = tonumber(outcome)
     if job.flags >= PARKED then
-      -- While it was parked it was pinned. One that was not claimed before was not, before that.
+      -- A program from before layout 6 has claimed it. While it was parked it was pinned. One that was
+      -- not claimed before was not, before that.
       mark(job, PARKED, false)
       mark(job, PINNED, has(job, HOLD) and job.token > 1)
     end
@@ -143,9 +146,9 @@ local function settle_all(first, last)
     end
     if state then
       finish(job, id, state, data)
-    elseif outcome == 'released' or outcome == 'reserved' then
+    elseif outcome == 'released' or outcome == 'reserved' or outcome == 'reserved_alone' then
       job.attempt = job.attempt - 1
-      release(job, id, outcome == 'reserved')
+      release(job, id, outcome ~= 'released', outcome == 'reserved_alone')
     else
       if outcome == 'retry' then
         call('HSET', ERRORS, id, data)
@@ -153,7 +156,7 @@ local function settle_all(first, last)
       else
         job.attempt = job.attempt - 1
       end
-      try_again(job, id, delay, data)
+      try_again(job, id, delay, data, outcome == 'put_off')
     end
     local n = #jobs
     jobs[n + 1], jobs[n + 2] = id, encode(job)

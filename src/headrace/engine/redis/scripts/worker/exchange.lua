@@ -5,7 +5,8 @@
 -- ARGV 1 offset  2 worker id ('' none)  3 limit  4 where it hears of a job that it is handed ('' not)
 --   5 number of queues (-1: all)  then the queues,
 --   then six for each outcome: id  token  outcome  delay  data  log entry ('' none)
---   outcome: a final state as a number, or "retry", "snoozed", "released", "reserved"
+--   outcome: a final state as a number, or "retry", "snoozed", "put_off" (snoozed, but not started),
+--   "released", "reserved" (with those of its task that come next), "reserved_alone"
 --   delay: in seconds; for exchange_rated also a space and for how long its lane is held
 --   data: the result; error type, zero byte, message; or what a snoozed job awaits ('' nothing)
 -- Answers the refused ids, then id, record and body of each leased job in turn. Where there are rates or
