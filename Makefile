@@ -10,7 +10,8 @@ STAMP := $(VENV)/.stamp
 # compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up venv programs test lint types imports docs docs-serve kills rate-kills ingest-kills chaos soak bench
+.PHONY: help up venv programs test lint types imports docs docs-serve kills rate-kills policy-kills ingest-kills chaos
+.PHONY: soak bench
 .PHONY: speech-kills spots-kills scanner-kills browser-kills accuracy dist clean
 .PHONY: prometheus-soak dashboards
 
@@ -80,6 +81,9 @@ kills: $(STAMP) ## Kill a thousand workers at every point around a stage
 
 rate-kills: $(STAMP) ## Start 10,000 jobs of 100 keys at a rate while workers are killed and frozen
 	HEADRACE_TEST_RATE_JOBS=10000 $(BIN)/pytest -q -s tests/crash/test_rated_workers.py
+
+policy-kills: $(STAMP) ## Kill five hundred callers and workers on each engine while jobs replace and put off others
+	HEADRACE_TEST_POLICY_KILLS=500 $(BIN)/pytest -q -s tests/crash/policies
 
 ingest-kills: $(STAMP) ## Kill two hundred workers at every point of the pipeline of documents
 	HEADRACE_TEST_INGEST_KILLS=200 $(BIN)/pytest -q -s apps/ingest/tests/app/test_killed_documents.py
