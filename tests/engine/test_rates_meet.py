@@ -6,7 +6,7 @@ from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.model.insert_policy import InsertPolicy
 from headrace.model.limits.rate import as_rate
-from headrace.model.outcome import Completed, Released, Reserved, Retry, Settlement, Snoozed
+from headrace.model.outcome import Completed, Released, Retry, Settlement, Snoozed
 from headrace.model.status import Status
 from tests.engine.rate_words import MINUTE, insert, parked, rated, run_all, started
 from tests.support.verbs import (
