@@ -16,7 +16,7 @@ RESERVED = frozenset(
         *("api", "artifacts", "audit", "dead-letters", "dispatchers", "docs", "event-types"),
         *("events", "healthz", "jobs", "keys", "lanes", "metrics", "openapi", "queues", "readyz"),
         *("destinations", "running", "schedules", "stats", "tasks", "ui", "workers", "workflows"),
-        *("alert-rules", "alerts", "bulk", "errors", "summary"),
+        *("alert-rules", "alerts", "breakers", "bulk", "errors", "rates", "summary"),
         # commands
         *(
             "bench",
