@@ -136,6 +136,10 @@ async def test_why_says_when_it_may_start(app: headrace.App) -> None:
         await headrace.JobOrchestrator(app).run_until_idle()
         [reason] = await app.why(waits.id)
         assert "lane 'host:example.com' is held until" in reason
+        await app.engine.pause("default", True)
+        paused, held = await app.why(waits.id)
+        assert paused.startswith("Queue 'default' is paused.")
+        assert held == reason
 
 
 async def test_why_tells_of_the_rate_of_a_queue(app: headrace.App) -> None:

@@ -73,7 +73,7 @@ async def open_by_hand(
             opened = await store.put(engine, view, 0 if current is None else current.version)
         except RecordConflict:
             continue
-        await store.hold(engine, opened, now)
+        await store.hold(engine, opened, now, before=current)
         return view
     raise RecordConflict(f"the breaker of {store.name_of(key)} is changed all the time; try again")
 

@@ -123,12 +123,20 @@ async def put_off(
     return changed
 
 
-async def hold(engine: Engine, breaker: OpenBreaker, now: float) -> None:
-    """Have nothing of the lane of an open breaker started before its time. A longer hold stays."""
+async def hold(
+    engine: Engine, breaker: OpenBreaker, now: float, before: OpenBreaker | None = None
+) -> None:
+    """Have nothing of the lane of an open breaker started before its time. A longer hold stays,
+    unless it is that of the breaker as it was `before`.
+    """
     queue, lane = breaker.key
     held = await held_until(engine, breaker.key)
-    if held < breaker.until > now:
-        await engine.hold_lane(queue, lane, breaker.until - now)
+    ours = before is not None and held <= before.until + HOLD_SLACK
+    if breaker.until > now and (held < breaker.until or ours):
+        # As of now: it has to end when the record says, or nobody would know whose it is.
+        seconds = breaker.until - await engine.now()
+        if seconds > 0:
+            await engine.hold_lane(queue, lane, seconds)
 
 
 async def held_until(engine: Engine, key: Key) -> float:
@@ -144,11 +152,15 @@ async def close(engine: Engine, current: OpenBreaker) -> None:
 
     Its jobs start again, and its failures are forgotten.
     """
-    queue, lane = current.key
     await engine.record_delete(FAILURES, name_of(current.key))
     await engine.record_delete(OPEN, name_of(current.key), version=current.version)
-    if 0.0 < await held_until(engine, current.key) <= current.until + HOLD_SLACK:
-        await engine.hold_lane(queue, lane, 0.0)
+    await release(engine, current)
+
+
+async def release(engine: Engine, breaker: OpenBreaker) -> None:
+    """End the hold of a breaker that is open no more. A longer one is somebody else's."""
+    if 0.0 < await held_until(engine, breaker.key) <= breaker.until + HOLD_SLACK:
+        await engine.hold_lane(*breaker.key, 0.0)
 
 
 async def forget_failures(engine: Engine, now: float) -> None:

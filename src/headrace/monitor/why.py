@@ -78,16 +78,25 @@ async def _stopped(engine: Store, job: Job) -> list[str]:
 
 async def _parked(engine: Store, job: Job, now: float) -> list[str]:
     """When a job may start that waits for the rate of its lane, and what it waits for."""
+    paused = await _paused(engine, job)
     if stopped := await _stopped(engine, job):
-        return stopped
+        return [*stopped, *paused]
     starts = f"It may start at {_clock(job.run_at, now)}"
     for key in await _keys(engine, job.queue, job.lane):
         if key.held_until is not None:
-            return [f"{starts}: lane {key.lane!r} is held {_held(key, now)}"]
+            return [*paused, f"{starts}: lane {key.lane!r} is held {_held(key, now)}"]
         if key.rate is not None:
             by = ", set by an operator" if key.by_operator else ""
-            return [f"{starts}: {key.rate.words} for {key.lane}{by}."]
-    return [f"{starts}."]
+            return [*paused, f"{starts}: {key.rate.words} for {key.lane}{by}."]
+    return [*paused, f"{starts}."]
+
+
+async def _paused(engine: Store, job: Job) -> list[str]:
+    return [
+        f"Queue {job.queue!r} is paused. Resume it with: headrace queues resume {job.queue}"
+        for queue in await engine.queues()
+        if queue.name == job.queue and queue.paused
+    ]
 
 
 async def _closed(engine: Store, job: Job, now: float) -> list[str]:
@@ -133,11 +142,7 @@ def _expires(job: Job) -> list[str]:
 
 async def _pending(engine: Store, job: Job, now: float) -> list[str]:
     reasons = await _stopped(engine, job)
-    reasons += [
-        f"Queue {job.queue!r} is paused. Resume it with: headrace queues resume {job.queue}"
-        for queue in await engine.queues()
-        if queue.name == job.queue and queue.paused
-    ]
+    reasons += await _paused(engine, job)
     reasons += await _closed(engine, job, now)
     serving = [worker for worker in await engine.workers() if serves(worker, job.queue)]
     if not serving:

@@ -84,6 +84,7 @@ class WorkerRuntime:
             engine=self.engine,
             by_task=host.task_breakers,
             tasks=host.tasks,
+            queues=queues,
             worker=lambda: self.name,
         )
         self.executor = executor_kind(host)(

@@ -223,12 +223,16 @@ def _described(outcome: Outcome) -> tuple[int, float, str | None, str | None]:
             return kind, 0.0, storable(failure.type), storable(failure.message)
         case Cancelled(reason=reason):
             return State.CANCELLED, 0.0, None, storable(reason)
-        case Released():
-            return RELEASE, 0.0, None, None
-        case Reserved(alone=alone):
-            return RESERVE_ALONE if alone else RESERVE, 0.0, None, None
+        case Released() | Reserved():
+            return _back(outcome), 0.0, None, None
         case Snoozed(delay=delay, started=started):
             return SNOOZE if started else PUT_OFF, kept_delay(delay), None, None
+
+
+def _back(outcome: Released | Reserved) -> int:
+    if isinstance(outcome, Released):
+        return RELEASE
+    return RESERVE_ALONE if outcome.alone else RESERVE
 
 
 def _awaited(outcome: Outcome) -> str | None:

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from headrace.errors import InvalidSetting, RetryLater
+from headrace.model.rate import CLOCK_STEP_SECONDS
 from headrace.model.times import is_number
 
 MOST_FAILURES = 1_000
@@ -101,12 +102,16 @@ class FailureTimes(msgspec.Struct, frozen=True):
 
     def adding(self, breaker: Breaker, times: Iterable[float], now: float) -> FailureTimes:
         """Return these with more, as far as they matter to a breaker now."""
-        fresh = sorted(each for each in (*self.times, *times) if each > now - breaker.within)
+        # What is ahead was counted before the clock went back: nobody knows how long ago.
+        ahead = now + CLOCK_STEP_SECONDS
+        found = (*self.times, *times)
+        fresh = sorted(each for each in found if now - breaker.within < each <= ahead)
         return FailureTimes(breaker.within, tuple(fresh[-breaker.failures :]))
 
     def over(self, now: float) -> bool:
         """Return whether none of them matters any more."""
-        return all(each <= now - self.within for each in self.times)
+        ahead = now + CLOCK_STEP_SECONDS
+        return all(each <= now - self.within or each > ahead for each in self.times)
 
 
 class BreakerView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):

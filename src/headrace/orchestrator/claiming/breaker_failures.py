@@ -8,6 +8,7 @@ import msgspec
 
 from headrace.breakers.store import Key, count_failures
 from headrace.engine.base import Engine
+from headrace.errors import RecordConflict
 from headrace.model.limits.breaker import Breaker
 from headrace.model.outcome import Completed, Failed, Outcome, Retry, TimedOut
 from headrace.orchestrator.running.attempt import monotonic
@@ -69,11 +70,13 @@ class SeenFailures:
             try:
                 times = [each + shift for each in failed.times]
                 kept = await count_failures(engine, key, failed.breaker, times, now)
-            except BaseException:
+            except BaseException as error:
                 # They are counted in the next round, with those that have come meanwhile.
                 if (later := self.by_key.get(key)) is not None:
                     failed.times += later.times
                 self.by_key[key] = failed
+                if isinstance(error, RecordConflict):
+                    continue  # very many count at once; other lanes do not wait for this one
                 raise
             enough = kept >= failed.breaker.failures
             if len(self._kept) >= MOST_KEPT:

@@ -9,10 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
-
-import msgspec
+from collections.abc import Callable, Mapping, Sequence
 
 from headrace.breakers import store
 from headrace.breakers.audit import note
@@ -30,6 +27,7 @@ from headrace.orchestrator.claiming.breaker_failures import (
     error_of,
     proof_of,
 )
+from headrace.orchestrator.claiming.breaker_trials import ClaimedJobs, Trial, by_key
 from headrace.orchestrator.running.attempt import monotonic
 
 log = logging.getLogger("headrace.breakers")
@@ -40,30 +38,6 @@ LONGEST_LOOK = 1.0
 FORGET_SECONDS = 3_600.0
 # Where nobody has come to be tried for so long, nobody will.
 ABANDONED_SECONDS = 86_400.0
-
-
-class Trial(msgspec.Struct):
-    """The job that is tried here. `proof` True: it completed; False: it failed."""
-
-    job_id: str
-    token: int
-    breaker: OpenBreaker
-    pause: float
-    over: bool = False
-    proof: bool | None = None
-
-
-class ClaimedJobs(Protocol):
-    """Starts and releases claimed jobs: the dispatcher."""
-
-    def take_in(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Start jobs that were set aside, as far as they are still ours."""
-
-    def give_back(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Release jobs that were set aside."""
-
-    def give_back_unstarted(self) -> None:
-        """Release all that have not started."""
 
 
 class WorkerBreakers(Loop):
@@ -78,12 +52,15 @@ class WorkerBreakers(Loop):
         engine: Engine,
         by_task: Mapping[str, Breaker],
         tasks: Mapping[str, object],
+        queues: Sequence[str],
         worker: Callable[[], str],
     ) -> None:
         super().__init__()
         self.engine = engine
         self.by_task = by_task
         self.tasks = tasks
+        # Empty: all.
+        self.queues = queues
         self.open: dict[Key, OpenBreaker] = {}
         self.trials: dict[Key, Trial] = {}
         self.aside: list[ClaimedJob] = []
@@ -161,6 +138,11 @@ class WorkerBreakers(Loop):
         only closes what a deploy has left open.
         """
         await self._look(monotonic())
+        for key, breaker in list(self.open.items()):
+            task = breaker.view.task
+            removed = task in self.tasks and task not in self.by_task
+            if removed and (not self.queues or key[0] in self.queues):
+                await self._close(key, breaker, f"task {task} has no breaker any more")
         if self.by_task:
             self.start()
 
@@ -172,7 +154,7 @@ class WorkerBreakers(Loop):
     async def tick(self) -> float:
         async with self._working:
             began = monotonic()
-            aside = _by_key(self.take_all())
+            aside = by_key(self.take_all())
             try:
                 await self._count()
                 await self._look(began)
@@ -201,10 +183,6 @@ class WorkerBreakers(Loop):
         self._found(found)
         # As of when it was asked for: what is written meanwhile may not be in it.
         self._looked_at = began
-        for key, breaker in found.items():
-            task = breaker.view.task
-            if task is not None and task in self.tasks and task not in self.by_task:
-                await self._close(key, breaker, f"task {task} has no breaker any more")
 
     def _found(self, found: dict[Key, OpenBreaker]) -> None:
         opened = found.keys() - self.open.keys()
@@ -264,6 +242,9 @@ class WorkerBreakers(Loop):
         for key, trial in list(self.trials.items()):
             current = self.open.get(key)
             if current != trial.breaker:
+                if current is None:
+                    # Whoever closed it, perhaps this worker, may have lost the engine meanwhile.
+                    await store.release(self.engine, trial.breaker)
                 del self.trials[key]
             elif trial.over:
                 if trial.proof:
@@ -333,10 +314,3 @@ class WorkerBreakers(Loop):
             if breaker.until < now - ABANDONED_SECONDS:
                 await self._close(key, breaker, "no job came to be tried for a day")
         await store.forget_failures(self.engine, now)
-
-
-def _by_key(jobs: Iterable[ClaimedJob]) -> dict[Key, list[ClaimedJob]]:
-    found: dict[Key, list[ClaimedJob]] = {}
-    for job in jobs:
-        found.setdefault((job.queue, job.lane or ""), []).append(job)
-    return found
