@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bench.figures import Finding
 from bench.recorder import Ticks
 from bench.scenarios.stage import LIMIT_SECONDS, SLOTS, Stage
+from headrace.model.rate import as_rate
 
 PROGRAM = "bench.scenarios.rates_program"
 RUNS = 3
@@ -56,4 +57,6 @@ def started(stage: Stage, throttled: int) -> float:
             # Keys do not run dry all at once, so the last second is not looked at.
             last = count * (seconds - 1) // seconds // Ticks.EVERY * Ticks.EVERY
             stage.until(lambda: ticks.count >= last, worker)
-        return ticks.rate(0, last)
+        # What may start at once when the worker comes is no rate.
+        bursts = KEYS * as_rate(f"{PER_SECOND}/s").burst
+        return ticks.rate(-(-bursts // Ticks.EVERY) * Ticks.EVERY, last)
