@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import Any
 
 import pytest
 
@@ -170,6 +171,45 @@ async def test_it_sleeps_and_fires_by_itself(local: headrace.App, make: Maker) -
     assert happened
     assert dispatcher.healthy
     assert dispatcher.lag < 5
+
+
+async def test_a_change_while_schedules_are_read_is_taken_up_at_once(
+    local: headrace.App, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher = make(local)
+    await dispatcher.sync()
+    records = local.schedules.records
+    read = records.all
+
+    async def read_and_change() -> Any:
+        found = await read()
+        monkeypatch.undo()
+        await local.schedules.add(Schedule(name="new", expression="0 * * * *", task="report"))
+        return found
+
+    monkeypatch.setattr(records, "all", read_and_change)
+    await dispatcher.tick()
+    assert list(dispatcher.next_times) == []
+    await dispatcher.tick()
+    assert list(dispatcher.next_times) == ["new"]
+
+
+async def test_schedules_that_could_not_be_read_are_read_in_the_next_round(
+    local: headrace.App, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await local.schedules.add(Schedule(name="s", expression="0 * * * *", task="report"))
+    dispatcher = make(local)
+    await dispatcher.sync()
+
+    async def fail() -> Any:
+        monkeypatch.undo()
+        raise headrace.EngineUnavailable("not now")
+
+    monkeypatch.setattr(local.schedules.records, "all", fail)
+    with pytest.raises(headrace.EngineUnavailable):
+        await dispatcher.tick()
+    await dispatcher.tick()
+    assert list(dispatcher.next_times) == ["s"]
 
 
 async def test_a_schedule_that_cannot_be_fired_keeps_no_other_waiting(

@@ -170,7 +170,13 @@ class CronDispatcher(Loop):
             self.schedules.on_change.append(self.changed)
         now = self.app.clock.utcnow()
         if self._poll_at is None or now >= self._poll_at:
-            await self._poll(now)
+            # Before it reads: a change that comes meanwhile, and is not among it, asks for another.
+            self._poll_at = now + timedelta(seconds=self.settings.poll_interval_seconds)
+            try:
+                await self._poll(now)
+            except BaseException:
+                self._poll_at = None
+                raise
         due = sorted((time, name) for name, time in self.next_times.items() if time <= now)
         for start in range(0, len(due), TOGETHER):
             await self._fire_all([name for _, name in due[start : start + TOGETHER]])
@@ -179,7 +185,6 @@ class CronDispatcher(Loop):
     async def _poll(self, now: datetime) -> None:
         states = await self.schedules.records.states()
         kept = await self.schedules.records.all()
-        self._poll_at = now + timedelta(seconds=self.settings.poll_interval_seconds)
         await self._forget({each.schedule.name for each in kept}, now)
         self.next_times = {}
         for number, each in enumerate(kept, 1):
