@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.certificates import share_certificates
 from tests.support.postgres_stores import PostgresStores
 from tests.support.servers import (
     MEMORY,
@@ -25,6 +26,8 @@ pytest_plugins = ["pytester"]
 # A shell lets what it starts in the background ignore it, and so would all programs of the tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+share_certificates()
 
 # The engines that every conformance test runs on. Versions found on this machine come in addition
 # to those from wheels, so that PostgreSQL 15 to 18, Redis and Valkey are covered where they exist.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.figures import Finding
 from bench.recorder import Ticks
 from bench.scenarios.stage import LIMIT_SECONDS, SLOTS, Stage
-from headrace.model.rate import as_rate
+from headrace.model.limits.rate import as_rate
 
 PROGRAM = "bench.scenarios.rates_program"
 RUNS = 3

@@ -77,10 +77,12 @@ async def kill_a_server_that_could_not_deliver(scene: Scene) -> None:
     """The dispatcher has set a message aside, of which nobody can be told."""
 
     async def tried() -> Process | None:
+        # Nobody has to look while it is tried, which takes no time: the record of it stays.
         for job in await scene.deliveries():
-            names = [each for each in scene.servers if f"-{each.pid}-alerts-" in str(job.worker)]
-            if names and job.attempt:
-                return names[0]
+            for entry in job.attempts:
+                for each in scene.servers:
+                    if f"-{each.pid}-alerts-" in entry.worker and entry.failure is not None:
+                        return each
         return None
 
     victim = await until(tried, "a delivery that was tried", 120)

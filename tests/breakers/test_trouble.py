@@ -12,7 +12,7 @@ import pytest
 import headrace
 from headrace.breakers import store
 from headrace.errors import EngineUnavailable, RecordConflict
-from headrace.model.breaker import Breaker, BreakerView, FailureTimes
+from headrace.model.limits.breaker import Breaker, BreakerView, FailureTimes
 from headrace.model.times import moment_of
 from headrace.orchestrator.claiming.breaker_failures import SeenFailures
 from tests.breakers.conftest import (

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from headrace.errors import InvalidSetting, RetryLater
-from headrace.model.rate import CLOCK_STEP_SECONDS
+from headrace.model.limits.rate import CLOCK_STEP_SECONDS
 from headrace.model.times import is_number
 
 MOST_FAILURES = 1_000
