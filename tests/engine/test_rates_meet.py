@@ -194,8 +194,7 @@ async def test_a_job_that_is_parked_and_given_back_twice_can_be_beaten(
     engine: Engine, clock: Clock
 ) -> None:
     """What holds its place during a retry does so only then."""
-    fields = {"width": 1, "hold": True}
-    [job_id] = await insert(engine, rated(**fields))
+    [job_id] = await insert(engine, rated(width=1, hold=True))
     worker = await a_worker(engine)
     for _ in range(3):
         [job] = await claim(engine, worker, 10)
@@ -204,7 +203,7 @@ async def test_a_job_that_is_parked_and_given_back_twice_can_be_beaten(
         assert await parked(engine, job_id)
         clock.advance(MINUTE + 1)
     [job] = await claim(engine, worker, 10)
-    [better] = await insert(engine, rated(priority=5, **fields))
+    [better] = await insert(engine, rated(priority=5, width=1, hold=True))
     assert await settle(engine, job, Released())
     clock.advance(MINUTE + 1)
     assert await started(engine, worker) == [better]
