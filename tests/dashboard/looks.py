@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
 from playwright.async_api import Page
 
-FORMS = list(product(("light", "dark"), (1280, 390)))
+# Each theme and each width once, and then the other two.
 WHOLE = [("light", 1280), ("dark", 390)]
+FORMS = [*WHOLE, ("dark", 1280), ("light", 390)]
 # WCAG 2.2: a target has at least so many pixels; what acts has more on a phone.
 TARGET, ACTION = 24, 44
 
@@ -115,8 +115,15 @@ def faint(pairs: list[Any]) -> list[str]:
 FEWER = """() => {
   for (const row of document.querySelectorAll("tbody > tr:nth-child(n + 13)")) row.remove();
 }"""
-# All rules in every form. Contrast, which takes axe the longest, only in each theme and width once:
-# it is measured here in every form, and for more eyes.
+# The page, what of it is shown, and where: all that axe asks about besides colours.
+SHAPE = """() => [...document.querySelectorAll("*")].map((each) => {
+  if (!each.checkVisibility({ visibilityProperty: true, opacityProperty: true })) return "";
+  const { x, y, width, height } = each.getBoundingClientRect();
+  return `${x} ${y} ${width} ${height}`;
+}).join("\\n") + document.documentElement.outerHTML"""
+# All rules in each theme and each width. In the two other forms all of them but contrast, which is
+# measured here in every form, and for more eyes; and only if the other theme changes more of the
+# page than its colours, since they ask about nothing else.
 AXE = """async ([part, contrast]) => {
   const rules = { "color-contrast": { enabled: contrast } };
   const options = { resultTypes: ["violations"], rules };
@@ -133,20 +140,24 @@ async def axe(page: Page, part: str | None = None, *, contrast: bool = True) -> 
     return found
 
 
-async def look(page: Page, part: str | None, *, contrast: bool) -> list[str]:
-    """Return everything that is wrong with how a page, or a part of it, looks now."""
+async def look(page: Page) -> list[str]:
+    """Return what is wrong with how a page looks now, axe apart."""
     measured = await page.evaluate(MEASURE, [TARGET, ACTION])
-    await page.evaluate(FEWER)
-    found = await axe(page, part, contrast=contrast)
-    return [*measured["faults"], *faint(measured["pairs"]), *found]
+    return [*measured["faults"], *faint(measured["pairs"])]
 
 
 async def look_at_all_forms(page: Page, what: str, part: str | None = None) -> list[str]:
     """Return what is wrong with a page: light and dark, wide and narrow."""
     found = []
+    shapes: dict[int, str] = {}
     for scheme, width in FORMS:
         await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         await page.set_viewport_size({"width": width, "height": 800})
-        faults = await look(page, part, contrast=(scheme, width) in WHOLE)
+        faults = await look(page)
+        await page.evaluate(FEWER)
+        shape = await page.evaluate(SHAPE)
+        if shapes.get(width) != shape:
+            shapes[width] = shape
+            faults += await axe(page, part, contrast=(scheme, width) in WHOLE)
         found += [f"{what}, {scheme}, {width}: {fault}" for fault in faults]
     return found
