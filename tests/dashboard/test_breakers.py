@@ -25,6 +25,9 @@ async def test_an_open_breaker_is_shown_and_closed(make_site: MakeSite) -> None:
         assert "/breakers/close" not in page
         await who.send("/breakers/close", 403, queue="mail", lane=HOSTILE)
         assert "The circuit breaker of lane" in await who.words("/")
+    async with visitor(site, await a_key(site.app, "write")) as who:
+        assert "/breakers/close" not in await who.get("/lanes")
+        await who.send("/breakers/close", 403, queue="mail", lane=HOSTILE)
     async with visitor(site, admin) as who:
         page = await who.get("/lanes")
         assert "/breakers/close" in page

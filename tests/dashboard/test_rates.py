@@ -144,6 +144,7 @@ async def test_forms_are_refused_to_those_who_may_not(make_site: MakeSite) -> No
                 page = await a_key_page(who)
                 assert "Rate of lane" in page
                 assert "/rates/" not in page
+                assert "/rates/" not in await who.get("/queues/mail")
     assert await the_rate(site) == before
     assert not [each for each in await audited(site) if each[1].startswith("rate.")]
 

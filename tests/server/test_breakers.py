@@ -69,6 +69,7 @@ async def test_keys_for_some_queues_see_and_change_only_those(app: headrace.App)
     reader = await a_key(app, "read")
     async with client_of(app, scans) as client:
         assert (await client.get("/breakers")).json()["breakers"] == []
+        problem(await client.get("/breakers", params={"queue": "default"}), 403)
         for verb in ("open", "close"):
             problem(await client.post(f"/breakers/{verb}", json=PLACE), 403)
             answer = await client.post(f"/breakers/{verb}", json=PLACE, headers=bearer(reader))
