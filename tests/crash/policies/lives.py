@@ -77,14 +77,14 @@ def make_app(url: str) -> headrace.App:
     for name in ("replace", "debounce", "window", "expires"):
         app.task(name, retry=many)(work)
     for when_full in ("refuse", "replace", "cancel_running"):
-        lane = headrace.Lane(f"{when_full}:{{key}}", when_full=when_full)  # type: ignore[arg-type]
+        lane = headrace.Lane(f"{when_full}:{{key}}", when_full=when_full)
         app.task(f"lane_{when_full}", retry=many, lane=lane)(work)
     return app
 
 
 def a_job(app: headrace.App, chance: random.Random, call: str, task: str, key: str) -> NewJob:
     """A request by the policy of a task."""
-    options: dict[str, Any] = {
+    known: dict[str, dict[str, Any]] = {
         "replace": {"key": key, "on_duplicate": "replace", "delay": chance.choice(PUT_OFF)},
         "debounce": {
             "key": key,
@@ -94,9 +94,9 @@ def a_job(app: headrace.App, chance: random.Random, call: str, task: str, key: s
         },
         "window": {"key": key, "window": WINDOW},
         "expires": {"expires": EXPIRES},
-    }.get(task, {})
+    }
     takes = chance.choice(TAKES) if task.startswith("lane_") else 0.0
-    return app.tasks[task].options(**options).job(call=call, key=key, takes=takes)
+    return app.tasks[task].options(**known.get(task, {})).job(call=call, key=key, takes=takes)
 
 
 async def call_on(app: headrace.App, chance: random.Random, name: str) -> None:
