@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,9 +13,11 @@ import headrace
 from headrace.dispatchers.cron.dispatcher import CronDispatcher
 from headrace.dispatchers.events.adapter import Message
 from headrace.dispatchers.events.dead_letters import DeadLetters
+from headrace.dispatchers.events.dispatcher import QueueDispatcher
 from headrace.dispatchers.events.message_parser import MessageParser
 from headrace.model.sealed import key_of_args
 from tests.encryption.conftest import BOTH, K2, Make, Worker
+from tests.support import example_adapter
 
 MARKER = "4111-1111"
 
@@ -142,3 +145,18 @@ async def test_dead_letters_are_opened_where_the_settings_say_so(here: str, make
     await DeadLetters(app).keep("kafka", MessageParser(app).parse([bad]).refused)
     assert (await shows.dead_letter("orders:0:7")).raw == bad.body
     assert MARKER.encode() not in (await other.dead_letter("orders:0:7")).raw
+
+
+async def test_a_dispatcher_starts_only_with_keys_that_can_be_used(
+    here: str, make: Make, tmp_path: Path
+) -> None:
+    """Without them it would set every message for an encrypted task aside."""
+    adapter = example_adapter.load()(folder=str(tmp_path))
+    with pytest.raises(headrace.MissingEncryptionKey, match='task "pay" is encrypted'):
+        await QueueDispatcher(make(here, None), adapter).start()
+    with pytest.raises(headrace.InvalidSetting, match='key "k1" must be 32 bytes'):
+        await QueueDispatcher(make(here, "k1:tooshort"), adapter).start()
+    dispatcher = QueueDispatcher(make(here), adapter)
+    await dispatcher.start()
+    assert dispatcher.running
+    await dispatcher.stop()

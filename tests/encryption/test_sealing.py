@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import os
 
 import pytest
 
@@ -50,6 +51,17 @@ def test_a_value_is_refused_elsewhere() -> None:
 def test_the_same_value_is_never_sealed_alike() -> None:
     made = sealing()
     assert len({made.args(JOB, PLAIN) for _ in range(100)}) == 100
+
+
+def test_each_job_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one nonce one key would make the same of the same text. Random ones of 96 bits may be
+    alike among the values of all jobs together.
+    """
+    monkeypatch.setattr(os, "urandom", bytes)
+    made = sealing()
+    found = {read_document(made.args(job, PLAIN)) for job in (JOB, OTHER)}
+    inner = {base64.b64decode(each.data)[17:-16] for each in found if each is not None}
+    assert [len(each) for each in inner] == [len(PLAIN)] * 2
 
 
 def test_every_bit_counts() -> None:

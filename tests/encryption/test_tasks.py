@@ -105,6 +105,20 @@ def test_a_lane_must_not_show_arguments() -> None:
     assert key_of_args(job.args) == "k1"
 
 
+def test_a_rate_must_not_show_an_argument_as_cost() -> None:
+    app = app_with()
+    lane = headrace.Lane("payments", rate="10/m", cost="amount")
+    with pytest.raises(headrace.InvalidSetting, match="would store amount in plain"):
+
+        @app.task("refused", encrypt=True, lane=lane)
+        async def refused(amount: int) -> None: ...
+
+    @app.task(encrypt=True, lane=lane, plain_lane=True)
+    async def seen(amount: int) -> None: ...
+
+    assert seen.job(amount=3).cost == 3
+
+
 def test_encrypting_all_tasks_is_refused_where_a_lane_shows_arguments() -> None:
     app = app_with(encrypt_all=True)
     with pytest.raises(headrace.InvalidSetting, match="encrypted, but its lane"):
