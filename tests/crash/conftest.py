@@ -16,13 +16,6 @@ from tests.crash import journal, tasks
 from tests.crash.journal import Line
 from tests.support.processes import LIMIT, Process, Processes, until
 
-# One of each kind: what differs between versions of a server is for the conformance suite.
-FAMILIES = [
-    next(name for name in ENGINES if name.startswith(family))
-    for family in ("sqlite", "postgres", "redis")
-]
-
-
 SHORT = 1.0
 """The lease of workers that are going to die or hang, so that others need not wait long."""
 
@@ -131,7 +124,7 @@ class Scene:
         return found
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=ENGINES)
 async def scene(
     request: pytest.FixtureRequest, servers: Servers, tmp_path: Path
 ) -> AsyncIterator[Scene]:

@@ -15,8 +15,7 @@ import pytest
 import headrace
 from headrace import JobFilter
 from headrace.model.status import Status
-from tests.conftest import Servers, store_url
-from tests.crash.conftest import FAMILIES
+from tests.conftest import ENGINES, Servers, store_url
 from tests.server.conftest import address_of
 from tests.support.processes import Process, Processes, until
 from tests.support.verbs import a_job, fail_all
@@ -37,7 +36,7 @@ def a_server(processes: Processes, url: str) -> Process:
 
 
 @pytest.mark.timeout(2 * LIMIT)
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", ENGINES)
 async def test_a_bulk_action_survives_its_server(
     name: str, servers: Servers, tmp_path: Path
 ) -> None:

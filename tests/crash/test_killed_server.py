@@ -11,7 +11,8 @@ import pytest
 from headrace.errors import EngineUnavailable
 from headrace.model.job import Job
 from headrace.model.status import Status
-from tests.crash.conftest import FAMILIES, Scene
+from tests.conftest import ENGINES
+from tests.crash.conftest import Scene
 from tests.support.processes import Processes, until
 from tests.support.servers import (
     PostgresServer,
@@ -22,7 +23,7 @@ from tests.support.servers import (
 )
 
 
-@pytest.fixture(params=FAMILIES[1:])
+@pytest.fixture(params=ENGINES[1:])
 async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
     """A server of the test's own that keeps what it has acknowledged."""
     name: str = request.param

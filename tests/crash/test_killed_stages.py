@@ -16,14 +16,15 @@ import pytest
 from headrace.model.durable.entries import STAGE
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
+from tests.conftest import ENGINES
 from tests.crash import journal, stage_lives
-from tests.crash.conftest import FAMILIES, Scene
+from tests.crash.conftest import Scene
 from tests.support.processes import ROOT
 
 KILLS = int(os.environ.get("HEADRACE_TEST_KILLS", "60"))
 """How many in all, over the engines."""
 
-LIVES = -(-KILLS // len(FAMILIES))
+LIVES = -(-KILLS // len(ENGINES))
 # A life is long enough for about so many jobs.
 JOBS_PER_LIFE = 3
 

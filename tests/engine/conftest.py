@@ -10,12 +10,12 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
-from tests.conftest import ENGINES, Servers, store_url
+from tests.conftest import VERSIONS, Servers, store_url
 
 Opener = Callable[[], Awaitable[Engine]]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=VERSIONS)
 def engine_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
     """A URL of a store that nobody else uses."""
     new = "new_store" in request.keywords

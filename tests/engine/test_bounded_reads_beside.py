@@ -14,7 +14,7 @@ from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.bounded_reads import PART_BYTES
 from headrace.engine.open import open_engine
-from tests.conftest import ENGINES, Servers, store_url
+from tests.conftest import VERSIONS, Servers, store_url
 from tests.support.verbs import a_worker, claim, complete, enqueue
 
 LIMIT = 60.0
@@ -22,7 +22,7 @@ LONG = b'"' + b"x" * 1_500_000 + b'"'
 
 
 # A file has no line that could be slow.
-@pytest.fixture(params=[name for name in ENGINES if name != "sqlite"])
+@pytest.fixture(params=[name for name in VERSIONS if name != "sqlite"])
 def engine_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
     """A URL of a store that nobody else uses."""
     return store_url(request.param, servers, tmp_path)

@@ -25,7 +25,7 @@ from headrace.model.job import Inserted, JobFilter, NewJob, PolicyInserted
 from headrace.model.outcome import Completed, Outcome, Released, Retry, Settlement
 from headrace.model.status import State
 from headrace.model.worker import WorkerInfo
-from tests.conftest import ENGINES, Servers, store_url
+from tests.conftest import VERSIONS, Servers, store_url
 from tests.engine.reference import Reference
 from tests.engine.reference_parts import ModelJob
 from tests.engine.side_by_side import SideBySide, Stores
@@ -270,7 +270,7 @@ class PolicyWalk(SideBySide):
         assert len(self.model.finished()) == len(self.model.jobs), "a job is stuck"
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", VERSIONS)
 def test_every_walk_agrees_with_the_model(name: str, servers: Servers, tmp_path: Path) -> None:
     class WalkHere(PolicyWalk):
         stores = Stores(lambda: open_engine(store_url(name, servers, tmp_path)))

@@ -28,7 +28,7 @@ from headrace.engine.open import open_engine
 from headrace.model.job import ClaimedJob
 from headrace.model.limits.rate import Rate
 from headrace.model.outcome import Completed, Outcome, Released, Retry, Settlement
-from tests.conftest import ENGINES, Servers, store_url
+from tests.conftest import VERSIONS, Servers, store_url
 from tests.engine.rate_words import rated
 from tests.support.verbs import A_FAILURE, a_worker
 
@@ -164,7 +164,7 @@ def machine(url: str, rate: Rate, numbers: Iterator[int]) -> type[RuleBasedState
     return RatesWalk
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", VERSIONS)
 @pytest.mark.parametrize("rate", [Rate(1, STEP, 1), Rate(2, STEP, 3)], ids=["slow", "burst"])
 def test_a_walk(name: str, rate: Rate, servers: Servers, tmp_path: Path) -> None:
     """Each claim starts exactly the jobs that the model starts."""

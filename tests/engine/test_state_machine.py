@@ -38,7 +38,7 @@ from headrace.model.outcome import (
 )
 from headrace.model.status import State
 from headrace.model.worker import WorkerInfo, WorkerStats
-from tests.conftest import ENGINES, Servers, store_url
+from tests.conftest import VERSIONS, Servers, store_url
 from tests.engine.side_by_side import Stores, WriteClaim
 from tests.engine.walk_families import QUEUES, STEP, WAITS, Families, picks, requests
 from tests.support.verbs import A_FAILURE
@@ -302,7 +302,7 @@ class Walk(Families):
         assert len(self.model.finished()) == len(self.model.jobs), "a job is stuck"
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", VERSIONS)
 def test_every_walk_agrees_with_the_model(name: str, servers: Servers, tmp_path: Path) -> None:
     class WalkHere(Walk):
         stores = Stores(lambda: open_engine(store_url(name, servers, tmp_path)))

@@ -16,9 +16,8 @@ import headrace
 from headrace.model.job import JobFilter
 from headrace.model.status import Status
 from headrace.workflows.model import Workflow
-from tests.conftest import Servers, store_url
+from tests.conftest import ENGINES, Servers, store_url
 from tests.crash import journal
-from tests.crash.conftest import FAMILIES
 from tests.crash.journal import Line
 from tests.support.processes import Process, Processes, until
 from tests.workflows import program
@@ -72,7 +71,7 @@ class Scene:
         return journal.read(self.journal, lambda line: line.event == event)
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=ENGINES)
 async def scene(
     request: pytest.FixtureRequest, servers: Servers, tmp_path: Path
 ) -> AsyncIterator[Scene]:

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import headrace
 from headrace.clock import Clock
-from tests.conftest import Servers, store_url
-from tests.crash.conftest import FAMILIES
+from tests.conftest import ENGINES, Servers, store_url
 from tests.workflows.model import Action, Model, PlannedStep
 
 RUNS = os.environ.get("HEADRACE_TEST_WORKFLOW_RUNS")
@@ -54,7 +53,7 @@ def plans(draw: st.DrawFn) -> list[PlannedStep]:
 
 
 @pytest.mark.timeout(120 if RUNS is None else 3_600)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ENGINES)
 def test_a_step_is_done_at_most_once_for_each_request(
     family: str, servers: Servers, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

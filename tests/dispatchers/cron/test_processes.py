@@ -20,10 +20,6 @@ from tests.conftest import ENGINES, Servers, store_url
 from tests.dispatchers.cron.conftest import jobs_of
 from tests.support.processes import HEADRACE, LIMIT, ROOT, Process, Processes, until
 
-FAMILIES = [
-    next(name for name in ENGINES if name.startswith(family))
-    for family in ("sqlite", "postgres", "redis")
-]
 PROGRAM = "tests.dispatchers.cron.program"
 EVERY_SECOND = "dispatcher:\n  min_cron_interval_seconds: 1\n"
 
@@ -32,7 +28,7 @@ async def test_a_dispatcher_that_is_killed_is_replaced_by_the_other(
     servers: Servers, tmp_path: Path
 ) -> None:
     (tmp_path / "d.yaml").write_text(EVERY_SECOND)
-    urls = [store_url(family, servers, tmp_path) for family in FAMILIES]
+    urls = [store_url(family, servers, tmp_path) for family in ENGINES]
     # Most of it is waiting for seconds to pass, which all engines can do at the same time.
     await asyncio.gather(*(killed_and_replaced(url, tmp_path) for url in urls))
 

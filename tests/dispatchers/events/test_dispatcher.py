@@ -20,11 +20,6 @@ from tests.dispatchers.events.harness import NatsTopic, RedisTopic
 from tests.dispatchers.events.scene import Scene, message, numbered
 from tests.support.processes import until
 
-FAMILIES = [
-    next(name for name in ENGINES if name.startswith(family))
-    for family in ("sqlite", "postgres", "redis")
-]
-
 
 class Forgetful(RedisStreamsAdapter):
     """Never tells the broker: what a crash between storing and telling leaves behind."""
@@ -33,7 +28,7 @@ class Forgetful(RedisStreamsAdapter):
         """Nothing."""
 
 
-@pytest.mark.parametrize("engine", FAMILIES)
+@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_message_makes_one_job_however_often_it_comes(
     engine: str, servers: Servers, tmp_path: Path, stream: RedisTopic
 ) -> None:
@@ -131,7 +126,7 @@ async def test_others_can_see_a_dispatcher_and_its_lag(stream: RedisTopic, scene
 async def test_what_a_dead_dispatcher_left_is_forgotten_after_a_day(
     stream: RedisTopic, servers: Servers, tmp_path: Path
 ) -> None:
-    app = headrace.App(store_url(FAMILIES[0], servers, tmp_path))
+    app = headrace.App(store_url(ENGINES[0], servers, tmp_path))
     async with app:
         await app.engine.record_put(KIND, "dead", b"{}")
         app.clock.advance(86_500)

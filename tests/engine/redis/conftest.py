@@ -15,10 +15,10 @@ from headrace.clock import Clock
 from headrace.engine.redis.connection.address import RedisAddress
 from headrace.engine.redis.connection.connection import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
-from tests.conftest import ENGINES, Servers, store_url
+from tests.conftest import VERSIONS, Servers, store_url
 from tests.support.servers import RedisServer, redis_binaries
 
-REDISES = [name for name in ENGINES if name.startswith("redis")]
+REDISES = [name for name in VERSIONS if name.startswith("redis")]
 
 
 class OwnServer(RedisServer):
