@@ -18,7 +18,8 @@ from tests.engine.conftest import Opener
 from tests.engine.postgres.conftest import Raw
 from tests.engine.postgres.plans import explained
 from tests.engine.postgres.test_plans import FILL, PARENT
-from tests.engine.rate_words import MINUTE, insert, rated, started
+from tests.engine.rate_words import MINUTE, insert, parked, rated, started
+from tests.support.processes import until
 from tests.support.verbs import A_FAILURE, a_job, a_worker, claim, the_job
 
 
@@ -45,6 +46,32 @@ async def test_others_are_told_of_parked_jobs_that_are_due(
     assert await started(postgres, worker, **left) == []
     await asyncio.wait_for(heard.wait(), 10)
     stop()
+
+
+async def test_a_claim_that_began_before_the_first_rate_starts_none_of_its_jobs(
+    postgres: PostgresEngine, inside: Raw
+) -> None:
+    worker = await a_worker(postgres)
+    [(made,)] = await inside.fetch(
+        "SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname LIKE 'open_queues%'"
+        " AND p.pronamespace = current_schema()::regnamespace"
+    )
+    # It is called when a claim has found that there is no rate.
+    await inside.execute(made.replace("BEGIN", "BEGIN PERFORM pg_advisory_xact_lock(1);", 1))
+    await inside.execute("SELECT pg_advisory_lock(1)")
+    claiming = asyncio.create_task(started(postgres, worker))
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    await until(lambda: _holds(inside, waiting), "the claim")
+    first, second = await insert(postgres, rated(), rated())
+    await inside.execute("SELECT pg_advisory_unlock(1)")
+    assert await claiming == []
+    assert await started(postgres, worker) == [first]
+    assert await parked(postgres, second)
+
+
+async def _holds(raw: Raw, query: str) -> bool:
+    [(found,)] = await raw.fetch(query)
+    return bool(found)
 
 
 async def test_a_job_that_was_stored_while_a_claim_went_on_counts_from_then(

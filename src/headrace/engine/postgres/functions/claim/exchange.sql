@@ -346,7 +346,8 @@ BEGIN
             -- One that was parked is as before.
             hold = CASE WHEN j.parked IS NULL THEN j.hold ELSE j.parked & 1 = 1 END,
             pinned = CASE WHEN j.parked IS NULL THEN j.pinned ELSE j.parked > 1 END, parked = NULL
-        WHERE j.ctid = ANY (places)
+        -- The first rate of all may have come since this began: whoever asks next counts its starts.
+        WHERE j.ctid = ANY (places) AND (rated OR j.rate IS NULL)
         RETURNING j.id, j.token, j.attempt, j.task, j.queue, j.args, j.max_attempts, j.timeout,
             j.fail_on_crash, j.priority, j.lane, j.key, j.meta,
             greatest(date_part('epoch', moment - j.run_at), 0), j.seq, j.parent,
