@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from headrace.api_types.responses import AuditEntry
 from headrace.engine.base import Records
 from headrace.model.ids import new_id
 from headrace.model.times import moment_of
@@ -25,5 +24,8 @@ async def note(
     **detail: Any,
 ) -> None:
     """Write that a breaker was opened or closed."""
+    # Workers whose breakers stay closed need nothing of the HTTP API.
+    from headrace.api_types.responses import AuditEntry  # noqa: PLC0415
+
     entry = AuditEntry(at=moment_of(now), action=action, target=target, who=who, detail=detail)
     await engine.record_put(KIND, CHANGE + new_id(), msgspec.json.encode([entry]), version=0)
