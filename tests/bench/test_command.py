@@ -24,7 +24,7 @@ from headrace.model.job import JobFilter
 from tests.conftest import Servers, store_url
 from tests.support.verbs import enqueue
 
-FAMILIES = ("sqlite", "postgres", "redis")
+ENGINES = ("sqlite", "postgres", "redis")
 LIMIT = 60.0
 
 
@@ -84,7 +84,7 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=ENGINES)
 def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
     return store_url(request.param, servers, tmp_path)
 

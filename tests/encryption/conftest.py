@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import headrace
-from tests.conftest import Servers, store_url
-from tests.crash.conftest import FAMILIES
+from tests.conftest import ENGINES, Servers, store_url
 from tests.orchestrator.conftest import Worker, clock, until, worker
 
 __all__ = ["Worker", "clock", "until", "worker"]
@@ -29,7 +28,7 @@ K1, K2 = new_key(), new_key()
 BOTH = f"k2:{K2},k1:{K1}"
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=ENGINES)
 def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
     """A store on each engine."""
     return store_url(request.param, servers, tmp_path)

@@ -10,9 +10,8 @@ from typing import Literal
 
 import pytest
 
-from tests.conftest import Servers, store_url
+from tests.conftest import ENGINES, Servers, store_url
 from tests.crash import journal
-from tests.crash.conftest import FAMILIES
 from tests.crash.journal import Line
 from tests.support.processes import Process, Processes, until
 from tests.upgrade.installations import Installation, install_new, install_old
@@ -147,7 +146,7 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return install_new(tmp_path_factory.mktemp("new"))
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=ENGINES)
 def family(request: pytest.FixtureRequest) -> str:
     """One engine of each kind."""
     return str(request.param)

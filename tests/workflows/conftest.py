@@ -13,8 +13,7 @@ from headrace import App
 from headrace.task import Task
 from headrace.workflows.load import load_file
 from headrace.workflows.model import Workflow
-from tests.conftest import Servers, store_url
-from tests.crash.conftest import FAMILIES
+from tests.conftest import ENGINES, Servers, store_url
 from tests.workflows.scene import Scene
 
 Write = Callable[[str, str], Path]
@@ -65,7 +64,7 @@ def load(write: Write, tasks: dict[str, Task[..., Any]]) -> Callable[..., Workfl
     return load
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=ENGINES)
 async def scene(
     request: pytest.FixtureRequest, servers: Servers, tmp_path: Path
 ) -> AsyncIterator[Scene]:
