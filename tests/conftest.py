@@ -92,6 +92,18 @@ def store_url(name: str, servers: Servers, folder: Path, *, new: bool = False) -
     return f"{servers.url(name)}?namespace={space}"
 
 
+@pytest.fixture(params=ENGINES)
+def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
+    """A store of its own on each engine."""
+    return store_url(request.param, servers, tmp_path)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> str:
+    """A store of its own on the embedded engine, for what does not depend on the engine."""
+    return f"sqlite:///{tmp_path}/here.db"
+
+
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
     started = Servers()

@@ -14,7 +14,6 @@ import pytest
 import headrace
 from headrace.model.limits.breaker import Breaker, BreakerView
 from headrace.server.auth.audit_pages import AuditFilter, read_page
-from tests.conftest import ENGINES, Servers, store_url
 from tests.support.processes import Processes, until
 
 PAUSE = 1.0
@@ -48,18 +47,6 @@ Program = Callable[..., headrace.App]
 @pytest.fixture
 def service() -> Service:
     return Service()
-
-
-@pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
-    """A store of its own on each engine."""
-    return store_url(request.param, servers, tmp_path)
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> str:
-    """A store of its own on the embedded engine, for what does not depend on the engine."""
-    return f"sqlite:///{tmp_path}/here.db"
 
 
 @pytest.fixture

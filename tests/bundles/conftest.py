@@ -15,7 +15,6 @@ import pytest
 import headrace
 import headrace.server
 from headrace import installed_bundles
-from tests.conftest import ENGINES, Servers, store_url
 from tests.support.processes import ROOT
 
 SOURCE = Path(__file__).parent / "shelf"
@@ -75,12 +74,6 @@ def forget() -> Iterator[None]:
     """For tests that make bundles themselves: leave none behind."""
     yield
     _forget()
-
-
-@pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
-    """A store on each engine."""
-    return store_url(request.param, servers, tmp_path)
 
 
 @pytest.fixture

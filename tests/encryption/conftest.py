@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import headrace
-from tests.conftest import ENGINES, Servers, store_url
 from tests.orchestrator.conftest import Worker, clock, until, worker
 
 __all__ = ["Worker", "clock", "until", "worker"]
@@ -26,18 +25,6 @@ def new_key() -> str:
 
 K1, K2 = new_key(), new_key()
 BOTH = f"k2:{K2},k1:{K1}"
-
-
-@pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
-    """A store on each engine."""
-    return store_url(request.param, servers, tmp_path)
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> str:
-    """A store on the embedded engine, for what does not depend on the engine."""
-    return f"sqlite:///{tmp_path}/here.db"
 
 
 @pytest.fixture

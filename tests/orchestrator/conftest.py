@@ -14,7 +14,6 @@ import headrace
 from headrace.clock import Clock
 from headrace.model.job import Job
 from headrace.model.status import Status
-from tests.conftest import ENGINES, Servers, store_url
 from tests.orchestrator.chunk_support import Calls
 
 # For what comes soon on a machine that does nothing else.
@@ -24,18 +23,6 @@ LIMIT = 60.0
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
-    """A store of its own on each engine."""
-    return store_url(request.param, servers, tmp_path)
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> str:
-    """A store of its own on the embedded engine, for what does not depend on the engine."""
-    return f"sqlite:///{tmp_path}/here.db"
 
 
 @pytest.fixture

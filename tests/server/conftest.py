@@ -16,7 +16,6 @@ import pytest
 import headrace
 from headrace.admin.keys import create_key
 from headrace.server.listen import listening
-from tests.conftest import ENGINES, Servers, store_url
 from tests.support.processes import Process, until
 
 # Many programs may start at the same time, on a busy machine.
@@ -69,12 +68,6 @@ def make_app(url: str, folder: Path, **settings: Any) -> headrace.App:
     second = sums.step("second", add, {"a": first.output, "b": sums.item}, each=[1, 2, 3])
     sums.step("end", "add", {"a": second.output[2], "b": 0}, when=f"{first.output} != 0")
     return app
-
-
-@pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
-    """A store on each engine."""
-    return store_url(request.param, servers, tmp_path)
 
 
 @pytest.fixture

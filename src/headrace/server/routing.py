@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine, Iterator
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ from headrace.model.job import Job
 from headrace.server.auth.caller import Caller
 from headrace.server.auth.guard import Access, admit
 from headrace.server.auth.reach import Reach
-from headrace.server.http.problems import invalid
+from headrace.server.http.problems import Refused, invalid
 from headrace.server.openapi.registry import JSON, Schema, accepts, answers
 from headrace.server.service import Service, service_of
 from headrace.suggest import did_you_mean
@@ -46,6 +47,12 @@ class Call(Request):
         """The same, if the caller's key is not for some queues only."""
         self.caller.check_unrestricted(what)
         return self.service
+
+    def check_to_come(self, until: datetime | None) -> None:
+        """Refuse a time that has passed: the request is fine, and comes too late."""
+        if until is not None and until <= self.service.app.clock.utcnow():
+            told = f"until {until.isoformat()} has passed; choose a time to come"
+            raise Refused(409, "time-passed", told, field="until", value=until.isoformat())
 
     async def job(self, job_id: str) -> Job:
         """Return the job of this id, if this caller may see it."""

@@ -15,18 +15,11 @@ from headrace.clock import Clock
 from headrace.dispatchers.cron.config import CronSettings
 from headrace.dispatchers.cron.dispatcher import CronDispatcher
 from headrace.model.job import Job, JobFilter
-from tests.conftest import ENGINES, Servers, store_url
 from tests.support.verbs import a_worker, claim, complete
 
 START = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 
 Maker = Callable[..., CronDispatcher]
-
-
-@pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
-    """A store of its own on each engine."""
-    return store_url(request.param, servers, tmp_path)
 
 
 @pytest.fixture

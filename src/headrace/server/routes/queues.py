@@ -16,7 +16,6 @@ from headrace.server.auth.bound_key_counts import own_depths
 from headrace.server.auth.reach import Reach
 from headrace.server.filters import Limit, Text
 from headrace.server.http.body import read_optional_json
-from headrace.server.http.problems import Refused
 from headrace.server.openapi.registry import page
 from headrace.server.responses import answer, listed
 from headrace.server.routing import Call, Router
@@ -43,11 +42,7 @@ async def pause(call: Call, name: Name) -> Response:
     """
     asked = await read_optional_json(call, PauseRequest)
     call.caller.check_queue(name)
-    if asked.until is not None and asked.until <= call.service.app.clock.utcnow():
-        # The request is fine; it comes too late.
-        until = asked.until.isoformat()
-        told = f"until {until} has passed; choose a time to come"
-        raise Refused(409, "time-passed", told, field="until", value=until)
+    call.check_to_come(asked.until)
     paused = await call.service.app.pause(
         name, **msgspec.structs.asdict(asked), by=call.caller.name
     )

@@ -15,7 +15,7 @@ from headrace.model.names import TEXT_LIMIT
 from headrace.server.auth.bound_key_counts import own_rates
 from headrace.server.filters import Limit, Text
 from headrace.server.http.body import read_json
-from headrace.server.http.problems import Refused, invalid
+from headrace.server.http.problems import invalid
 from headrace.server.openapi.registry import page
 from headrace.server.responses import answer, listed
 from headrace.server.routing import Call, Router
@@ -79,11 +79,7 @@ async def hold(call: Call, name: Name, lane: Text = None) -> Response:
     """
     asked = await read_json(call, HoldRequest)
     call.caller.check_queue(name)
-    if asked.until is not None and asked.until <= call.service.app.clock.utcnow():
-        # The request is fine; it comes too late.
-        until = asked.until.isoformat()
-        told = f"until {until} has passed; choose a time to come"
-        raise Refused(409, "time-passed", told, field="until", value=until)
+    call.check_to_come(asked.until)
     view = await call.service.app.hold(
         name,
         lane=lane or "",
