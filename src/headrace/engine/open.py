@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Migrate = Literal["auto", "never"]
 
+REDIS = ("redis", "rediss", "valkey", "unix")
 DRIVERS = ("asyncpg", "redis", "hiredis")
 FORMS = "sqlite:///path.db, postgresql://user@host/database or redis://host:6379/0"
 
@@ -35,14 +36,14 @@ def open_engine(url: str, *, clock: Clock | None = None, migrate: Migrate = "aut
                 from headrace.engine.postgres.engine import PostgresEngine  # noqa: PLC0415
 
                 return PostgresEngine(url, clock=clock, migrate=may)
-            case "redis" | "rediss" | "valkey" | "unix":
+            case _ if scheme.partition("+")[0] in REDIS:
                 from headrace.engine.redis.engine import RedisEngine  # noqa: PLC0415
 
                 return RedisEngine(url, clock=clock, migrate=may)
     except ModuleNotFoundError as error:
         if error.name not in DRIVERS:
             raise
-        extra = "redis" if scheme in ("redis", "rediss", "valkey", "unix") else "postgres"
+        extra = "redis" if scheme.partition("+")[0] in REDIS else "postgres"
         raise MissingDriver(
             f'The driver "{error.name}" for {scheme}:// is not installed. '
             f'Install it with: pip install "headrace[{extra}]"'

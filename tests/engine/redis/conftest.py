@@ -13,7 +13,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.redis.connection.address import RedisAddress
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from tests.conftest import VERSIONS, Servers, store_url
 from tests.support.servers import RedisServer, redis_binaries

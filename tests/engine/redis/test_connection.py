@@ -11,7 +11,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.redis.connection.address import RedisAddress
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.errors import EngineError, EngineUnavailable
 from headrace.model.worker import WorkerStats

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.durable.awaited import Awaited, AwaitedChildren, AwaitedEvent
 from headrace.model.outcome import Released, Snoozed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.job import JobFilter
 from headrace.model.status import Status

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headrace.engine.bounded_reads import PART_BYTES
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.errors import EngineUnavailable
 from tests.engine.redis.conftest import connections

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.redis import scripts
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.insert_policy import InsertPolicy, replaced_by
 from headrace.model.job import JobFilter, NewJob

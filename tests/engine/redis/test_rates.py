@@ -8,7 +8,7 @@ import pytest
 
 from headrace.clock import Clock
 from headrace.engine.redis import scripts
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.insert_policy import InsertPolicy
 from headrace.model.limits.rate import as_rate

@@ -10,7 +10,7 @@ import pytest
 from headrace.clock import Clock
 from headrace.engine.redis import scripts
 from headrace.engine.redis.connection.address import RedisAddress
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.model.durable.awaited import AwaitedChildren, AwaitedEvent
 from headrace.model.durable.writes import Entry, Note

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from headrace.clock import Clock
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.engine import RedisEngine
 from headrace.engine.redis.layout import newest
 from headrace.errors import EngineError, EngineUnavailable, SchemaTooNew, StorageFull

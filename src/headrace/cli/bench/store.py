@@ -85,7 +85,7 @@ async def _remove_schema(store: Scratch, name: str) -> None:
 async def _remove_keys(store: Scratch, name: str) -> None:
     try:
         from headrace.engine.redis.connection.address import RedisAddress  # noqa: PLC0415 - an extra
-        from headrace.engine.redis.connection.connection import RedisConnection  # noqa: PLC0415
+        from headrace.engine.redis.connection.link import RedisConnection  # noqa: PLC0415
         from headrace.engine.redis.scripts import names, script  # noqa: PLC0415
     except ModuleNotFoundError:
         return  # nothing could be made without it

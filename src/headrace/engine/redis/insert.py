@@ -73,9 +73,8 @@ class Producing(RedisStore):
             call = call_of(script(_ONE), self.address)
             self._alone = _SPEAK_LAST + pack_beginning(call, 1 + len(arguments))
         command = self._alone + pack_rest((self.offset, *arguments))
-        wire = await self._link.wire()
         try:
-            return cast(list[bytes], await wire.call_packed(command, unheard=1))
+            return cast(list[bytes], await self._link.call_packed(command, unheard=1))
         except ScriptUnknown:
             call = call_of(script(_ONE), self.address)
             answers = self._link.call_with(script(_ONE).source, *call, self.offset, *arguments)

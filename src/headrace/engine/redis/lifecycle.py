@@ -46,10 +46,10 @@ class Lifecycle(RedisStore):
                 f"the server at {self.address} is version {version}; Headrace needs Redis 7.0 or "
                 "newer, or Valkey"
             )
-        if wire.server.get("mode") == "cluster":
+        if wire.server.get("mode") == "cluster" and not self.address.follows:
             raise EngineError(
-                f"the server at {self.address} is part of a Redis Cluster, which Headrace does not "
-                "use: a namespace lives on one server. Use a server of its own, with a replica"
+                f"the server at {self.address} is part of a Redis Cluster. Use redis+cluster:// "
+                "(or rediss+cluster://) instead of redis:// in HEADRACE_URL"
             )
 
     async def schema(self) -> SchemaState:

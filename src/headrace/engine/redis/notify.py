@@ -9,8 +9,9 @@ from typing import Any
 
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
 from headrace.engine.redis.claim import handed_over
-from headrace.engine.redis.connection.address import RedisAddress
 from headrace.engine.redis.connection.connection import RedisProtocol
+from headrace.engine.redis.connection.link import RedisConnection
+from headrace.engine.redis.connection.nodes import Nodes
 from headrace.errors import EngineError
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob
@@ -22,8 +23,11 @@ _CHECK_SECONDS = 5.0
 class SignalListener:
     """Subscribes while anybody listens; calls everybody who does."""
 
-    def __init__(self, address: RedisAddress, channel: str) -> None:
-        self._address = address
+    def __init__(self, link: RedisConnection, channel: str) -> None:
+        # That of the verbs: signals are listened to where they are called.
+        self._link = link
+        self._address = link.address
+        self._nodes = Nodes(link.address)
         self._channel = channel
         # Where jobs arrive that are handed to workers of this process.
         self._inbox = f"{channel}:{new_id()}"
@@ -40,7 +44,12 @@ class SignalListener:
 
     @property
     def inbox(self) -> str:
-        """Where a job may be handed over now; nowhere if nobody would take it."""
+        """Where a job may be handed over now; nowhere if nobody would take it. In a cluster all
+        nodes pass on what is published, but the script hears only of those who listen where it
+        runs: it would take a job that was handed over for one that was not.
+        """
+        if self._address.kind == "cluster":
+            return ""
         wanted = any(on_jobs is not None for _, _, on_jobs in self._listeners.values())
         return self._inbox if wanted and self.listening else ""
 
@@ -80,7 +89,7 @@ class SignalListener:
         pause, healing = 0.1, False
         while True:
             try:
-                wire = await RedisProtocol.open(self._address, self._heard)
+                wire = await self._nodes.open(self._heard)
             except EngineError:
                 healing = True
             else:
@@ -110,6 +119,8 @@ class SignalListener:
         while wire.open_now and wire.silence < 2 * _CHECK_SECONDS:
             wire.send(("PING",))
             await asyncio.wait([wire.closed], timeout=_CHECK_SECONDS)
+            if self._link.node not in (None, wire.address):
+                return  # the store has moved
 
     def _heard(self, reply: Any) -> None:
         match reply:

@@ -54,7 +54,7 @@ class Working(RedisStore):
 
     def __init__(self, url: str, *, clock: Clock, migrate: bool = True) -> None:
         super().__init__(url, clock=clock, migrate=migrate)
-        self._listener = SignalListener(self.address, self.key("signals"))
+        self._listener = SignalListener(self._link, self.key("signals"))
 
     async def register(self, worker: WorkerInfo, lease_seconds: float) -> None:
         known = _storable(worker)

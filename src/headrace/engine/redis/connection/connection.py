@@ -1,4 +1,4 @@
-"""One connection for all callers: commands go out as they come, answers come in that order.
+"""The wire: commands go out as they come, answers come in that order.
 
 A client of our own, because the usual ones keep a connection to themselves from question to answer:
 they would either wait for each other or open more connections. It also costs half as much per job.
@@ -16,7 +16,6 @@ import hiredis
 
 from headrace.engine.redis.connection.address import RedisAddress
 from headrace.engine.redis.connection.errors import before_greeting, fault, unavailable
-from headrace.errors import EngineUnavailable
 
 Part = str | bytes | int | float
 Pushed = Callable[[Any], None]
@@ -210,60 +209,6 @@ def pack_beginning(parts: tuple[Part, ...], more: int) -> bytes:
 def pack_rest(parts: tuple[Part, ...]) -> bytes:
     """Parts of a command as the server reads them, without their number."""
     return pack(parts).partition(b"\r\n")[2]
-
-
-class RedisConnection:
-    """The connection that a caller need not care for: opened on first use, and again if lost."""
-
-    def __init__(self, address: RedisAddress) -> None:
-        self.address = address
-        self._wire: RedisProtocol | None = None
-        self._opening: asyncio.Lock | None = None
-        self._closing: RedisProtocol | None = None
-        self._shut = False
-
-    async def wire(self) -> RedisProtocol:
-        """The open connection. Callers that come together share one."""
-        if self._wire is not None and self._wire.open_now:
-            return self._wire
-        if self._shut:
-            raise EngineUnavailable("the engine is closed; call open() first")
-        if self._opening is None:
-            self._opening = asyncio.Lock()
-        async with self._opening:
-            if self._wire is None or not self._wire.open_now:
-                self._wire = await RedisProtocol.open(self.address)
-            return self._wire
-
-    async def call(self, *command: Part) -> Any:
-        """Send a command and wait for its answer."""
-        wire = self._wire
-        if wire is None or not wire.open_now:
-            wire = await self.wire()
-        return await wire.call(command)
-
-    async def call_with(self, script: str, *command: Part) -> Any:
-        """Send a script that the server does not have, and the command that needs it once more:
-        also while this is being closed, because the command was accepted before.
-        """
-        wire = self._closing or await self.wire()
-        await wire.call(("SCRIPT", "LOAD", script))
-        return await wire.call(command)
-
-    def reopen(self) -> None:
-        """Allow use again after `close`."""
-        self._shut = False
-
-    async def close(self) -> None:
-        """Finish and hang up."""
-        self._shut = True
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            self._closing = wire
-            try:
-                await wire.close()
-            finally:
-                self._closing = None
 
 
 class _More:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 
-from headrace.engine.redis.connection.address import RedisAddress
+from headrace.engine.redis.connection.address import Host, RedisAddress
 from headrace.errors import EngineError, EngineRefused, EngineUnavailable, StorageFull
 
 # The server is there but cannot serve now: it starts, fails over, or a long script runs.
-AWAY = {"LOADING", "READONLY", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"}
+AWAY = {"LOADING", "BUSY", "TRYAGAIN"}
+# Nothing ran: another node has the store, or this one has lost touch with the others.
+ELSEWHERE = {"MOVED", "ASK", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS"}
 FULL = {"OOM", "MISCONF"}
 REFUSED = {"NOAUTH", "WRONGPASS", "NOPERM"}
 # Of these, a password that is changed later mends it without a new start.
@@ -19,11 +22,24 @@ class ScriptUnknown(EngineError):
     """The server does not have the script (any more); it has to be sent whole."""
 
 
+class Elsewhere(EngineUnavailable):
+    """The server did nothing, because another one has the store (now). In a cluster it says which:
+    one to which it has `moved`, or one that is `asking` for it piece by piece.
+    """
+
+    moved: Host | None = None
+    asking: Host | None = None
+
+
+class WrongKind(EngineError):
+    """The server is neither a sentinel nor part of a cluster, as the URL has it."""
+
+
 def fault(address: RedisAddress, message: str) -> EngineError:
     """The error for an error reply. None of these replies repeats a password."""
     word = message.partition(" ")[0]
-    if word == "NOSCRIPT":
-        return ScriptUnknown(message)
+    if word == "NOSCRIPT" or word in ELSEWHERE:
+        return ScriptUnknown(message) if word == "NOSCRIPT" else _elsewhere(address, message)
     if word in AWAY or "max number of clients" in message:
         return EngineUnavailable(f"Redis at {address} cannot serve now: {message}")
     if word in FULL:
@@ -39,7 +55,21 @@ def fault(address: RedisAddress, message: str) -> EngineError:
         )
     if "unknown command" in message and "HELLO" in message.upper():
         return EngineError(f"Redis at {address} is older than 7.0; update it")
-    return EngineError(f"Redis at {address} answered: {message}")
+    other = "cluster support disabled" in message or "unknown command 'SENTINEL'" in message
+    return (WrongKind if other else EngineError)(f"Redis at {address} answered: {message}")
+
+
+def _elsewhere(address: RedisAddress, message: str) -> Elsewhere:
+    word = message.partition(" ")[0]
+    error = Elsewhere(f"Redis at {address} cannot serve now: {message}")
+    if word in ("MOVED", "ASK"):
+        host, _, port = message.split()[2].rpartition(":")
+        other = (host.strip("[]") or address.host, int(port))
+        if word == "MOVED":
+            error.moved = other
+        else:
+            error.asking = other
+    return error
 
 
 def unavailable(address: RedisAddress, cause: BaseException | str) -> EngineError:
@@ -100,3 +130,42 @@ _CERTIFICATE = {
     62: "Use the host name in HEADRACE_URL that the certificate is for",
     64: "Use the host name in HEADRACE_URL that the certificate is for",
 }
+
+
+def no_sentinel(asked: RedisAddress) -> EngineError:
+    """The error for a server that is asked as a sentinel is, but is none."""
+    return EngineError(
+        f"the server at {asked} is no sentinel. Name the hosts and ports of the sentinels "
+        "(mostly 26379) in HEADRACE_URL, or use redis:// for a single server"
+    )
+
+
+def no_cluster(asked: RedisAddress) -> EngineError:
+    """The error for a server that is asked as a node of a cluster is, but is none."""
+    return EngineError(
+        f"the server at {asked} is not part of a cluster. Use redis:// in HEADRACE_URL, or "
+        "redis+sentinel:// where sentinels watch it"
+    )
+
+
+def no_master(store: RedisAddress, asked: RedisAddress) -> EngineError:
+    """The error for a name that the sentinels do not know."""
+    return EngineError(
+        f"the sentinel at {asked} watches no master named {store.master!r}. Correct the name "
+        "behind the hosts in HEADRACE_URL; SENTINEL MASTERS shows those that it watches"
+    )
+
+
+def not_served(store: RedisAddress) -> EngineUnavailable:
+    """The error for a slot that no node has."""
+    return EngineUnavailable(
+        f"slot {store.slot} of namespace {store.namespace!r} is served by no node of the Redis "
+        f"{store}. Give the slot to one (CLUSTER SLOTS shows who has which)"
+    )
+
+
+def nobody(store: RedisAddress, failures: Sequence[EngineError]) -> EngineUnavailable:
+    """The error where nobody tells which server has the store."""
+    asked = "sentinel" if store.kind == "sentinel" else "node"
+    why = f" ({failures[0]})" if failures else f": no answer within {store.timeout:g} s"
+    return EngineUnavailable(f"no {asked} of Redis {store} can be reached{why}")

@@ -7,7 +7,8 @@ from collections.abc import Awaitable
 from typing import Any
 
 from headrace.engine.redis.connection.address import RedisAddress
-from headrace.engine.redis.connection.connection import Part, RedisConnection
+from headrace.engine.redis.connection.connection import Part
+from headrace.engine.redis.connection.link import RedisConnection
 
 IDLE_SECONDS = 10.0
 

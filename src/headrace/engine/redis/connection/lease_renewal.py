@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from headrace.engine.lease_renewal import LoopLeaseKeeper
-from headrace.engine.redis.connection.connection import RedisConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.connection.store import RedisStore
 from headrace.model.worker import Renewal, WorkerStats
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from headrace.clock import Clock
 from headrace.engine.redis.connection.address import RedisAddress
-from headrace.engine.redis.connection.connection import Part, RedisConnection
+from headrace.engine.redis.connection.connection import Part
 from headrace.engine.redis.connection.errors import ScriptUnknown
 from headrace.engine.redis.connection.idle import IdleConnection
+from headrace.engine.redis.connection.link import RedisConnection
 from headrace.engine.redis.scripts import Script, script
 
 
