@@ -140,6 +140,14 @@ def no_sentinel(asked: RedisAddress) -> EngineError:
     )
 
 
+def refused_by_sentinel(asked: RedisAddress, error: EngineError) -> EngineRefused:
+    """The error for a sentinel that wants a password, or another one."""
+    return EngineRefused(
+        f"the sentinel at {asked} refuses this user ({error}). Correct sentinel_password in "
+        "HEADRACE_URL, and sentinel_username if it has users: they are not those of the master"
+    )
+
+
 def no_cluster(asked: RedisAddress) -> EngineError:
     """The error for a server that is asked as a node of a cluster is, but is none."""
     return EngineError(

@@ -22,6 +22,7 @@ from headrace.engine.redis.connection.errors import (
     no_sentinel,
     nobody,
     not_served,
+    refused_by_sentinel,
 )
 from headrace.errors import EngineError, EngineRefused, EngineUnavailable
 
@@ -185,5 +186,7 @@ def _why(store: RedisAddress, failures: list[tuple[RedisAddress, EngineError]]) 
         if not isinstance(error, EngineUnavailable):
             return error
     errors = [error for _, error in failures]
-    refused = [error for error in errors if isinstance(error, EngineRefused)]
-    return refused[0] if refused else nobody(store, errors)
+    for asked, error in failures:
+        if isinstance(error, EngineRefused):
+            return refused_by_sentinel(asked, error) if store.kind == "sentinel" else error
+    return nobody(store, errors)

@@ -1,0 +1,1 @@
+"""Redis as people run it: TLS, sentinels, a cluster, users with few rights."""
