@@ -104,9 +104,8 @@ class ClusterNode(Node):
 
     def slots(self) -> list[tuple[int, int]]:
         """The slots that it has, as it says itself."""
-        [mine] = [
-            line for line in str(self.ask("CLUSTER", "NODES")).splitlines() if "myself" in line
-        ]
+        lines = str(self.ask("CLUSTER", "NODES")).splitlines()
+        [mine] = [line for line in lines if "myself" in line]
         parts = mine.split()[8:] if "master" in mine else []
         ends = [part.partition("-")[::2] for part in parts if not part.startswith("[")]
         return [(int(first), int(last or first)) for first, last in ends]
@@ -316,6 +315,8 @@ class ClusterGroup(Group):
         wait_for(whole, "a whole cluster")
 
     def _knows_all(self, node: ClusterNode) -> bool:
+        if node.told("CLUSTER", "INFO")["cluster_state"] != "ok":
+            return False
         flags = [line.split()[2] for line in str(node.ask("CLUSTER", "NODES")).splitlines()]
         return len(flags) == len(self.members) and not any(
             bad in each for each in flags for bad in ("fail", "handshake", "noaddr")

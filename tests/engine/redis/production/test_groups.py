@@ -52,7 +52,8 @@ def test_a_node_comes_back_elsewhere_if_its_port_was_taken_meanwhile() -> None:
         other.start()
         node.revive()
         assert node.port != other.port
-        assert node.ready() and other.ready()
+        assert node.ready()
+        assert other.ready()
     finally:
         node.destroy()
         other.destroy()

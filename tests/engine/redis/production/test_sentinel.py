@@ -142,7 +142,7 @@ async def test_wake_ups_come_from_where_the_verbs_are_called(
 
     async def heard_by_master() -> bool:
         await engine.queues()
-        return sentinels.master.ask("PUBSUB", "NUMSUB", channel) == [channel, 1]
+        return bool(sentinels.master.ask("PUBSUB", "NUMSUB", channel) == [channel, 1])
 
     await until(heard_by_master)
     stop()
