@@ -10,7 +10,7 @@ STAMP := $(VENV)/.stamp
 # compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up venv programs test lint types imports docs docs-serve kills rate-kills policy-kills ingest-kills chaos
+.PHONY: help up venv programs test lint types imports docs docs-serve kills rate-kills policy-kills fail-overs ingest-kills chaos
 .PHONY: soak bench
 .PHONY: speech-kills spots-kills scanner-kills browser-kills accuracy dist clean
 .PHONY: prometheus-soak dashboards
@@ -53,16 +53,23 @@ WORKERS ?= 3
 # take longer.
 PROGRAMS := chromium:chromium chromium-headless-shell:chromium-headless-shell
 PROGRAMS += rabbitmq-server:rabbitmq-server prometheus:prometheus amtool:prometheus-alertmanager nginx:nginx-light
-PROGRAMS += linux.uml:user-mode-linux
+PROGRAMS += linux.uml:user-mode-linux valkey-server:valkey-server
 MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \
 	$(subst :, ,$(each)))),,$(lastword $(subst :, ,$(each))))))
 INSTALL := DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends
+# A Valkey that speaks TLS, which that of the wheel does not. Debian 12 has it among its backports, which
+# are read from where this machine has its packages from. Where there is none, Redis does.
+BACKPORTS := later=$$(mktemp --suffix=.list); apt-get indextargets --format '$$(REPO_URI) $$(CODENAME)' 'Created-By: Packages' | sort -u | \
+	sed -n 's|^\(.*/debian/\) \([a-z]*\)$$|deb \1 \2-backports main|p' > $$later; \
+	apt-get update -qq -o Dir::Etc::SourceList=$$later && $(INSTALL) -o Dir::Etc::SourceList=$$later
 
 programs: ## Install the browser and the servers that tests need and that no wheel brings
 	@left="$(MISSING)"; \
 	if [ -n "$$left" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "Installing $$left"; wanted=$$left; left=; apt-get update -qq; \
-		for each in $$wanted; do $(INSTALL) $$each >/dev/null || left="$$left $$each"; done; \
+		for each in $$wanted; do $(INSTALL) $$each >/dev/null || case $$each in \
+			valkey-server) { $(BACKPORTS) $$each || $(INSTALL) redis-server; } >/dev/null || left="$$left $$each";; \
+			*) left="$$left $$each";; esac; done; rm -f "$$later"; \
 	fi; [ -z "$$left" ] || echo "Not here: $$left. Tests that need it are skipped; install it with your system's packages"
 
 # One or two that fail are run once more, alone; what passes then is told as unsteady.
@@ -84,6 +91,9 @@ rate-kills: $(STAMP) ## Start 10,000 jobs of 100 keys at a rate while workers ar
 
 policy-kills: $(STAMP) ## Kill five hundred callers and workers on each engine while jobs replace and put off others
 	HEADRACE_TEST_POLICY_KILLS=500 $(BIN)/pytest -q -s tests/crash/policies
+
+fail-overs: $(STAMP) ## Kill the master of Redis ten times under load, with Sentinel and in a cluster
+	HEADRACE_TEST_FAIL_OVERS=10 $(BIN)/pytest -q -s tests/engine/redis/production/test_fail_over.py
 
 ingest-kills: $(STAMP) ## Kill two hundred workers at every point of the pipeline of documents
 	HEADRACE_TEST_INGEST_KILLS=200 $(BIN)/pytest -q -s apps/ingest/tests/app/test_killed_documents.py

@@ -110,7 +110,7 @@ async def test_without_any_of_the_lines_something_is_refused(server: Node, missi
     if missing == DOCTOR:
         assert "settings" in await smoke(limited)
         return
-    with pytest.raises((EngineError, AssertionError), match=r"refuses this user: NOPERM|subscribe"):
+    with pytest.raises((EngineError, AssertionError), match="refuses this user|subscribe"):
         await smoke(limited)
 
 

@@ -35,6 +35,7 @@ class Load:
         self.acknowledged: list[Job] = []
         self.refused = 0
         self.back: list[float] = []
+        self.behind: list[int] = []
         self._enough = asyncio.Event()
 
     async def produce(self) -> None:
@@ -46,15 +47,17 @@ class Load:
                 await asyncio.sleep(0.05)
             else:
                 self.acknowledged.append(job)
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0.02)
 
     async def run(self, group: SentinelGroup | ClusterGroup) -> None:
         """Kill the master again and again, then let everything come to its end."""
         workers = [self.scene.worker(name, lease=LEASE, slots=4) for name in ("one", "two")]
+        await self.scene.has_workers(len(workers))
         producers = [asyncio.create_task(self.produce()) for _ in range(PRODUCERS)]
         await self.scene.happened("end", 100)
         for _ in range(ROUNDS):
             old = self.master(group)
+            self.behind.append(behind(old))
             old.kill()
             killed = time.monotonic()
             await until(lambda: self.elected(group, old), "a fail-over")  # noqa: B023
@@ -102,6 +105,7 @@ class Load:
         print(
             f"\n{what}: {ROUNDS} kills, acknowledged {len(self.acknowledged)}, refused calls "
             f"{self.refused}, lost {len(lost)} (never run {lost_unrun}), run twice {twice}, "
+            f"replica behind by {min(self.behind)} to {max(self.behind)} bytes, "
             f"workers back after {min(self.back):.1f} to {max(self.back):.1f} s"
         )
         assert {job.status for job in found.values()} == {Status.COMPLETED}
@@ -109,6 +113,15 @@ class Load:
         assert len(lost) <= MOST_LOST * len(self.acknowledged)
         assert max(self.back) < LEASE
         assert await self.scene.app.engine.audit() == []
+
+
+def behind(master: Node) -> int:
+    """How many bytes the replica has not confirmed; -1 if there is none."""
+    told = master.told("INFO", "replication")
+    replica = dict(part.split("=") for part in told.get("slave0", "").split(",") if part)
+    if replica.get("state") != "online":
+        return -1
+    return int(told["master_repl_offset"]) - int(replica["offset"])
 
 
 @pytest.mark.timeout(120 + 40 * ROUNDS)

@@ -154,14 +154,15 @@ async def test_another_host_name_is_told_with_its_setting(tls: TlsGroup) -> None
 
 
 async def test_a_missing_certificate_is_told_with_its_setting(tls: TlsGroup) -> None:
-    await refused(tls.url("strict"), "ssl_certfile")
+    await refused(tls.url("strict"), "ssl_certfile", outage=None)
 
 
 async def test_a_certificate_of_another_authority_is_told_with_its_setting(
     tls: TlsGroup, tmp_path: Path
 ) -> None:
     file, key = Authority(tmp_path, "another").issue("me", name="client")
-    await refused(tls.url("strict", ssl_certfile=file, ssl_keyfile=key), "ssl_certfile")
+    url = tls.url("strict", ssl_certfile=file, ssl_keyfile=key)
+    await refused(url, "ssl_certfile", outage=None)
 
 
 async def test_a_port_without_tls_is_told(tls: TlsGroup) -> None:
@@ -169,9 +170,11 @@ async def test_a_port_without_tls_is_told(tls: TlsGroup) -> None:
     await refused(url, "does not speak TLS.*redis://", outage=True)
 
 
-async def refused(url: str, says: str, *, outage: bool = False) -> None:
+async def refused(url: str, says: str, *, outage: bool | None = False) -> None:
     engine = RedisEngine(url, clock=Clock())
     with pytest.raises(EngineError, match=says) as caught:
         await engine.open()
-    assert isinstance(caught.value, EngineUnavailable) == outage, "trying again does not help"
+    # It may hang up before it was heard why.
+    if outage is not None:
+        assert isinstance(caught.value, EngineUnavailable) == outage, "trying again does not help"
     await engine.close()

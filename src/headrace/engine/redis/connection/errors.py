@@ -14,6 +14,8 @@ AWAY = {"LOADING", "BUSY", "TRYAGAIN"}
 ELSEWHERE = {"MOVED", "ASK", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS"}
 FULL = {"OOM", "MISCONF"}
 REFUSED = {"NOAUTH", "WRONGPASS", "NOPERM"}
+# The same, of what a script does.
+REFUSED_IN_SCRIPT = ("ACL failure in script", "executing the script can't")
 # Of these, a password that is changed later mends it without a new start.
 SIGN_IN = {"NOAUTH", "WRONGPASS"}
 
@@ -47,7 +49,7 @@ def fault(address: RedisAddress, message: str) -> EngineError:
             f"Redis at {address} has no room to write: {message}. Free memory or disk, raise "
             "maxmemory, or prune finished jobs"
         )
-    if word in REFUSED:
+    if word in REFUSED or any(each in message for each in REFUSED_IN_SCRIPT):
         kind = EngineRefused if word in SIGN_IN else EngineError
         return kind(
             f"Redis at {address} refuses this user: {message}. Correct the user and password in "
@@ -88,10 +90,10 @@ def unavailable(address: RedisAddress, cause: BaseException | str) -> EngineErro
 
 def before_greeting(address: RedisAddress, cause: BaseException | None) -> BaseException | str:
     """Why a connection was lost before the server had answered anything."""
-    if address.tls and address.certificate_file is None and not isinstance(cause, ssl.SSLError):
+    if address.tls and not isinstance(cause, ssl.SSLError):
         return (
-            "it hung up before it said anything. If it wants a certificate, name one as "
-            "ssl_certfile and ssl_keyfile in HEADRACE_URL"
+            "it hung up before it said anything. If it wants a certificate, name one that it "
+            "accepts as ssl_certfile and ssl_keyfile in HEADRACE_URL"
         )
     return cause or "the connection was lost"
 
