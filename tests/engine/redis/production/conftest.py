@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.engine.redis.conftest import REDISES
-from tests.engine.redis.production.groups import ClusterGroup, SentinelGroup, started
+from tests.engine.redis.production.groups import ClusterGroup, SentinelGroup
+from tests.engine.redis.production.nodes import started
 from tests.support.servers import redis_binaries
 
 

@@ -19,7 +19,7 @@ from headrace.model.limits.rate import Rate
 from headrace.model.status import Status
 from headrace.model.worker import WorkerStats
 from tests.engine.redis.conftest import REDISES
-from tests.engine.redis.production.groups import Node, started
+from tests.engine.redis.production.nodes import Node, started
 from tests.support.processes import ROOT
 from tests.support.servers import redis_binaries
 from tests.support.verbs import LEASE, a_job, a_worker, claim, complete, enqueue, retry, status
@@ -110,7 +110,7 @@ async def test_without_any_of_the_lines_something_is_refused(server: Node, missi
     if missing == DOCTOR:
         assert "settings" in await smoke(limited)
         return
-    with pytest.raises((EngineError, AssertionError), match="refuses this user|subscribe"):
+    with pytest.raises((EngineError, AssertionError), match=r"refuses this user|subscribe"):
         await smoke(limited)
 
 

@@ -14,7 +14,8 @@ from headrace.engine.redis.engine import RedisEngine
 from headrace.errors import EngineError, EngineUnavailable, InvalidSetting
 from headrace.model.worker import WorkerStats
 from tests.conftest import Servers
-from tests.engine.redis.production.groups import ClusterGroup, ClusterNode
+from tests.engine.redis.production.groups import ClusterGroup
+from tests.engine.redis.production.nodes import ClusterNode
 from tests.support.processes import until
 from tests.support.servers import free_port
 from tests.support.verbs import LEASE, a_worker, claim, complete, enqueue, the_job

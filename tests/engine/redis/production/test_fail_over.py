@@ -17,7 +17,8 @@ from headrace.errors import EngineUnavailable
 from headrace.model.job import Job
 from headrace.model.status import Status
 from tests.crash.conftest import Scene
-from tests.engine.redis.production.groups import ClusterGroup, Node, SentinelGroup
+from tests.engine.redis.production.groups import ClusterGroup, SentinelGroup
+from tests.engine.redis.production.nodes import Node
 from tests.support.processes import Processes, until
 
 ROUNDS = int(os.environ.get("HEADRACE_TEST_FAIL_OVERS", "1"))

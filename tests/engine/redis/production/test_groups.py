@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.engine.redis.production.groups import ClusterNode, Group, Node, started
+from tests.engine.redis.production.groups import Group
+from tests.engine.redis.production.nodes import ClusterNode, Node, started
 from tests.support.servers import redis_binaries
 
 BINARY = redis_binaries()["redis"]

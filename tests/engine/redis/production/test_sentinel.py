@@ -14,14 +14,8 @@ from headrace.engine.redis.connection.connection import RedisProtocol
 from headrace.engine.redis.engine import RedisEngine
 from headrace.errors import EngineError, EngineUnavailable
 from headrace.model.worker import WorkerStats
-from tests.engine.redis.production.groups import (
-    MASTER,
-    Group,
-    Node,
-    Sentinel,
-    SentinelGroup,
-    started,
-)
+from tests.engine.redis.production.groups import MASTER, Group, SentinelGroup
+from tests.engine.redis.production.nodes import Node, Sentinel, started
 from tests.support.processes import until
 from tests.support.servers import free_port, redis_binaries
 from tests.support.verbs import LEASE, a_worker, claim, complete, enqueue, the_job

@@ -13,15 +13,8 @@ from headrace.clock import Clock
 from headrace.engine.redis.engine import RedisEngine
 from headrace.errors import EngineError, EngineUnavailable
 from headrace.model.worker import WorkerStats
-from tests.engine.redis.production.groups import (
-    MASTER,
-    ClusterNode,
-    Group,
-    Node,
-    Sentinel,
-    started,
-    wait_for,
-)
+from tests.engine.redis.production.groups import MASTER, Group
+from tests.engine.redis.production.nodes import ClusterNode, Node, Sentinel, started, wait_for
 from tests.support.servers import free_port
 from tests.support.tls import Authority
 from tests.support.verbs import LEASE, a_worker, claim, complete, enqueue
