@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from headrace.engine.sqlite import lanes, records
@@ -17,6 +18,8 @@ from headrace.model.views import RecordChange
 SCHEDULED, WAITING, READY = 0, 1, 2
 # As in the statement queue_seen. Much shorter than a queue is kept, so none is forgotten meanwhile.
 MARKED_SECONDS = 3_600.0
+# As many jobs as the statement insert_sixteen stores.
+TOGETHER = 16
 
 
 def insert(
@@ -127,7 +130,15 @@ def store(transaction: Transaction, jobs: list[NewJob]) -> None:
         if job.rate is not None:
             rated.append((seq, job))
         seq += 1
-    connection.executemany(sql.insert, rows)
+    together = len(rows) - len(rows) % TOGETHER
+    connection.executemany(
+        sql.insert_sixteen,
+        [
+            tuple(chain.from_iterable(rows[first : first + TOGETHER]))
+            for first in range(0, together, TOGETHER)
+        ],
+    )
+    connection.executemany(sql.insert, rows[together:])
     if children:
         connection.executemany(sql.insert_child, children)
     if expiring:
