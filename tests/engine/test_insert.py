@@ -269,7 +269,7 @@ async def test_each_job_of_a_call_keeps_its_own_values(engine: Engine, count: in
     await engine.insert(jobs)
     stored = await engine.get([job.id for job in jobs])
     for n, (asked, job) in enumerate(zip(jobs, stored, strict=True)):
-        assert (job.id, job.task, job.args) == (asked.id, f"t{n}", [n])
+        assert (job.id, job.task, job.args_json) == (asked.id, f"t{n}", asked.args)
         assert (job.lane, job.key) == (asked.lane, asked.key)
         assert job.meta == ({"n": n} if n % 5 else {})
         assert job.status is (Status.SCHEDULED if n % 4 == 0 else Status.PENDING)
