@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -130,15 +131,7 @@ def store(transaction: Transaction, jobs: list[NewJob]) -> None:
         if job.rate is not None:
             rated.append((seq, job))
         seq += 1
-    together = len(rows) - len(rows) % TOGETHER
-    connection.executemany(
-        sql.insert_sixteen,
-        [
-            tuple(chain.from_iterable(rows[first : first + TOGETHER]))
-            for first in range(0, together, TOGETHER)
-        ],
-    )
-    connection.executemany(sql.insert, rows[together:])
+    store_rows(connection, rows)
     if children:
         connection.executemany(sql.insert_child, children)
     if expiring:
@@ -147,6 +140,16 @@ def store(transaction: Transaction, jobs: list[NewJob]) -> None:
         keys.keep(transaction, rated)
     if arrivals is not None:
         arrivals.admit(transaction)
+
+
+def store_rows(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Store rows as the statement insert has them, sixteen with one statement while there are."""
+    together = len(rows) - len(rows) % TOGETHER
+    sixteens = (rows[first : first + TOGETHER] for first in range(0, together, TOGETHER))
+    connection.executemany(
+        sql.insert_sixteen, [tuple(chain.from_iterable(each)) for each in sixteens]
+    )
+    connection.executemany(sql.insert, rows[together:])
 
 
 def due_time(now: float, job: NewJob) -> float:
