@@ -28,7 +28,7 @@ class Sqlite(Bare):
         for part in parts(numbers):
             now = time.time()
             self.connection.execute("BEGIN IMMEDIATE")
-            self.connection.execute(seen, ("default",))
+            self.connection.execute(seen, ("default", now))
             store_rows(
                 self.connection,
                 [

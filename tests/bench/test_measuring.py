@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bench.arena import Arena
+from bench.arena import ENGINES, Arena
 from bench.contenders import CONTENDERS, Contender
 from bench.driver import Driver, shown
 from bench.figures import Figures
@@ -103,6 +103,19 @@ def test_a_contender_that_fails_is_reported_and_the_rest_goes_on() -> None:
     assert set(figures.failures) == {"drain_one", "latency"}
     assert "no_such_program" in figures.failures["drain_one"]
     assert not arena.folder.exists()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_bare_limit_runs_what_it_stores(engine: str) -> None:
+    # Its statements are those of the engine, which change.
+    [bare] = [each for each in CONTENDERS if each.bare and each.engine == engine]
+    arena = Arena(engine)
+    try:
+        figures = Driver(arena, scale=50).measure(bare, "drain_one")
+    finally:
+        arena.close()
+    assert not figures.failures
+    assert figures.drain_one is not None
 
 
 def test_an_error_names_no_place_of_the_machine() -> None:
