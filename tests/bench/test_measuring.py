@@ -114,7 +114,7 @@ def test_the_median_of_several_runs_is_taken_figure_by_figure() -> None:
 
 @pytest.mark.parametrize(
     "limit",
-    [each for each in CONTENDERS if each.bare and each.engine == "postgres"],
+    [each for each in CONTENDERS if each.bare],
     ids=lambda each: each.program,
 )
 def test_a_bare_limit_takes_jobs_in_and_works_them_off(limit: Contender) -> None:
