@@ -25,6 +25,12 @@ def documented_grants(schema: str, role: str) -> str:
     return grants.partition("```")[0].replace("headrace", schema).replace("app_user", role)
 
 
+async def grant_documented(raw: Raw, quoted_schema: str, role: str) -> None:
+    """Run them for a schema of any name."""
+    for each in documented_grants("{schema}", role).split(";"):
+        await raw.execute(each.replace("{schema}", quoted_schema))
+
+
 @pytest.fixture
 async def role(address: Address, engine_url: str) -> AsyncIterator[str]:
     """A user with no rights of its own on a store that another has migrated."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
 import asyncpg
@@ -16,6 +15,7 @@ from headrace.engine.postgres.connection import claim_memory
 from headrace.engine.postgres.engine import PostgresEngine
 from tests.conftest import Servers
 from tests.engine.postgres.all_verbs import use_all_verbs, use_an_app
+from tests.engine.postgres.test_connections import eventually, once_more
 from tests.support.pgbouncer import PgBouncer
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue
 
@@ -32,19 +32,14 @@ SELECT current_setting('search_path'), current_setting('jit'), current_setting('
 """
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
-    async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110 - the condition is on the server
-            await asyncio.sleep(0.02)
-
-
 async def test_every_group_of_verbs_works_behind_a_pooler(
-    bouncer: PgBouncer, direct_url: str
+    bouncer: PgBouncer, direct_url: str, servers: Servers
 ) -> None:
     url = bouncer.in_front_of(direct_url)
     await use_an_app(url)
     await use_all_verbs(url)
-    await use_all_verbs(f"{url}&pooler={bouncer.mode}")
+    said = bouncer.in_front_of(servers.store("postgres"))
+    await use_all_verbs(f"{said}&pooler={bouncer.mode}")
 
 
 async def test_a_pooler_that_swallows_settings_is_noticed(
@@ -58,7 +53,7 @@ async def test_no_table_is_made_in_another_schema(swallower: PgBouncer, servers:
     schema = f"s{uuid4().hex[:12]}"
     raw = await asyncpg.connect(servers.url("postgres"))
     await raw.execute(f"CREATE DATABASE {schema}")
-    base = servers.url("postgres").replace("/postgres", f"/{schema}")
+    base = f"{servers.url('postgres').removesuffix('/postgres')}/{schema}"
     url = f"{base}?schema={schema}"
     try:
         engine = PostgresEngine(swallower.in_front_of(url), clock=Clock())
@@ -129,12 +124,12 @@ async def _many_take_turns(url: str) -> None:
     for each in apps:
 
         @each.task(name="once")
-        async def once(name: str) -> None:
-            ran[name] += 1
+        async def once(which: str) -> None:
+            ran[which] += 1
 
     async def produce(app: headrace.App, number: int) -> None:
         for n in range(25):
-            await app.enqueue("once", name=f"{number}-{n}", lane=f"l{n % 5}")
+            await app.enqueue("once", {"which": f"{number}-{n}"}, lane=f"l{n % 5}")
 
     for app in apps:
         await app.open()
@@ -153,7 +148,7 @@ async def test_without_signals_jobs_are_found_and_the_doctor_says_so(
     await engine.open()
     stop = await engine.listen(lambda: None, lambda _: None)
     assert not engine.listening
-    [finding] = [each for each in (await engine.report()).findings if each.name == "pooler"]
+    [finding] = [each for each in (await engine.report()).findings if each.subject == "pooler"]
     assert finding.level == "warning"
     assert "listen=host:port" in (finding.remedy or "")
     stop()
@@ -195,7 +190,7 @@ async def _signals_arrive(url: str, direct_url: str) -> None:
     stop = await engine.listen(work.set, cancels.put_nowait)
     assert engine.listening
     assert "warning" not in {
-        each.level for each in (await engine.report()).findings if each.name == "pooler"
+        each.level for each in (await engine.report()).findings if each.subject == "pooler"
     }
     worker = await a_worker(engine)
     job_id = await enqueue(engine)
@@ -209,8 +204,7 @@ async def _signals_arrive(url: str, direct_url: str) -> None:
     work.clear()
     ended = await raw.fetchval(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND query LIKE 'LISTEN%' OR"
-        " application_name = 'headrace listen'"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
     assert ended
     await asyncio.wait_for(work.wait(), 20)
@@ -220,7 +214,7 @@ async def _signals_arrive(url: str, direct_url: str) -> None:
 
     await eventually(again)
     work.clear()
-    await enqueue(engine)
+    await once_more(lambda: enqueue(engine))
     await asyncio.wait_for(work.wait(), 10)
     await raw.close()
     stop()
