@@ -60,9 +60,7 @@ class PgBouncer(Server):
         }
         lines = [f"{name} = {value}" for name, value in settings.items()]
         (self.folder / "pgbouncer.ini").write_text(
-            "\n".join(
-                ["[databases]", f"* = host=127.0.0.1 port={port}", "[pgbouncer]", *lines, ""]
-            )
+            "\n".join(["[databases]", f"* = host=127.0.0.1 port={port}", "[pgbouncer]", *lines, ""])
         )
         self.admit(users)
         if self.user() is not None:

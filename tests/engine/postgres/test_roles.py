@@ -27,7 +27,7 @@ def documented_grants(schema: str, role: str) -> str:
 
 async def grant_documented(raw: Raw, quoted_schema: str, role: str) -> None:
     """Run them for a schema of any name."""
-    for each in documented_grants("{schema}", role).split(";"):
+    for each in documented_grants("{schema}", role).strip().removesuffix(";").split(";"):
         await raw.execute(each.replace("{schema}", quoted_schema))
 
 
