@@ -27,7 +27,10 @@ def engine_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path)
     url = store_url(request.param, servers, tmp_path, new=new)
     if POOLER and request.param == "postgres":
         bouncer: PgBouncer = request.getfixturevalue("pooler")
-        return bouncer.in_front_of(url)
+        signals = "pooler=session"
+        if POOLER == "transaction":
+            signals = f"listen=127.0.0.1:{servers.running['postgres'].port}"
+        return f"{bouncer.in_front_of(url)}&{signals}"
     return url
 
 

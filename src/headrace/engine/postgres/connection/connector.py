@@ -10,6 +10,7 @@ import msgspec
 
 from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.connection.errors import reason, refuses_for_good
+from headrace.engine.postgres.connection.tls import check_files
 from headrace.errors import EngineUnavailable
 
 CONNECT_SECONDS = 10.0
@@ -69,6 +70,7 @@ class Connector:
 
     async def connect(self, settings: dict[str, str]) -> Opened:
         """Open a connection with these settings. Of several servers, one that takes writes."""
+        check_files(self.address.dsn)
         hosts = self.address.hosts
         if len(hosts) < 2:
             return await self._connect(None, settings, CONNECT_SECONDS)

@@ -8,6 +8,7 @@ import asyncpg
 from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from headrace.engine.postgres.connection.address import Address
+from headrace.engine.postgres.connection.tls import remedy_for
 from headrace.errors import (
     EngineError,
     EngineRefused,
@@ -75,7 +76,7 @@ _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatal
 
 def refuses_for_good(error: BaseException) -> bool:
     """Whether a server refuses who asks or what is asked for, and will do so again."""
-    return isinstance(error, _REFUSED)
+    return isinstance(error, _REFUSED) or remedy_for(error) is not None
 
 
 def may_repeat(error: BaseException) -> bool:
@@ -97,6 +98,9 @@ def translated(error: BaseException, address: Address) -> EngineError | InvalidI
             f"{where} has no room left to write: {reason(error)}. Free space on the server's "
             "disk or prune finished jobs; nothing was written."
         )
+    remedy = remedy_for(error)
+    if remedy is not None:
+        return EngineRefused(f"{where} cannot be used with TLS as asked: {reason(error)}. {remedy}")
     if isinstance(error, _REFUSED):
         return EngineRefused(f"{where} refuses this: {reason(error)}. {_remedy(error)}")
     if isinstance(error, _AWAY) or _is_lost(error):
