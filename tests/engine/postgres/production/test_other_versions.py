@@ -1,5 +1,5 @@
-"""Versions of PostgreSQL between the oldest and the newest, in few tests: the conformance suite runs
-on those two, and on all that are there with HEADRACE_TEST_VERSIONS=all.
+"""Versions of PostgreSQL between oldest and newest, in few tests. The conformance suite runs
+on them with HEADRACE_TEST_VERSIONS=all.
 """
 
 from __future__ import annotations

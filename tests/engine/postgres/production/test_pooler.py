@@ -10,9 +10,12 @@ import asyncpg
 import pytest
 
 import headrace
+from headrace.bundles.connect import make_engine
+from headrace.bundles.tables import TablesAddress
 from headrace.clock import Clock
 from headrace.engine.postgres.connection import claim_memory
 from headrace.engine.postgres.engine import PostgresEngine
+from headrace.errors import InvalidSetting
 from tests.conftest import Servers
 from tests.engine.postgres.all_verbs import use_all_verbs, use_an_app
 from tests.engine.postgres.test_connections import eventually, once_more
@@ -282,3 +285,16 @@ async def test_the_server_vacuums_behind_a_pooler(
     await eventually(vacuumed)
     await raw.close()
     await engine.close()
+
+
+async def test_tables_of_bundles_are_not_made_behind_a_pooler(
+    bouncer: PgBouncer, swallower: PgBouncer, direct_url: str
+) -> None:
+    for pooler in (bouncer, swallower):
+        engine = make_engine(
+            TablesAddress(pooler.in_front_of(direct_url).partition("?")[0], schema="s"), 2
+        )
+        with pytest.raises(InvalidSetting, match="cannot be behind a pooler"):
+            async with engine.connect():
+                pass
+        await engine.dispose()

@@ -104,7 +104,7 @@ class Connector:
                         raise
                     self._poolers.add(host)
                 else:
-                    if await self._is_direct(connection, settings):
+                    if await is_direct(connection, settings["search_path"]):
                         return Opened(connection)
                     return Opened(connection, self._begin(settings))
             # The name of the application is the one setting that poolers know.
@@ -127,15 +127,6 @@ class Connector:
         )
         return connection
 
-    async def _is_direct(self, connection: Connection, settings: dict[str, str]) -> bool:
-        try:
-            pid = connection.get_server_pid()
-            found = await connection.fetchval(_IS_DIRECT, pid, settings["search_path"])
-        except BaseException:
-            connection.terminate()
-            raise
-        return bool(found)
-
     @staticmethod
     def _begin(settings: dict[str, str]) -> str:
         """All are names and values of this package; the schema in `search_path` is quoted."""
@@ -145,3 +136,14 @@ class Connector:
             if name != "application_name"
         ]
         return "; ".join(["BEGIN", *steps])
+
+
+async def is_direct(connection: Connection, search_path: str) -> bool:
+    """Whether a connection that was opened with this search path leads straight to a server."""
+    try:
+        pid = connection.get_server_pid()
+        found = await connection.fetchval(_IS_DIRECT, pid, search_path)
+    except BaseException:
+        connection.terminate()
+        raise
+    return bool(found)
