@@ -70,7 +70,7 @@ async def test_everything_works_in_a_schema_of_any_name(odd_url: str) -> None:
 
 
 async def within_psycopg(engine: PostgresEngine) -> None:
-    connection = await asyncio.to_thread(psycopg.connect, engine.address.dsn)
+    connection = await asyncio.to_thread(lambda: psycopg.connect(engine.address.dsn))
     with connection:
         [inserted] = await engine.insert_within(connection, [a_job()])
     assert await engine.get([inserted.id])

@@ -82,10 +82,12 @@ def _make_users(url: str) -> None:
 
     with psycopg.connect(url, autocommit=True) as connection:
         for name in ("secret", "certified"):
-            connection.execute(f"CREATE ROLE {name} LOGIN SUPERUSER")  # type: ignore[arg-type]
+            connection.execute(f"CREATE ROLE {name} LOGIN SUPERUSER")
 
 
-def url_of(server: PostgresServer, user: str, host: str = "localhost", **parameters: object) -> str:
+def url_of(
+    server: PostgresServer, user: str, host: str = "localhost", /, **parameters: str | Path
+) -> str:
     text = "".join(f"&{name}={value}" for name, value in parameters.items())
     place = f"{host}:{server.port}/postgres"
     return f"postgresql://{user}@{place}?schema=s{uuid4().hex[:12]}{text}"
@@ -134,7 +136,10 @@ async def test_a_certificate_of_another_authority_is_refused(
 
 async def test_a_client_certificate_is_shown(secure: TlsServer, authority: Authority) -> None:
     certificate, key = authority.issue("client", name="certified")
-    parameters = {"sslmode": "verify-full", "sslrootcert": authority.file}
+    parameters: dict[str, str | Path] = {
+        "sslmode": "verify-full",
+        "sslrootcert": authority.file,
+    }
     bare = url_of(secure, "certified", **parameters)
     with pytest.raises(EngineRefused, match="sslcert and sslkey in HEADRACE_URL"):
         await PostgresEngine(bare, clock=Clock()).open()
