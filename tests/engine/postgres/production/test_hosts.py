@@ -84,7 +84,8 @@ async def test_hosts_that_are_down_or_silent_are_passed_over(
     monkeypatch.setattr(connector, "HOST_SECONDS", 0.5)
     async with silent_host() as silent:
         engine = PostgresEngine(with_hosts(direct_url, 1, silent), clock=Clock())
-        await engine.open()
+        async with asyncio.timeout(8):
+            await engine.open()
         assert await enqueue(engine)
         # It is asked first from now on.
         assert engine.connector._first == 2

@@ -101,6 +101,7 @@ async def test_sessions_of_others_are_left_as_they_were(narrow: PgBouncer, direc
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert await engine._common.fetch("SELECT 1")
     stop()
     await engine.close()
 
