@@ -22,7 +22,7 @@ from tests.engine.postgres.test_roles import grant_documented
 from tests.support.pgbouncer import PgBouncer
 from tests.support.verbs import a_job, enqueue
 
-NAMES = ["MyApp", "two words", 'with "quotes"', "it's 100% :a:b, $1 \\ ;--", "Größe 東京 🚀"]
+NAMES = ["MyApp", "two words", 'with "quotes"', "it's 100% :a b, $1 \\ ;--", "Größe 東京 🚀"]
 
 
 @pytest.fixture(params=NAMES)
