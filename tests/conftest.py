@@ -152,7 +152,6 @@ MAY_BE_MISSING = (
     "there is no container engine",
     "there is no systemd",
     "there is no kubectl",
-    "there is no pgbouncer",
     "there is no PostgreSQL",
 )
 
