@@ -53,7 +53,7 @@ class Sqlite(Bare):
             now = time.time()
             execute("BEGIN IMMEDIATE")
             if done:
-                [(text,)] = execute(look, (json.dumps(done),)).fetchall()
+                [(text, _)] = execute(look, (json.dumps(done),)).fetchall()
                 found = {row[1]: "null" for row in json.loads(text)}
                 execute(complete, (now, json.dumps(found)))
                 execute(remove, (json.dumps(list(found)),))
