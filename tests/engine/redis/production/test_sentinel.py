@@ -99,6 +99,24 @@ async def test_everything_follows_a_master_that_is_killed(
     await asyncio.to_thread(sentinels.wait_until_whole)
 
 
+async def test_a_master_that_was_replaced_while_it_lives_is_left(
+    sentinels: SentinelGroup, engine: RedisEngine
+) -> None:
+    """It goes on as a master for eight seconds at least, until a sentinel tells it otherwise."""
+    await engine.queues()
+    old = sentinels.master
+    sentinels.sentinels[0].ask("SENTINEL", "FAILOVER", MASTER)
+    await until(lambda: sentinels.master is not old)
+
+    async def left() -> bool:
+        return await works(engine) and port_of(engine) == sentinels.master.port
+
+    await until(left, limit=5)
+    assert old.told("INFO", "replication")["role"] == "master"
+    assert await enqueue(engine)
+    await asyncio.to_thread(sentinels.wait_until_whole)
+
+
 async def test_a_master_that_has_become_a_replica_is_left_without_an_error(
     sentinels: SentinelGroup, engine: RedisEngine
 ) -> None:

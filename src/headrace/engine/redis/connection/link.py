@@ -15,6 +15,9 @@ from headrace.engine.redis.connection.errors import Elsewhere
 from headrace.engine.redis.connection.nodes import Nodes
 from headrace.errors import EngineError, EngineUnavailable
 
+# How often sentinels are asked whether the master is another one.
+_CHECK_SECONDS = 1.0
+
 
 class RedisConnection:
     """One connection for all callers."""
@@ -27,6 +30,7 @@ class RedisConnection:
         self._tries = 0
         self._failure: EngineError | None = None
         self._left: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
         self._closing: RedisProtocol | None = None
         self._shut = False
 
@@ -55,12 +59,26 @@ class RedisConnection:
     async def _open(self) -> RedisProtocol:
         self._failure = None
         try:
-            return await self._nodes.open()
+            wire = await self._nodes.open()
         except EngineError as error:
             self._failure = error
             raise
         finally:
             self._tries += 1
+        if self.address.kind == "sentinel":
+            # One that watched another connection has ended, or will with its next look.
+            self._watching = asyncio.get_running_loop().create_task(self._watch(wire))
+        return wire
+
+    async def _watch(self, wire: RedisProtocol) -> None:
+        """Leave a master that sentinels have replaced. It may be alive, for instance if only they
+        could not reach it: for seconds it would take what nobody will ever see again.
+        """
+        while wire.open_now:
+            await asyncio.wait([wire.closed], timeout=_CHECK_SECONDS)
+            if wire.open_now and await self._nodes.replaced(wire.address):
+                self._leave(wire)
+                return
 
     async def call(self, *command: Part) -> Any:
         """Send a command and wait for its answer."""
@@ -109,17 +127,20 @@ class RedisConnection:
 
     async def _follow(self, wire: RedisProtocol, told: Elsewhere) -> RedisProtocol:
         """The connection to the node that has the store now."""
-        if self._wire is wire:
-            self._wire = None
-            if told.moved is not None:
-                self._nodes.moved_to(told.moved)
-            # Others wait for answers on it, which are on their way.
-            task = asyncio.get_running_loop().create_task(wire.close())
-            self._left.add(task)
-            task.add_done_callback(self._left.discard)
+        if self._wire is wire and told.moved is not None:
+            self._nodes.moved_to(told.moved)
+        self._leave(wire)
         if not self.address.follows or told.asking is not None:
             raise told
         return await self.wire()
+
+    def _leave(self, wire: RedisProtocol) -> None:
+        """Give the connection to nobody any more. Some wait for answers, which are on their way."""
+        if self._wire is wire:
+            self._wire = None
+            task = asyncio.get_running_loop().create_task(wire.close())
+            self._left.add(task)
+            task.add_done_callback(self._left.discard)
 
     def reopen(self) -> None:
         """Allow use again after `close`."""
@@ -128,6 +149,10 @@ class RedisConnection:
     async def close(self) -> None:
         """Finish and hang up."""
         self._shut = True
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
         wire, self._wire = self._wire, None
         try:
             if wire is not None:

@@ -62,6 +62,14 @@ class Nodes:
                 failure = error
         raise failure
 
+    async def replaced(self, master: RedisAddress) -> bool:
+        """Whether sentinels name another master; False if they cannot be asked."""
+        try:
+            newest, *_ = await self._masters_by_sentinels()
+        except EngineError:
+            return False
+        return newest != (master.host, master.port)
+
     async def ask(self, host: Host, *commands: tuple[Part, ...]) -> Any:
         """Send commands to the node that a slot is on its way to; return the last answer."""
         wire = await RedisProtocol.open(self._address.at(host))
