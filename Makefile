@@ -54,15 +54,17 @@ WORKERS ?= 3
 # take longer.
 PROGRAMS := chromium:chromium chromium-headless-shell:chromium-headless-shell
 PROGRAMS += rabbitmq-server:rabbitmq-server prometheus:prometheus amtool:prometheus-alertmanager nginx:nginx-light
-PROGRAMS += linux.uml:user-mode-linux pgbouncer:pgbouncer valkey-server:valkey-server
-MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \
-	$(subst :, ,$(each)))),,$(lastword $(subst :, ,$(each))))))
+PROGRAMS += linux.uml:user-mode-linux pgbouncer:pgbouncer valkey-server|redis-server:valkey-server
+MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(subst |, || command -v ,$(firstword \
+	$(subst :, ,$(each))))),,$(lastword $(subst :, ,$(each))))))
 INSTALL := DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends
 # A Valkey that speaks TLS, which that of the wheel does not. Debian 12 has it among its backports, which
-# are read from where this machine has its packages from. Where there is none, Redis does.
-BACKPORTS := later=$$(mktemp --suffix=.list); apt-get indextargets --format '$$(REPO_URI) $$(CODENAME)' 'Created-By: Packages' | sort -u | \
-	sed -n 's|^\(.*/debian/\) \([a-z]*\)$$|deb \1 \2-backports main|p' > $$later; \
-	apt-get update -qq -o Dir::Etc::SourceList=$$later && $(INSTALL) -o Dir::Etc::SourceList=$$later
+# are read from where this machine has Debian from, and from nowhere else. Where there is none, Debian's Redis does.
+BACKPORTS := later=$$(mktemp --suffix=.list); { cat /etc/apt/sources.list 2>/dev/null; \
+	apt-get indextargets --format '$$(REPO_URI) $$(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | sort -u | \
+	sed -n 's|^\(.*/debian/\) \([a-z]*\)$$|deb \1 \2-backports main|p'; } > $$later; \
+	set -- -o Dir::Etc::SourceList=$$later -o APT::Get::List-Cleanup=0 -o Acquire::Retries=0 -o Acquire::http::Timeout=20; \
+	apt-get update -qq "$$@" && $(INSTALL) "$$@"
 
 programs: ## Install the browser and the servers that tests need and that no wheel brings
 	@left="$(MISSING)"; \

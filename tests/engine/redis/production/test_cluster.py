@@ -190,6 +190,22 @@ async def test_a_slot_that_is_given_to_another_node_is_followed_there(
     assert port_of(beside) == source.port, "only what has moved is followed"
 
 
+async def test_nodes_that_no_url_names_are_asked_when_those_are_gone(
+    cluster: ClusterGroup, opened: Open
+) -> None:
+    seed = next(node for node in cluster.members if not node.slots())
+    namespace = cluster.namespace_of(cluster.members[1], f"t{uuid4().hex[:8]}.")
+    engine = await opened(f"redis+cluster://127.0.0.1:{seed.port}?namespace={namespace}&timeout=5")
+    seed.kill()
+    try:
+        await (await engine._link.wire()).close()
+        assert await enqueue(engine)
+        assert port_of(engine) == cluster.members[1].port
+    finally:
+        await asyncio.to_thread(cluster.revive)
+        await asyncio.to_thread(cluster.wait_until_whole)
+
+
 async def test_no_job_is_handed_over_by_a_message_in_a_cluster(
     cluster: ClusterGroup, opened: Open
 ) -> None:
