@@ -105,6 +105,7 @@ class SentinelGroup(Group):
             )
 
         wait_for(whole, "a whole group")
+        wait_for_replicas([self.master], self.replicas)
 
     def _knows_all(self, sentinel: Sentinel) -> bool:
         answer = sentinel.ask("SENTINEL", "MASTER", MASTER)
@@ -178,6 +179,7 @@ class ClusterGroup(Group):
             return known and slots == _SLOTS and links == ["up"] * replicas
 
         wait_for(whole, "a whole cluster")
+        wait_for_replicas([node for node in self.members if node.slots()], replicas)
 
     def _knows_all(self, node: ClusterNode) -> bool:
         if node.told("CLUSTER", "INFO")["cluster_state"] != "ok":
@@ -186,3 +188,21 @@ class ClusterGroup(Group):
         return len(flags) == len(self.members) and not any(
             bad in each for each in flags for bad in ("fail", "handshake", "noaddr")
         )
+
+
+def wait_for_replicas(masters: Sequence[Node], count: int) -> None:
+    """Until replicas have confirmed what their masters have written by now. "Online" does not say
+    so: while a replica loads its first copy, what is written meanwhile is at its master only.
+    """
+    goals = {node: int(node.told("INFO", "replication")["master_repl_offset"]) for node in masters}
+
+    def caught_up() -> bool:
+        confirmed = [
+            int(dict(part.split("=") for part in text.split(","))["offset"]) >= goal
+            for node, goal in goals.items()
+            for name, text in node.told("INFO", "replication").items()
+            if name.startswith("slave") and name[5:].isdigit()
+        ]
+        return len(confirmed) == count and all(confirmed)
+
+    wait_for(caught_up, "replicas that have what their masters have")

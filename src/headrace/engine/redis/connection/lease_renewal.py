@@ -15,11 +15,13 @@ class RedisLeaseKeeper(LoopLeaseKeeper):
 
     def __init__(self, store: RedisStore, worker_id: str, lease_seconds: float) -> None:
         self._store = store
-        self._link = RedisConnection(store.address)
+        # Its loop runs too seldom to watch anything.
+        self._link = RedisConnection(store.address, watch=False)
         self._worker_id = worker_id
         self._lease_seconds = lease_seconds
 
     async def _renew(self, stats: WorkerStats) -> Renewal:
+        self._link.go_with(self._store._link)
         packed = msgspec.msgpack.encode(stats)
         alive, *cancelled = await self._store.run_by(
             self._link, "renew", self._worker_id, self._lease_seconds, packed

@@ -20,10 +20,11 @@ _CHECK_SECONDS = 1.0
 
 
 class RedisConnection:
-    """One connection for all callers."""
+    """One connection for all callers. Without `watch`, whoever uses it says where to go."""
 
-    def __init__(self, address: RedisAddress) -> None:
+    def __init__(self, address: RedisAddress, *, watch: bool = True) -> None:
         self.address = address
+        self._watches = watch and address.kind == "sentinel"
         self._nodes = Nodes(address)
         self._wire: RedisProtocol | None = None
         self._opening: asyncio.Lock | None = None
@@ -37,7 +38,14 @@ class RedisConnection:
     @property
     def node(self) -> RedisAddress | None:
         """Which server this is connected to, if any."""
-        return self._wire.address if self._wire is not None and self._wire.open_now else None
+        wire = self._wire  # a lease's thread asks, too
+        return wire.address if wire is not None and wire.open_now else None
+
+    def go_with(self, other: RedisConnection) -> None:
+        """Leave a server that another connection to the store has left."""
+        wire = self._wire
+        if wire is not None and wire.open_now and other.node not in (None, wire.address):
+            self._leave(wire)
 
     async def wire(self) -> RedisProtocol:
         """The open connection. Callers that come together share one, or why there is none."""
@@ -65,7 +73,7 @@ class RedisConnection:
             raise
         finally:
             self._tries += 1
-        if self.address.kind == "sentinel":
+        if self._watches:
             # One that watched another connection has ended, or will with its next look.
             self._watching = asyncio.get_running_loop().create_task(self._watch(wire))
         return wire
