@@ -116,9 +116,8 @@ async def test_without_any_of_the_lines_something_is_refused(server: Node, missi
 
 def test_the_list_has_all_commands_of_scripts_and_no_others() -> None:
     listed = {word[1:] for line in LINES for word in line.split() if word[0] == "+"}
-    library = scripts._folder() / scripts.LIBRARY
     texts = [scripts.text(name) for name in scripts.names()]
-    texts += [path.read_text("utf-8") for path in library.rglob("*.lua")]
+    texts += [path.read_text("utf-8") for path in scripts._library().values()]
     code = "\n".join(texts)
     named = {each.lower() for each in re.findall(r"\b(?:p?call|write|read)\(\s*'([A-Z]+)'", code)}
     own = {"hello", "ping", "evalsha", "script|load", "subscribe", *DOCTOR.replace("+", "").split()}
