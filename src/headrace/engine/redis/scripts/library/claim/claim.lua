@@ -5,7 +5,7 @@
 -- `claimants` has of a worker its name, then queue and task of each line of reserved jobs that it may
 -- claim from, with a zero byte between them. Reading all its tasks and all lines at each claim would
 -- cost more than the claim. An entry has every such line that is not empty, or does not exist: it is
--- forgotten when the worker knows other tasks, and all are when a line begins (library/settle.lua).
+-- forgotten when the worker knows other tasks, and all are when a line begins (library/jobs/settle.lua).
 
 -- `name` is what the members of a line begin with: a queue, or a queue and a task.
 local function open_line(index, name, queue, piece)
@@ -132,7 +132,7 @@ local function take_from(line, limit)
   return taken, { [line] = members[total] }
 end
 
--- Answers ids in the order in which they have to start. Where there are rates, library/rated_claim.lua has
+-- Answers ids in the order in which they have to start. Where there are rates, library/claim/rated_claim.lua has
 -- another one.
 local function take(worker_id, claimant, name, named, limit)
   local fronts = open_lines(worker_id, claimant, name, named, limit)

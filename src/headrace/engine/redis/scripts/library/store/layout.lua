@@ -28,6 +28,6 @@ local RATED = 64
 local PARKED = 128
 -- When a parked job was completed, if it was not pinned before.
 local UNPINNED = -1
--- What library/insert.lua is handed for a job, and where in it the record's texts begin.
+-- What library/jobs/insert.lua is handed for a job, and where in it the record's texts begin.
 local HEAD = '<HBhddss'
 local HEAD_TEXTS = 22

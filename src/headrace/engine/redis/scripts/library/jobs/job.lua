@@ -1,6 +1,6 @@
 -- job: the small record that changes as a job moves. What rarely does is in `bodies`.
 -- KEYS counts
--- library/layout.lua tells where things are in it.
+-- library/store/layout.lua tells where things are in it.
 
 local unpack_record, pack_record = struct.unpack, struct.pack
 

@@ -1,7 +1,7 @@
 -- related: store jobs of which some have a parent, or a time to start by.
 -- KEYS children unfinished expiry
--- `children` has parent, zero, id; library/children.lua tells about `unfinished`, library/expiry.lua about
--- `expiry`. Not in library/insert.lua: it would cost every small call of insert a hundredth.
+-- `children` has parent, zero, id; library/jobs/children.lua tells about `unfinished`, library/jobs/expiry.lua about
+-- `expiry`. Not in library/jobs/insert.lua: it would cost every small call of insert a hundredth.
 -- The body of a job that has to start by a time has a struct of that in front: a moment, or how many
 -- seconds are left with a minus.
 

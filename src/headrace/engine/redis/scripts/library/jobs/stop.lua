@@ -1,6 +1,6 @@
 -- stop: ask jobs that run to stop.
 -- KEYS jobs cancels signals
--- Not in library/cancel.lua: it would cost every claim something.
+-- Not in library/jobs/cancel.lua: it would cost every claim something.
 
 local function ask_to_stop(job, id, reason)
   if not has(job, ASKED) then

@@ -26,7 +26,7 @@ local lines = {
 -- Jobs that began to wait in this call: one that gets a place in the same call has not waited.
 local just_came = {}
 local admission_time
--- What library/rates.lua adds: a job with a rate has ended or a parked one is not parked any more; those
+-- What library/claim/rates.lua adds: a job with a rate has ended or a parked one is not parked any more; those
 -- behind such jobs move up; a lane is held. Where it is not linked, no job has a rate.
 local leave_rates, move_up, hold_key
 
