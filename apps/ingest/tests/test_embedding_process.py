@@ -19,6 +19,7 @@ from tests.support.processes import until
 from headrace_ingest.embedding import EmbeddingError, LocalEmbedder
 
 TEXTS = ["휴가는 며칠인가요?", "The printer is out of toner.", "Wages are paid on the tenth."]
+COMMAND_LINE = "from headrace.cli.main import main; main()"
 STARTS_ONE = """
 import asyncio, os, signal
 from headrace_ingest.embedding import LocalEmbedder

@@ -14,8 +14,6 @@ import sys
 from collections.abc import AsyncIterator
 from typing import BinaryIO, NoReturn
 
-from headrace import BUGS
-
 PIECE = 1 << 20
 ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR")
 
@@ -151,6 +149,8 @@ async def _pieces(content: bytes) -> AsyncIterator[bytes]:
 
 def raise_told(kind: str, message: str, other: type[Exception]) -> NoReturn:
     """Raise what a process told of: a bug as itself, anything else as `other`."""
+    from headrace import BUGS  # noqa: PLC0415 - the processes themselves do without
+
     bugs = {each.__name__: each for each in BUGS}
     raise bugs.get(kind, other)(message)
 
