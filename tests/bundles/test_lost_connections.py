@@ -75,7 +75,12 @@ async def test_one_that_was_used_just_now_is_not_asked(
 ) -> None:
     asked: list[Any] = []
     do_ping = tables.dialect.do_ping
-    monkeypatch.setattr(tables.dialect, "do_ping", lambda c: (asked.append(c), do_ping(c))[1])
+
+    def ask(connection: Any) -> bool:
+        asked.append(connection)
+        return bool(do_ping(connection))
+
+    monkeypatch.setattr(tables.dialect, "do_ping", ask)
     first = await backend(tables)
     assert await backend(tables) == first
     assert not asked

@@ -49,7 +49,8 @@ async def test_answers_belong_to_their_questions_and_the_process_is_kept(
     embedder: LocalEmbedder,
 ) -> None:
     together = await embedder.batch_generate_embeddings(TEXTS)
-    assert (together.shape, together.dtype) == ((3, 512), np.float32)
+    assert together.shape == (3, 512)
+    assert together.dtype == np.float32
     first = process_of(embedder)
     asked = [embedder.batch_generate_embeddings([TEXTS[n % 3]]) for n in range(12)]
     for number, alone in enumerate(await asyncio.gather(*asked)):
