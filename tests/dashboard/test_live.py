@@ -281,5 +281,7 @@ async def test_pages_work_without_scripts(site: Site, windows: Windows) -> None:
     await page.click("details.confirm button.primary")
     await page.wait_for_selector(".said")
     assert len(TRIAL.done) == 1
+    # A page comes in two parts: without the second one the last "More" is another.
+    await page.wait_for_load_state("load")
     await page.click("text=More >> nth=-1")
     await page.wait_for_selector("#row-149")
