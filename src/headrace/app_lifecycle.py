@@ -107,7 +107,11 @@ class AppLifecycle(Registry):
 
     def _begin_afresh(self) -> None:
         settings = self.settings
-        self._use(open_engine(settings.url, clock=self.clock, migrate=settings.migrate))
+        self._use(
+            open_engine(
+                settings.url, stores=settings.stores, clock=self.clock, migrate=settings.migrate
+            )
+        )
 
     def _use(self, engine: Engine, *, opened: bool = False) -> None:
         self._engine = engine

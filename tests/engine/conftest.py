@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -15,11 +16,37 @@ from tests.conftest import VERSIONS, Servers, store_url
 Opener = Callable[[], Awaitable[Engine]]
 
 
-@pytest.fixture(params=VERSIONS)
+SEVERAL = "several"
+"""Two stores as one engine: the queue "default" is in one of them, all others in the other."""
+# What spreads over stores, or could be told apart there. The others are about one store.
+ON_SEVERAL = frozenset(
+    f"test_{name}"
+    for name in (os.environ.get("HEADRACE_TEST_SEVERAL") or "").split()
+)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test on each engine, unless its folder is about one of them."""
+    definitions = metafunc._arg2fixturedefs.get("engine_url", ())
+    if definitions and definitions[-1].func is engine_url.__wrapped__:
+        module = metafunc.module.__name__.rpartition(".")[2]
+        several = [SEVERAL] if module in ON_SEVERAL else []
+        metafunc.parametrize("engine_url", [*VERSIONS, *several], indirect=True)
+
+
+@pytest.fixture
 def engine_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> str:
     """A URL of a store that nobody else uses."""
     new = "new_store" in request.keywords
-    return store_url(request.param, servers, tmp_path, new=new)
+    name = "sqlite" if request.param == SEVERAL else request.param
+    return store_url(name, servers, tmp_path, new=new)
+
+
+@pytest.fixture
+def stores(request: pytest.FixtureRequest, engine_url: str) -> dict[str, str]:
+    """Further stores, by queue: none but where several are tested."""
+    several = request.node.callspec.params.get("engine_url") == SEVERAL
+    return {"default": engine_url.replace(".db", "-2.db")} if several else {}
 
 
 @pytest.fixture
@@ -28,12 +55,14 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def open_another(engine_url: str, clock: Clock) -> AsyncIterator[Opener]:
+async def open_another(
+    engine_url: str, stores: dict[str, str], clock: Clock
+) -> AsyncIterator[Opener]:
     """Opens further engines on the same store, as other processes would, on the same clock."""
     opened: list[Engine] = []
 
     async def opener() -> Engine:
-        engine = open_engine(engine_url, clock=clock)
+        engine = open_engine(engine_url, stores=stores, clock=clock)
         await engine.open()
         opened.append(engine)
         return engine

@@ -47,11 +47,15 @@ class CliSession:
         self.json = json
         self.debug = debug
         self._app = app
-        self.settings: Settings = load(url=url, app=app, bundles=bundle)
+        # An address that is typed is that of one store.
+        self._stores: dict[str, str] | None = None if url is None else {}
+        self.settings: Settings = load(url=url, stores=self._stores, app=app, bundles=bundle)
 
     def use_bundles(self, names: Sequence[str]) -> None:
         """Load these bundles into the App, instead of those that the settings name."""
-        self.settings = load(url=self.url, app=self._app, bundles=tuple(names))
+        self.settings = load(
+            url=self.url, stores=self._stores, app=self._app, bundles=tuple(names)
+        )
 
     def show(self, document: Any, *lines: str) -> None:
         """Print JSON if that was asked for, else lines for people."""
@@ -94,7 +98,9 @@ class CliSession:
         # Child processes of a worker load the App by this name.
         app = load_app(reference)
         bundles = tuple(dict.fromkeys((*app.settings.bundles, *self.settings.bundles)))
-        return reconfigure(app, url=self.url, app=reference, bundles=bundles)
+        return reconfigure(
+            app, url=self.url, stores=self._stores, app=reference, bundles=bundles
+        )
 
     @property
     def remote(self) -> bool:

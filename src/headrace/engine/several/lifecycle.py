@@ -1,0 +1,123 @@
+"""Opening, closing, migrating and checking all stores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from headrace.engine.base import Engine
+from headrace.engine.several.member import Member
+from headrace.engine.several.members import SeveralMembers
+from headrace.errors import EngineRefused, EngineUnavailable, StoreReplaced, StoreUnavailable
+from headrace.model.views import EngineReport, Finding, SchemaState
+
+T = TypeVar("T")
+
+
+class Lifecycle(SeveralMembers):
+    """Opening, closing and looking after the stores."""
+
+    async def open(self) -> None:
+        """Open all. One whose server is away is opened as soon as it answers; if all are, or if one
+        cannot be used as it is, this raises.
+        """
+        members = [each for each in self.members if not each.opened]
+        found = await asyncio.gather(
+            *(each.engine.open() for each in members), return_exceptions=True
+        )
+        away: list[tuple[Member, EngineUnavailable]] = []
+        for member, error in zip(members, found, strict=True):
+            if error is None:
+                member.opened = True
+            elif isinstance(error, EngineRefused | StoreReplaced) or not isinstance(
+                error, EngineUnavailable
+            ):
+                await self.close()
+                raise _naming(member, error)
+            else:
+                away.append((member, error))
+        if away and len(away) == len(self.members):
+            member, error = away[0]
+            raise member.unavailable(error) from error
+        for member, error in away:
+            member.lost(error)
+
+    async def close(self) -> None:
+        """Close all, one that hangs does not keep the others open."""
+        await asyncio.gather(*(each.close() for each in self.members))
+        for each in self.members:
+            each.opened = False
+            each.away = each.since = None
+
+    async def schema(self) -> SchemaState:
+        """Return the schemas together: what is pending in any of them."""
+        found = await self._of_each(lambda engine: engine.schema())
+        return SchemaState(
+            version=min(each.version for each in found.values()),
+            min_program=max(each.min_program for each in found.values()),
+            known=min(each.known for each in found.values()),
+            pending=tuple(
+                f"{member.name}: {name}" for member, each in found.items() for name in each.pending
+            ),
+            script="\n".join(
+                f"-- {member.shown}\n{each.script}"
+                for member, each in found.items()
+                if each.script
+            ),
+        )
+
+    async def migrate(self) -> None:
+        """Bring the schemas of all stores up to date."""
+        await self._of_each(lambda engine: engine.migrate())
+
+    async def _of_each(self, call: Callable[[Engine], Awaitable[T]]) -> dict[Member, T]:
+        found: dict[Member, T] = {}
+        for member in self.members:
+            try:
+                found[member] = await call(member.engine)
+            except EngineUnavailable as error:
+                raise member.unavailable(error) from error
+        return found
+
+    async def report(self) -> EngineReport:
+        """Return what the stores say, with a finding for each that does not answer."""
+        found = await self.ask_all(lambda engine: engine.report())
+        versions = [
+            f"{member.name}: {each.engine} {each.server_version}" for member, each in found.items()
+        ]
+        default = found.get(self.default)
+        return EngineReport(
+            engine=self.name,
+            server_version=", ".join(versions),
+            schema_version=min(each.schema_version for each in found.values()),
+            clock_skew=max((each.clock_skew for each in found.values()), key=abs),
+            findings=[
+                *(_of(member, each) for member, one in found.items() for each in one.findings),
+                *self.missing,
+            ],
+            space=None if default is None else default.space,
+        )
+
+    async def audit(self) -> list[Finding]:
+        """Check the invariants of each store that answers."""
+        found: list[Finding] = []
+        for member in self.living:
+            found += [
+                _of(member, each) for each in await member.ask(lambda engine: engine.audit())
+            ]
+        return found
+
+
+def _of(member: Member, finding: Finding) -> Finding:
+    told = f"{finding.detail} ({member.name})"
+    return msgspec.structs.replace(finding, detail=told, name=finding.name or member.name)
+
+
+def _naming(member: Member, error: BaseException) -> BaseException:
+    error.add_note(f"this is {member.shown}")
+    if isinstance(error, EngineUnavailable) and not isinstance(error, StoreUnavailable):
+        return type(error)(f"{member.shown}: {error}")
+    return error
