@@ -32,7 +32,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set. `HEADRACE_LEASE_SECONDS` sets `lease_seconds`, and so on.
 
     `stores` are the URLs of other stores by the queues that are in them: names, or the beginning of
-    names and a `*`. `queues` empty means all. `bundles` names installed ones, each of which has settings of its own.
+    names and a `*`. `queues` empty means all. `bundles` names installed ones, each of which has
+    settings of its own.
     `connection_retries` None means: keep trying for ever.
     """
 

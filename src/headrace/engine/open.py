@@ -61,9 +61,7 @@ def open_engine(
     raise InvalidSetting(f"HEADRACE_URL has the unknown form {redacted(url)!r}; use {FORMS}")
 
 
-def _several(
-    url: str, stores: Mapping[str, str], clock: Clock, migrate: Migrate
-) -> SeveralStores:
+def _several(url: str, stores: Mapping[str, str], clock: Clock, migrate: Migrate) -> SeveralStores:
     # Most programs have one store, and do not pay for this.
     from headrace.engine.several.engine import SeveralStores  # noqa: PLC0415
     from headrace.engine.several.member import Member  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""How many jobs to claim in each store: shares that are fair, and lose nothing where one has none."""
+"""How many jobs to claim in each store: fair shares, and none is wasted on one without jobs."""
 
 from __future__ import annotations
 

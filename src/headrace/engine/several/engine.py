@@ -23,7 +23,6 @@ class SeveralStores(Lifecycle, Producing, Working, Upkeep, Steering, Viewing, Re
 
     def __init__(self, default: Member, others: Mapping[str, Member], *, clock: Clock) -> None:
         super().__init__(default, others, clock=clock)
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._recorded = set()
         self.start()
 

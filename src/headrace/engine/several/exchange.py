@@ -75,8 +75,7 @@ class Exchanging(Signals):
                 member.debts.add(outcomes.get(member, []))
         try:
             await self._ask(this, ready)
-            if this.failed and not self.living:
-                raise next(iter(this.failed.values()))
+            self._check_living(this)
             if worker_id is not None and limit > 0:
                 await self._fill(this, limit, free)
         except Exception:
@@ -94,6 +93,10 @@ class Exchanging(Signals):
             refused += member.debts.take_refused()
         next_in = soonest(reply.next_in for reply in this.replies.values())
         return Exchange((*unknown, *refused), jobs, next_in)
+
+    def _check_living(self, this: Round) -> None:
+        if this.failed and not self.living:
+            raise next(iter(this.failed.values()))
 
     async def _by_store(
         self, settlements: Sequence[Settlement]
@@ -116,7 +119,11 @@ class Exchanging(Signals):
         return found, unknown
 
     def _shares(self, worker_id: str, limit: int, free: int | None) -> dict[Member, Share]:
-        ready = [each for each in self.living if each.late is None and worker_id in each.workers]
+        ready = [
+            each
+            for each in self.living
+            if each.late is None and self.their_id(each, worker_id) is not None
+        ]
         if limit <= 0:
             return dict.fromkeys(ready, NO_PLACES)
         left = max(limit - self._coming(), 0)
@@ -137,9 +144,7 @@ class Exchanging(Signals):
             except StoreUnavailable as away:
                 this.failed[member] = away
             return
-        tasks = {
-            member: asyncio.ensure_future(self._one(this, member)) for member in members
-        }
+        tasks = {member: asyncio.ensure_future(self._one(this, member)) for member in members}
         try:
             await self._wait(list(tasks.values()))
         except BaseException:
@@ -174,7 +179,7 @@ class Exchanging(Signals):
         """Exchange with one store, and note what it has leased."""
         outcomes, share = this.outcomes.get(member, []), this.shares.get(member)
         ours = this.worker_id
-        theirs = None if ours is None or share is None else member.workers.get(ours)
+        theirs = None if ours is None or share is None else self.their_id(member, ours)
         share = share or NO_PLACES
         member.empty_since = None
         try:
@@ -210,11 +215,14 @@ class Exchanging(Signals):
             more = reply is None or len(reply.jobs) >= share.limit
             if left <= 0 or not more or member.late is not None or member in this.failed:
                 continue
-            if this.worker_id not in member.workers:
+            if this.worker_id is None or self.their_id(member, this.worker_id) is None:
                 continue
             if free is not None:
-                used = (min(own.free or 0, len(this.replies[each].jobs))
-                        for each, own in this.shares.items() if each in this.replies)
+                used = (
+                    min(own.free or 0, len(this.replies[each].jobs))
+                    for each, own in this.shares.items()
+                    if each in this.replies
+                )
                 own_free: int | None = max(free - sum(used), 0)
             else:
                 own_free = None
@@ -231,16 +239,12 @@ class Exchanging(Signals):
                 soonest((before.next_in, again.next_in)),
             )
 
-    def _not_waited_for(
-        self, this: Round, member: Member, task: asyncio.Task[Exchange]
-    ) -> None:
+    def _not_waited_for(self, this: Round, member: Member, task: asyncio.Task[Exchange]) -> None:
         member.late_share = this.shares.get(member, NO_PLACES).limit
         member.debts.sent_late(this.outcomes.get(member, []))
         member.late = asyncio.get_running_loop().create_task(self._late(this, member, task))
 
-    async def _late(
-        self, this: Round, member: Member, task: asyncio.Task[Exchange]
-    ) -> None:
+    async def _late(self, this: Round, member: Member, task: asyncio.Task[Exchange]) -> None:
         """Take what a store that was not waited for has answered."""
         outcomes = this.outcomes.get(member, [])
         try:

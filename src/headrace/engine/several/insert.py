@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from headrace.engine.base import TransactionalProducing
+from headrace.engine.base import Engine, TransactionalProducing
 from headrace.engine.several.families import refuse_split
 from headrace.engine.several.member import Member
 from headrace.engine.several.members import SeveralMembers
@@ -16,7 +17,7 @@ from headrace.errors import (
     RecordConflict,
     StoreUnavailable,
 )
-from headrace.model.job import Inserted, NewJob, PolicyInserted
+from headrace.model.job import Inserted, Job, NewJob, PolicyInserted
 from headrace.model.views import RecordChange
 
 
@@ -45,9 +46,7 @@ class Producing(SeveralMembers):
             share = shares[member]
             change = record if member is self.default else None
             try:
-                answers = await self._insert(
-                    member, [jobs[at] for at in share], change, wait=wait
-                )
+                answers = await self._insert(member, [jobs[at] for at in share], change, wait=wait)
             except EngineUnavailable as error:
                 if not found:
                     raise
@@ -107,13 +106,27 @@ class Producing(SeveralMembers):
 
     async def _shares_beside_record(self, jobs: Sequence[NewJob]) -> dict[Member, list[int]]:
         shares: dict[Member, list[int]] = {self.default: []}
-        for at, job in enumerate(jobs):
-            home = self.home_of(job.queue)
-            if job.key is None and home is not self.default:
+        homes = [self.home_of(job.queue) for job in jobs]
+        beside = [job for job, home in zip(jobs, homes, strict=True) if home is not self.default]
+        existing = await self._existing([job for job in beside if job.key is None])
+        for at, (job, home) in enumerate(zip(jobs, homes, strict=True)):
+            member = home
+            if home is not self.default and job.key is None and job.id not in existing:
                 refuse_split(job, "the record that it is stored with", self.default, home)
-                home = self.default
-            shares.setdefault(home, []).append(at)
+                member = self.default
+            shares.setdefault(member, []).append(at)
         return shares
+
+    async def _existing(self, jobs: Sequence[NewJob]) -> set[str]:
+        """Return which of these are in the stores of their queues already, as far as these answer:
+        such a job was not stored with a record.
+        """
+        found: set[str] = set()
+        for job in jobs:
+            home = self.home_of(job.queue)
+            with contextlib.suppress(StoreUnavailable):
+                found |= {each.id for each in await home.ask_soon(_getting(job.id))}
+        return found
 
     async def _check_version(self, record: RecordChange) -> None:
         if record.version is None:
@@ -123,6 +136,10 @@ class Producing(SeveralMembers):
             raise RecordConflict(
                 f"record {record.kind}/{record.key} is not at version {record.version} any more"
             )
+
+
+def _getting(job_id: str) -> Callable[[Engine], Awaitable[list[Job]]]:
+    return lambda engine: engine.get([job_id])
 
 
 def _partly(

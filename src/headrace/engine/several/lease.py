@@ -39,15 +39,14 @@ class SeveralKeepers:
         # After the first reply the others are waited for so long: what comes later counts then.
         self._patience = min(lease_seconds / 10, 1.0)
         self._longest = lease_seconds
-        self._threads = {
-            member: MemberThread(member, worker_id, lease_seconds) for member in stores.members
-        }
+        self._threads = {member: MemberThread(member, lease_seconds) for member in stores.members}
         self._replies: dict[Member, Reply] = {}
 
     def renew(self, stats: WorkerStats) -> Renewal:
         for member, thread in self._threads.items():
-            if member not in self._replies and self._worker_id in member.workers:
-                self._replies[member] = thread.renew(stats)
+            their_id = self._stores.their_id(member, self._worker_id)
+            if member not in self._replies and their_id is not None:
+                self._replies[member] = thread.renew(their_id, stats)
         waiting = list(self._replies.values())
         done, left = concurrent.futures.wait(
             waiting, timeout=self._longest, return_when=concurrent.futures.FIRST_COMPLETED
@@ -88,16 +87,15 @@ class SeveralKeepers:
 class MemberThread:
     """Renews in one store. A keeper is used on one thread only."""
 
-    def __init__(self, member: Member, worker_id: str, lease_seconds: float) -> None:
+    def __init__(self, member: Member, lease_seconds: float) -> None:
         self._member = member
-        self._worker_id = worker_id
         self._lease_seconds = lease_seconds
         self._keeper: LeaseKeeper | None = None
         self._keeper_of: str | None = None
         self._asked: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def renew(self, stats: WorkerStats) -> Reply:
+    def renew(self, their_id: str, stats: WorkerStats) -> Reply:
         """Renew on the thread."""
         if self._thread is None:
             name = f"headrace-lease-{self._member.name}"
@@ -107,7 +105,7 @@ class MemberThread:
 
         def renew() -> None:
             try:
-                reply.set_result(self._renew(stats))
+                reply.set_result(self._renew(their_id, stats))
             except BaseException as error:
                 self._close_keeper()
                 reply.set_exception(error)
@@ -124,10 +122,7 @@ class MemberThread:
             call()
         self._close_keeper()
 
-    def _renew(self, stats: WorkerStats) -> Renewal:
-        their_id = self._member.workers.get(self._worker_id)
-        if their_id is None:
-            raise EngineUnavailable("the worker is not registered in this store yet")
+    def _renew(self, their_id: str, stats: WorkerStats) -> Renewal:
         if self._keeper is None or self._keeper_of != their_id:
             self._close_keeper()
             self._keeper = self._member.engine.keeper(their_id, self._lease_seconds)

@@ -63,9 +63,7 @@ class Lifecycle(SeveralMembers):
                 f"{member.name}: {name}" for member, each in found.items() for name in each.pending
             ),
             script="\n".join(
-                f"-- {member.shown}\n{each.script}"
-                for member, each in found.items()
-                if each.script
+                f"-- {member.shown}\n{each.script}" for member, each in found.items() if each.script
             ),
         )
 
@@ -86,7 +84,8 @@ class Lifecycle(SeveralMembers):
         """Return what the stores say, with a finding for each that does not answer."""
         found = await self.ask_all(lambda engine: engine.report())
         versions = [
-            f"{member.name}: {each.engine} {each.server_version}" for member, each in found.items()
+            f"{each.server_version} ({member.name}: {each.engine})"
+            for member, each in found.items()
         ]
         default = found.get(self.default)
         return EngineReport(
@@ -105,9 +104,7 @@ class Lifecycle(SeveralMembers):
         """Check the invariants of each store that answers."""
         found: list[Finding] = []
         for member in self.living:
-            found += [
-                _of(member, each) for each in await member.ask(lambda engine: engine.audit())
-            ]
+            found += [_of(member, each) for each in await member.ask(lambda engine: engine.audit())]
         return found
 
 

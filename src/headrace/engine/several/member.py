@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from headrace.engine.base import Engine
+from headrace.engine.missing_stores import STORE_AWAY
 from headrace.engine.several.debts import Debts
 from headrace.errors import EngineError, EngineUnavailable, KeyInDoubt, StoreUnavailable
 from headrace.model.outcome import Settlement
@@ -148,7 +149,7 @@ class Member:
             f"{self.shown} does not answer: {self.away}. Its jobs are not shown and none of them "
             "starts; the other stores go on",
             "Start it again, or look at its address in HEADRACE_URL and HEADRACE_STORES.",
-            kind="engine.store",
+            kind=STORE_AWAY,
             name=self.name,
             since=self.since,
         )
@@ -212,4 +213,3 @@ class Member:
                 async with asyncio.timeout(LONGEST_REPLY):
                     await self.settle_debts()
         await self.engine.close()
-

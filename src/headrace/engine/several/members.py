@@ -26,9 +26,7 @@ class SeveralMembers:
 
     name = "several"
 
-    def __init__(
-        self, default: Member, others: Mapping[str, Member], *, clock: Clock
-    ) -> None:
+    def __init__(self, default: Member, others: Mapping[str, Member], *, clock: Clock) -> None:
         """`others` are the stores of patterns of queues; several patterns may have one store."""
         self.clock = clock
         self.default = default
@@ -86,14 +84,15 @@ class SeveralMembers:
         """Raise `StoreUnavailable` if one of the jobs that are `left` may be in a store that is not
         among the answers.
         """
-        missing = [each for each in self.members if each not in answers]
-        first = next(iter(left), None)
-        if missing and first is not None:
-            away = missing[0]
-            raise StoreUnavailable(
-                f"job {first} is in none of the stores that answer, and may be in one that does "
-                f"not: {away.shown}: {away.away}"
-            )
+        missing = {each for each in self.members if each not in answers}
+        for job_id in left if missing else ():
+            home = self._homes.get(job_id)
+            if home is None or home in missing:
+                away = next(iter(missing)) if home is None else home
+                raise StoreUnavailable(
+                    f"job {job_id} is in none of the stores that answer, and may be in one that "
+                    f"does not: {away.shown}: {away.away}"
+                )
 
     # --- asking several
 
@@ -103,9 +102,7 @@ class SeveralMembers:
         """Return the answers of those stores that answer, in their order. Raises
         `StoreUnavailable` if none does, and any other error of one.
         """
-        return await self.ask_each(
-            {member: call for member in (self.members if among is None else among)}
-        )
+        return await self.ask_each(dict.fromkeys(self.members if among is None else among, call))
 
     async def ask_each(
         self, calls: Mapping[Member, Callable[[Engine], Awaitable[T]]]

@@ -27,9 +27,7 @@ class Records(SeveralMembers):
         if kind in OF_JOBS:
             answers = await self.ask_all(lambda engine: engine.record_get(kind, key))
             member = next((one for one, each in answers.items() if each is not None), member)
-        return await member.ask(
-            lambda engine: engine.record_put(kind, key, body, version=version)
-        )
+        return await member.ask(lambda engine: engine.record_put(kind, key, body, version=version))
 
     async def record_delete(self, kind: str, key: str, *, version: int | None = None) -> bool:
         """Delete a record."""

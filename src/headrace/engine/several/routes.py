@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from headrace.errors import InvalidName, InvalidSetting
 from headrace.model.names import check_name
@@ -19,7 +19,7 @@ class Routes:
     `DEFAULT`.
     """
 
-    def __init__(self, patterns: Mapping[str, str]) -> None:
+    def __init__(self, patterns: Collection[str]) -> None:
         for pattern in patterns:
             _check(pattern)
         self._whole = {each for each in patterns if not each.endswith(ANY)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,9 @@ class Listener:
 
 class Signals(SeveralMembers):
     """Listening to all stores, and the workers of this process in them."""
+
+    # The loop that the stores were opened on.
+    _loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
         """Be told when a store answers again."""
@@ -68,20 +72,22 @@ class Signals(SeveralMembers):
             listener.on_work()
 
         def on_jobs(their_id: str, jobs: Sequence[ClaimedJob]) -> None:
-            worker_id = member.worker_of(their_id)
+            worker_id = member.worker_of(their_id) or their_id or None
             if worker_id is not None:
                 self.leased(member, worker_id, jobs)
             if listener.on_jobs is not None and (worker_id is not None or not their_id):
                 listener.on_jobs(worker_id or "", jobs)
 
         pushes = None if listener.on_jobs is None else on_jobs
-        end = await member.ask(
-            lambda engine: engine.listen(on_work, listener.on_cancel, pushes)
-        )
+        end = await member.ask(lambda engine: engine.listen(on_work, listener.on_cancel, pushes))
         if listener in self._listeners:
             listener.ends[member] = end
         else:
             end()
+
+    def their_id(self, member: Member, worker_id: str) -> str | None:
+        """Return the id of a worker in one store; None if it is not registered there yet."""
+        return member.workers.get(worker_id, None if worker_id in self._workers else worker_id)
 
     def leased(self, member: Member, worker_id: str, jobs: Sequence[ClaimedJob]) -> None:
         """Note who has these jobs, and where they are."""

@@ -143,20 +143,24 @@ def _one_for_each(lists: Iterable[Sequence[Worker]]) -> list[Worker]:
     """Return alive workers first, then by name, then the newest first. One that is registered
     anew in one store, because that was away, has another id there.
     """
-    found: dict[tuple[str, str, int], list[Worker]] = {}
+    by_id: dict[str, Worker] = {}
     for workers in lists:
-        here: dict[tuple[str, str, int], list[Worker]] = {}
         for each in workers:
-            here.setdefault((each.name, each.host, each.pid), []).append(each)
-        for who, some in here.items():
-            both = [*found.get(who, ()), *some]
-            if who in found and any(each.alive for each in both):
-                both = [max(both, key=lambda each: (each.alive, each.heartbeat_at))]
-            found[who] = both
+            by_id[each.id] = _living_one(by_id.get(each.id, each), each)
+    alive: dict[tuple[str, str, int], Worker] = {}
+    for each in by_id.values():
+        if each.alive:
+            who = (each.name, each.host, each.pid)
+            alive[who] = _living_one(alive.get(who, each), each)
+    ordered = [each for each in by_id.values() if not each.alive]
+    ordered += alive.values()
     # Each sort keeps the order of the one before.
-    ordered = list({each.id: each for some in found.values() for each in some}.values())
     ordered.sort(key=lambda each: each.started_at, reverse=True)
     return sorted(ordered, key=lambda each: (not each.alive, each.name.encode()))
+
+
+def _living_one(one: Worker, other: Worker) -> Worker:
+    return max(one, other, key=lambda each: (each.alive, each.heartbeat_at))
 
 
 def _one_queue(one: QueueView, other: QueueView) -> QueueView:

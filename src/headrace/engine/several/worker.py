@@ -103,11 +103,15 @@ class Working(Exchanging):
         # Also what arrives while this is asked: its job may have been read before.
         owed = {member: member.debts.attempts for member in self.members}
 
-        def held_in(member: Member) -> Callable[[Engine], Awaitable[list[ClaimedJob]]]:
-            return lambda engine: engine.claimed_by(member.workers[worker_id])
+        def held_by(their_id: str) -> Callable[[Engine], Awaitable[list[ClaimedJob]]]:
+            return lambda engine: engine.claimed_by(their_id)
 
         answers = await self.ask_each(
-            {member: held_in(member) for member in self.members if worker_id in member.workers}
+            {
+                member: held_by(their_id)
+                for member in self.members
+                if (their_id := self.their_id(member, worker_id)) is not None
+            }
         )
         found: list[ClaimedJob] = []
         for member, jobs in answers.items():
