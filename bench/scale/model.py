@@ -9,8 +9,8 @@ Assumptions, each of which can be changed on the command line:
 * A worker with a free slot asks again after a wake-up, at most every `SIGNAL_PAUSE` seconds (that
   is the worker's `LONGEST_SIGNAL_PAUSE`), in every store; such calls that find nothing cost what
   was measured. It renews its lease in every store, `RENEWALS` times in its length.
-* A server works on one call on each of its cores, for the processor time that was measured here; its
-  disk, its locks and the network are not in the model, nor are cores of other makes.
+* A server works on one call on each of its cores, for the processor time that was measured here.
+  Its disk, its locks and the network are not in the model, nor are cores of other makes.
 * The rest is arithmetic: connections, bytes stored, slots that are busy.
 """
 
