@@ -11,7 +11,7 @@ STAMP := $(VENV)/.stamp
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help up venv programs test lint types imports docs docs-serve kills rate-kills policy-kills ingest-kills chaos
-.PHONY: soak bench
+.PHONY: soak bench hosts
 .PHONY: speech-kills spots-kills scanner-kills browser-kills accuracy dist clean
 .PHONY: prometheus-soak dashboards
 
@@ -118,6 +118,9 @@ dashboards: $(STAMP) ## Make the dashboards of Grafana from deploy/grafana/panel
 
 bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+hosts: $(STAMP) ## A producer, a worker and a store on three hosts (network namespaces), over slow and lossy lines
+	$(BIN)/python -m bench.hosts $(ARGS)
 
 dist: $(STAMP) ## Build wheel and sdist, check them, and try them with each extra in a bare environment
 	rm -rf dist

@@ -8,7 +8,7 @@ Assumptions, each of which can be changed on the command line:
   share an exchange follows from the load: those that its worker has ended in `WINDOW` seconds.
 * A worker with a free slot asks again after a wake-up, at most every `SIGNAL_PAUSE` seconds (that
   is the worker's `LONGEST_SIGNAL_PAUSE`), in every store; such calls that find nothing cost what
-  was measured. It renews its lease in every store, `RENEWALS` times in its length.
+  was measured. It renews its lease in every store each `RENEWAL_SECONDS`.
 * A server works on one call on each of its cores, for the processor time that was measured here.
   Its disk, its locks and the network are not in the model, nor are cores of other makes.
 * The rest is arithmetic: connections, bytes stored, slots that are busy.
@@ -26,7 +26,7 @@ PROFILE = (0.3, 0.25, 0.2, 0.2, 0.25, 0.35, 0.5, 0.8, 1.1, 1.35, 1.5, 1.6,
            1.6, 1.65, 1.7, 1.65, 1.55, 1.4, 1.25, 1.1, 1.0, 0.9, 0.7, 0.5)  # fmt: skip
 WINDOW = 0.005
 SIGNAL_PAUSE = 0.05
-RENEWALS = 3
+RENEWAL_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,6 @@ class Fleet:
     slots: int = 10
     jobs_a_day: int = 100_000_000
     seconds_a_job: float = 1.0
-    lease_seconds: float = 30.0
     stores: int = 1
     cores: int = 16
     connections: int = 3
@@ -87,7 +86,7 @@ def _hour(
         "insert of one job": rate / fleet.stores,
         "exchange of one job": rate / fleet.stores / shared,
         "exchange that finds nothing": looks,
-        "renewal of a lease": fleet.workers * RENEWALS / fleet.lease_seconds,
+        "renewal of a lease": fleet.workers / RENEWAL_SECONDS,
     }
     used = sum(count * cost[name] / 1_000 for name, count in calls.items())
     waits = _queue(calls, cost, fleet.cores, seconds, chance) if used < fleet.cores else None

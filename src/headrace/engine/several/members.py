@@ -62,14 +62,17 @@ class SeveralMembers:
             homes.popitem(last=False)
 
     def remembered(self, job_id: str) -> Member | None:
-        """Return the store of a job, if it is known."""
-        return self._homes.get(job_id)
+        """Return the store of a job, if it is known. That of one that is leased here always is."""
+        home = self._homes.get(job_id)
+        if home is None:
+            home = next((each for each in self.members if job_id in each.held), None)
+        return home
 
     async def locate(self, ids: Iterable[str]) -> dict[str, Member]:
         """Return the stores of these jobs; of unknown ones none. Raises `StoreUnavailable` if one
         may be in a store that does not answer.
         """
-        found = {each: member for each in ids if (member := self._homes.get(each)) is not None}
+        found = {each: member for each in ids if (member := self.remembered(each)) is not None}
         unknown = [each for each in dict.fromkeys(ids) if each not in found]
         if not unknown:
             return found
@@ -86,7 +89,7 @@ class SeveralMembers:
         """
         missing = {each for each in self.members if each not in answers}
         for job_id in left if missing else ():
-            home = self._homes.get(job_id)
+            home = self.remembered(job_id)
             if home is None or home in missing:
                 away = next(iter(missing)) if home is None else home
                 raise StoreUnavailable(
@@ -137,7 +140,7 @@ class SeveralMembers:
         shares = self.shares(ids)
         answers = await self.ask_shares(shares, call)
         for member, share in shares.items():
-            if member not in answers and any(each in self._homes for each in share):
+            if member not in answers and any(self.remembered(each) for each in share):
                 raise member.unavailable(member.away or EngineUnavailable("no answer"))
         return answers
 
@@ -155,7 +158,7 @@ class SeveralMembers:
         """Return which store is to be asked about which jobs, in their order."""
         found: dict[Member, list[str]] = {}
         for each in ids:
-            home = self._homes.get(each)
+            home = self.remembered(each)
             for member in self.members if home is None else (home,):
                 found.setdefault(member, []).append(each)
         return found
