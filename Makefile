@@ -53,7 +53,7 @@ WORKERS ?= 3
 # take longer.
 PROGRAMS := chromium:chromium chromium-headless-shell:chromium-headless-shell
 PROGRAMS += rabbitmq-server:rabbitmq-server prometheus:prometheus amtool:prometheus-alertmanager nginx:nginx-light
-PROGRAMS += linux.uml:user-mode-linux
+PROGRAMS += linux.uml:user-mode-linux ip:iproute2
 MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \
 	$(subst :, ,$(each)))),,$(lastword $(subst :, ,$(each))))))
 INSTALL := DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends

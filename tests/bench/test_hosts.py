@@ -5,7 +5,6 @@ nothing runs twice. `make hosts` measures more of it.
 from __future__ import annotations
 
 import pytest
-
 from bench.hosts.__main__ import run
 from bench.hosts.network import Hosts, HostsMissing
 
