@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 from tests.support.servers import PostgresServer, RedisServer, postgres_binaries
 from tests.support.verbs import a_job, a_worker
 
@@ -48,7 +48,7 @@ def processor_seconds(server: PostgresServer | RedisServer) -> float:
     assert server.process is not None
     first = psutil.Process(server.process.pid)
     times = first.cpu_times()
-    total = times.user + times.system + times.children_user + times.children_system
+    total: float = times.user + times.system + times.children_user + times.children_system
     for each in first.children(recursive=True):
         own = each.cpu_times()
         total += own.user + own.system

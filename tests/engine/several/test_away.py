@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 import pytest
 
@@ -196,7 +197,7 @@ async def test_a_worker_goes_on_while_a_store_is_killed_and_loses_nothing(
         for number in range(20):
             name = f"here-{number}"
             await here.enqueue(name)
-            await until(lambda name=name: runs.get(name), "a job beside the store that is away")
+            await until(partial(runs.get, name), "a job beside the store that is away")
         # Far less than one wait for the store that is away would take, each time.
         assert time.monotonic() - began < 2 * LONGEST_REPLY
         assert worker.healthy
