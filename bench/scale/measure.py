@@ -109,12 +109,12 @@ async def parts(engine_name: str, calls: int) -> dict[str, float]:
         return found
 
 
-async def drain(engine: Engine, worker: str, jobs: int, batch: int = BATCH) -> None:
+async def drain(engine: Engine, worker: str, jobs: int) -> None:
     """Claim and settle so many jobs, as a busy worker does."""
     held: list[Settlement] = []
     done = 0
     while done < jobs:
-        reply = await engine.exchange(held, worker_id=worker, limit=batch)
+        reply = await engine.exchange(held, worker_id=worker, limit=BATCH)
         held = [Settlement(job.id, job.token, Completed()) for job in reply.jobs]
         done += len(held)
     await engine.exchange(held)
@@ -122,8 +122,8 @@ async def drain(engine: Engine, worker: str, jobs: int, batch: int = BATCH) -> N
 
 async def stores(engine_name: str, count: int, jobs: int) -> dict[str, Any]:
     """Insert and run so many jobs with `count` stores, one of two queues in each of two, in
-    batches of `BATCH` for each store: the processor time of each server for each job of the whole,
-    and that of this process.
+    batches of `BATCH` in all: the processor time of each server for each job of the whole, and that
+    of this process.
     """
     with servers(engine_name, count) as started:
         urls = [server.url for server in started]
@@ -133,10 +133,9 @@ async def stores(engine_name: str, count: int, jobs: int) -> dict[str, Any]:
         worker = await a_worker(engine)
         before = [processor_seconds(server) for server in started]
         own, began = time.process_time(), time.monotonic()
-        batch = BATCH * count
-        for _ in range(jobs // batch):
-            await engine.insert([a_job(queue="ab"[number % 2]) for number in range(batch)])
-        await drain(engine, worker, jobs, batch)
+        for _ in range(jobs // BATCH):
+            await engine.insert([a_job(queue="ab"[number % 2]) for number in range(BATCH)])
+        await drain(engine, worker, jobs)
         seconds, ours = time.monotonic() - began, time.process_time() - own
         used = [
             processor_seconds(server) - was for server, was in zip(started, before, strict=True)
