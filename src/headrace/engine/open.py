@@ -64,8 +64,8 @@ def open_engine(
 def _several(url: str, stores: Mapping[str, str], clock: Clock, migrate: Migrate) -> SeveralStores:
     # Most programs have one store, and do not pay for this.
     from headrace.engine.several.engine import SeveralStores  # noqa: PLC0415
-    from headrace.engine.several.member import Member  # noqa: PLC0415
-    from headrace.engine.several.routes import DEFAULT  # noqa: PLC0415
+    from headrace.engine.several.store.member import Member  # noqa: PLC0415
+    from headrace.engine.several.store.routes import DEFAULT  # noqa: PLC0415
 
     made: dict[str, Member] = {}
     for queues, each in {DEFAULT: url, **stores}.items():

@@ -11,7 +11,7 @@ import pytest
 import headrace
 from headrace.config import Settings
 from headrace.engine.several.engine import SeveralStores
-from headrace.engine.several.member import LONGEST_REPLY
+from headrace.engine.several.store.member import LONGEST_REPLY
 from headrace.errors import EngineUnavailable, StoreUnavailable
 from headrace.model.durable.writes import Note
 from headrace.model.job import JobFilter

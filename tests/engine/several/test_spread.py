@@ -6,7 +6,7 @@ import pytest
 
 from headrace.engine.open import open_engine
 from headrace.engine.several.engine import SeveralStores
-from headrace.engine.several.routes import DEFAULT, Routes
+from headrace.engine.several.store.routes import DEFAULT, Routes
 from headrace.errors import InvalidInput, InvalidSetting, RecordConflict
 from headrace.model.job import JobFilter
 from headrace.model.limits.rate import Rate

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from headrace.engine.several.member import Member
+from headrace.engine.several.store.member import Member
 
 
 class Share(msgspec.Struct, frozen=True):

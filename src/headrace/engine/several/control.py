@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from headrace.engine.base import Engine
-from headrace.engine.several.members import SeveralMembers
+from headrace.engine.several.store.members import SeveralMembers
 from headrace.model.limits.rate import Rate
 from headrace.model.views import Delivery, RecordChange
 

@@ -11,8 +11,8 @@ from headrace.clock import Clock
 from headrace.engine.several.control import Steering
 from headrace.engine.several.insert import Producing
 from headrace.engine.several.lifecycle import Lifecycle
-from headrace.engine.several.member import Member
 from headrace.engine.several.records import Records
+from headrace.engine.several.store.member import Member
 from headrace.engine.several.upkeep import Upkeep
 from headrace.engine.several.views import Viewing
 from headrace.engine.several.worker import Working

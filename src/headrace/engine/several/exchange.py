@@ -20,8 +20,8 @@ import msgspec
 
 from headrace.engine.several.claims import Share, fair_shares
 from headrace.engine.several.families import kept_together
-from headrace.engine.several.member import Member, monotonic
 from headrace.engine.several.signals import Signals
+from headrace.engine.several.store.member import Member, monotonic
 from headrace.engine.several.upkeep import soonest
 from headrace.errors import EngineUnavailable, StoreUnavailable
 from headrace.model.outcome import Settlement

@@ -15,8 +15,8 @@ from headrace.model.job import NewJob
 from headrace.model.outcome import Failed, Failure, Settlement
 
 if TYPE_CHECKING:
-    from headrace.engine.several.member import Member
-    from headrace.engine.several.members import SeveralMembers
+    from headrace.engine.several.store.member import Member
+    from headrace.engine.several.store.members import SeveralMembers
 
 
 def refuse_split(job: NewJob, beside: str, there: Member, home: Member) -> None:

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from headrace.engine.base import Engine, TransactionalProducing
 from headrace.engine.several.families import refuse_split
-from headrace.engine.several.member import Member
-from headrace.engine.several.members import SeveralMembers
+from headrace.engine.several.store.member import Member
+from headrace.engine.several.store.members import SeveralMembers
 from headrace.errors import (
     EngineUnavailable,
     InvalidSetting,

@@ -17,8 +17,8 @@ from headrace.errors import EngineUnavailable
 from headrace.model.worker import Renewal, WorkerStats
 
 if TYPE_CHECKING:
-    from headrace.engine.several.member import Member
     from headrace.engine.several.signals import Signals
+    from headrace.engine.several.store.member import Member
 
 Reply = concurrent.futures.Future[Renewal]
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 import msgspec
 
 from headrace.engine.base import Engine
-from headrace.engine.several.member import Member
-from headrace.engine.several.members import SeveralMembers
+from headrace.engine.several.store.member import Member
+from headrace.engine.several.store.members import SeveralMembers
 from headrace.errors import EngineRefused, EngineUnavailable, StoreReplaced, StoreUnavailable
 from headrace.model.views import EngineReport, Finding, SchemaState
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.engine.several.members import SeveralMembers
+from headrace.engine.several.store.members import SeveralMembers
 from headrace.model.views import Record
 
 OF_JOBS = frozenset({"replaced-children", "pruned-artifacts"})

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
-from headrace.engine.several.member import Member
-from headrace.engine.several.members import SeveralMembers
+from headrace.engine.several.store.member import Member
+from headrace.engine.several.store.members import SeveralMembers
 from headrace.errors import StoreUnavailable
 from headrace.model.ids import new_id
 from headrace.model.job import ClaimedJob

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from headrace.engine.several.members import SeveralMembers
+from headrace.engine.several.store.members import SeveralMembers
 from headrace.model.views import Due, Expired, LostJob
 
 

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from headrace.engine.several.job_list import merged_page
-from headrace.engine.several.member import Member
-from headrace.engine.several.members import SeveralMembers
+from headrace.engine.several.store.member import Member
+from headrace.engine.several.store.members import SeveralMembers
 from headrace.engine.stored_text import checked_cursor
 from headrace.model.job import Job, JobFilter
 from headrace.model.limits.rate import RateView

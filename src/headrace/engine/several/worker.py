@@ -10,7 +10,7 @@ import msgspec
 from headrace.engine.base import Engine, LeaseKeeper
 from headrace.engine.several.exchange import Exchanging
 from headrace.engine.several.lease import SeveralKeepers
-from headrace.engine.several.member import Member
+from headrace.engine.several.store.member import Member
 from headrace.errors import StoreUnavailable
 from headrace.model.durable.writes import Note, StoredEntry
 from headrace.model.job import ClaimedJob

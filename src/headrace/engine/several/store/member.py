@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from headrace.engine.base import Engine
 from headrace.engine.missing_stores import STORE_AWAY
-from headrace.engine.several.debts import Debts
+from headrace.engine.several.store.debts import Debts
 from headrace.errors import EngineError, EngineUnavailable, KeyInDoubt, StoreUnavailable
 from headrace.model.outcome import Settlement
 from headrace.model.views import Finding

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from headrace.clock import Clock
 from headrace.engine.base import Engine
-from headrace.engine.several.member import Member
-from headrace.engine.several.routes import DEFAULT, Routes
+from headrace.engine.several.store.member import Member
+from headrace.engine.several.store.routes import DEFAULT, Routes
 from headrace.errors import EngineUnavailable, StoreUnavailable
 from headrace.model.views import Finding
 
