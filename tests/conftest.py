@@ -143,7 +143,6 @@ MAY_BE_MISSING = (
     "no package registry",
     "there is no Node",
     "no cgroup can",
-    "no network namespaces",
     "there is no container engine",
     "there is no systemd",
     "there is no kubectl",
